@@ -1,0 +1,111 @@
+package domain
+
+import "io"
+
+// ActivityCode is what an activity entry is about.
+type ActivityCode string
+
+const (
+	ActivityCodeWakeupQueued          ActivityCode = "WAKEUP_QUEUED"           // wakeup queued
+	ActivityCodeWakeupCoalesced       ActivityCode = "WAKEUP_COALESCED"        // wakeup coalesced
+	ActivityCodeWakeupIdleSkipped     ActivityCode = "WAKEUP_IDLE_SKIPPED"     // wakeup idle skipped
+	ActivityCodeWakeupAgentInactive   ActivityCode = "WAKEUP_AGENT_INACTIVE"   // wakeup agent inactive
+	ActivityCodeWakeupCheckoutHeld    ActivityCode = "WAKEUP_CHECKOUT_HELD"    // wakeup checkout held
+	ActivityCodeWakeupResent          ActivityCode = "WAKEUP_RESENT"           // wakeup resent
+	ActivityCodeWakeupBudgetBlocked   ActivityCode = "WAKEUP_BUDGET_BLOCKED"   // wakeup budget blocked
+	ActivityCodeWakeupStaleCancelled  ActivityCode = "WAKEUP_STALE_CANCELLED"  // wakeup stale cancelled
+	ActivityCodeWakeupRetryScheduled  ActivityCode = "WAKEUP_RETRY_SCHEDULED"  // wakeup retry scheduled
+	ActivityCodeWakeupRetryCancelled  ActivityCode = "WAKEUP_RETRY_CANCELLED"  // wakeup retry cancelled
+	ActivityCodeRecoveryDispatch      ActivityCode = "RECOVERY_DISPATCH"       // recovery dispatch
+	ActivityCodeRecoverySweepComplete ActivityCode = "RECOVERY_SWEEP_COMPLETE" // recovery sweep complete
+	ActivityCodeRunClaimed            ActivityCode = "RUN_CLAIMED"             // run claimed
+	ActivityCodeRunLaunched           ActivityCode = "RUN_LAUNCHED"            // run launched
+	ActivityCodeRunFinished           ActivityCode = "RUN_FINISHED"            // run finished
+	ActivityCodeRunFailed             ActivityCode = "RUN_FAILED"              // run failed
+	ActivityCodeRunCancelled          ActivityCode = "RUN_CANCELLED"           // run cancelled
+	ActivityCodeRunRescued            ActivityCode = "RUN_RESCUED"             // run rescued
+	ActivityCodeRoutineChanged        ActivityCode = "ROUTINE_CHANGED"         // routine changed
+	ActivityCodeRoutineFired          ActivityCode = "ROUTINE_FIRED"           // routine fired
+	ActivityCodeTriggerChanged        ActivityCode = "TRIGGER_CHANGED"         // trigger changed
+	ActivityCodeTriggerSecretRotated  ActivityCode = "TRIGGER_SECRET_ROTATED"  // trigger secret rotated
+	ActivityCodeAgentChanged          ActivityCode = "AGENT_CHANGED"           // agent changed
+	ActivityCodeAgentPaused           ActivityCode = "AGENT_PAUSED"            // agent paused
+	ActivityCodeAgentResumed          ActivityCode = "AGENT_RESUMED"           // agent resumed
+	ActivityCodeTaskChanged           ActivityCode = "TASK_CHANGED"            // task changed
+	ActivityCodeTaskCommented         ActivityCode = "TASK_COMMENTED"          // task commented
+	ActivityCodeApprovalDecided       ActivityCode = "APPROVAL_DECIDED"        // approval decided
+	ActivityCodeBudgetChanged         ActivityCode = "BUDGET_CHANGED"          // budget changed
+	ActivityCodeBudgetThreshold       ActivityCode = "BUDGET_THRESHOLD"        // budget threshold
+	ActivityCodeSettingsChanged       ActivityCode = "SETTINGS_CHANGED"        // settings changed
+	ActivityCodeWebhookRejected       ActivityCode = "WEBHOOK_REJECTED"        // webhook rejected
+)
+
+var activityCodeValues = []ActivityCode{
+	ActivityCodeWakeupQueued,
+	ActivityCodeWakeupCoalesced,
+	ActivityCodeWakeupIdleSkipped,
+	ActivityCodeWakeupAgentInactive,
+	ActivityCodeWakeupCheckoutHeld,
+	ActivityCodeWakeupResent,
+	ActivityCodeWakeupBudgetBlocked,
+	ActivityCodeWakeupStaleCancelled,
+	ActivityCodeWakeupRetryScheduled,
+	ActivityCodeWakeupRetryCancelled,
+	ActivityCodeRecoveryDispatch,
+	ActivityCodeRecoverySweepComplete,
+	ActivityCodeRunClaimed,
+	ActivityCodeRunLaunched,
+	ActivityCodeRunFinished,
+	ActivityCodeRunFailed,
+	ActivityCodeRunCancelled,
+	ActivityCodeRunRescued,
+	ActivityCodeRoutineChanged,
+	ActivityCodeRoutineFired,
+	ActivityCodeTriggerChanged,
+	ActivityCodeTriggerSecretRotated,
+	ActivityCodeAgentChanged,
+	ActivityCodeAgentPaused,
+	ActivityCodeAgentResumed,
+	ActivityCodeTaskChanged,
+	ActivityCodeTaskCommented,
+	ActivityCodeApprovalDecided,
+	ActivityCodeBudgetChanged,
+	ActivityCodeBudgetThreshold,
+	ActivityCodeSettingsChanged,
+	ActivityCodeWebhookRejected,
+}
+
+// Values lists every ActivityCode, for the database check and the API enum.
+func (ActivityCode) Values() []string { return enumValues(activityCodeValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v ActivityCode) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *ActivityCode) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, activityCodeValues) }
+
+// InboxKind is what a person should look at.
+type InboxKind string
+
+const (
+	InboxKindAgentError      InboxKind = "AGENT_ERROR"      // a run gave up
+	InboxKindApprovalRequest InboxKind = "APPROVAL_REQUEST" // approval wanted
+	InboxKindBudgetAlert     InboxKind = "BUDGET_ALERT"     // budget
+	InboxKindLoopBreaker     InboxKind = "LOOP_BREAKER"     // hop limit or backlog
+)
+
+var inboxKindValues = []InboxKind{
+	InboxKindAgentError,
+	InboxKindApprovalRequest,
+	InboxKindBudgetAlert,
+	InboxKindLoopBreaker,
+}
+
+// Values lists every InboxKind, for the database check and the API enum.
+func (InboxKind) Values() []string { return enumValues(inboxKindValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v InboxKind) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *InboxKind) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, inboxKindValues) }

@@ -1,0 +1,43 @@
+package xid
+
+import (
+	"sort"
+	"strings"
+	"testing"
+)
+
+func TestNewMakesPrefixedIDsThatSortByAge(t *testing.T) {
+	var ids []string
+	for range 1000 {
+		id := New("run")
+		if id.Prefix() != "run" {
+			t.Fatalf("prefix of %s is %q", id, id.Prefix())
+		}
+		if _, err := Parse(id.String()); err != nil {
+			t.Fatalf("Parse(%s): %v", id, err)
+		}
+		ids = append(ids, id.String())
+	}
+	if !sort.StringsAreSorted(ids) {
+		t.Error("ids made one after the other do not sort by age")
+	}
+}
+
+func TestParseRefusesWhatIsNoID(t *testing.T) {
+	for _, s := range []string{"", "run", "run_", "_" + strings.Repeat("0", 26), "run_" + strings.Repeat("0", 25), "run_" + strings.Repeat("u", 26)} {
+		if id, err := Parse(s); err == nil {
+			t.Errorf("Parse(%q) = %s, want an error", s, id)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(New("run").String())
+	f.Add("run_")
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := Parse(s)
+		if err == nil && (id.String() != s || id.Prefix() == "") {
+			t.Errorf("Parse(%q) = %s", s, id)
+		}
+	})
+}
