@@ -1,0 +1,100 @@
+package domain
+
+import "time"
+
+// ExecutorKind names one of the ways a run is executed (SPEC S7.1).
+type ExecutorKind string
+
+// The kinds of executor. ExecutorPull runs are taken by workers; ExecutorEcho answers with its prompt and is no agent.
+const (
+	ExecutorCommand ExecutorKind = "command"
+	ExecutorACP     ExecutorKind = "acp"
+	ExecutorHTTP    ExecutorKind = "http"
+	ExecutorPull    ExecutorKind = "pull"
+	ExecutorEcho    ExecutorKind = "echo"
+)
+
+// ExecutorSpec says how runs are executed; exactly one member is set. It is stored as JSON on workspaces, projects,
+// agents and tasks. Values of variables and headers in it are sealed, never plain.
+type ExecutorSpec struct {
+	Command *CommandSpec `json:"command,omitempty"`
+	ACP     *ACPSpec     `json:"acp,omitempty"`
+	HTTP    *HTTPSpec    `json:"http,omitempty"`
+	Pull    *PullSpec    `json:"pull,omitempty"`
+	Echo    *EchoSpec    `json:"echo,omitempty"`
+}
+
+// SealedValue is a named secret: an environment variable or an HTTP header. Sealed is ciphertext bound to the record
+// that holds the spec; it is opened at launch only and never shown.
+type SealedValue struct {
+	Name   string `json:"name"`
+	Sealed string `json:"sealed"`
+}
+
+// CommandSpec is any command-line agent: prompt on stdin, result in the last JSON line of stdout.
+type CommandSpec struct {
+	Preset           string        `json:"preset,omitempty"` // known agent command line, e.g. claude
+	Argv             []string      `json:"argv"`             // program and arguments; no shell
+	WorkingDirectory string        `json:"working_directory,omitempty"`
+	Environment      []SealedValue `json:"environment,omitempty"`
+	Timeout          time.Duration `json:"timeout"` // the process group gets TERM after this long
+	Grace            time.Duration `json:"grace"`   // and KILL after this much longer
+}
+
+// ACPSpec is an Agent Client Protocol agent over stdio.
+type ACPSpec struct {
+	Argv             []string      `json:"argv"`
+	WorkingDirectory string        `json:"working_directory"`
+	Environment      []SealedValue `json:"environment,omitempty"`
+	Timeout          time.Duration `json:"timeout"`
+	Permissions      string        `json:"permissions"` // ALLOW, REJECT or READ_ONLY
+}
+
+// HTTPSpec is an agent service reached by POST.
+type HTTPSpec struct {
+	URL     string        `json:"url"`
+	Headers []SealedValue `json:"headers,omitempty"`
+	Timeout time.Duration `json:"timeout"`
+}
+
+// PullSpec is a queue that workers on other machines take runs from.
+type PullSpec struct {
+	Command *CommandSpec  `json:"command,omitempty"` // what the worker runs; nil: its own
+	Queue   string        `json:"queue"`
+	Lease   time.Duration `json:"lease"`
+}
+
+// EchoSpec answers with its prompt, for a first try and for tests.
+type EchoSpec struct {
+	Delay time.Duration `json:"delay,omitempty"` // pause before the answer
+}
+
+// Kind is the member that is set, or "" when none is.
+func (s *ExecutorSpec) Kind() ExecutorKind {
+	switch {
+	case s == nil:
+		return ""
+	case s.Command != nil:
+		return ExecutorCommand
+	case s.ACP != nil:
+		return ExecutorACP
+	case s.HTTP != nil:
+		return ExecutorHTTP
+	case s.Pull != nil:
+		return ExecutorPull
+	case s.Echo != nil:
+		return ExecutorEcho
+	}
+	return ""
+}
+
+// ResolveExecutor picks the spec a run uses: task, then agent, then project, then workspace default (SPEC S6.4); nil
+// when none of them names one.
+func ResolveExecutor(task, agent, project, workspace *ExecutorSpec) *ExecutorSpec {
+	for _, s := range []*ExecutorSpec{task, agent, project, workspace} {
+		if s.Kind() != "" {
+			return s
+		}
+	}
+	return nil
+}
