@@ -1,0 +1,101 @@
+package schema
+
+import (
+	"entgo.io/contrib/entgql"
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// Agent is who is woken. Its hot state lives on its lane.
+type Agent struct{ ent.Schema }
+
+// Mixin of Agent.
+func (Agent) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "agt"}, owned{}, versioned{}} }
+
+// Fields of Agent. Durations are in milliseconds.
+func (Agent) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("name").MaxLen(200).NotEmpty().Annotations(entgql.OrderField("NAME")),
+		field.Enum("role").GoType(domain.AgentRole("")).Annotations(entgql.Type("AgentRole")),
+		optionalRef("manager_id"),
+		field.String("instructions").Default("").SchemaType(text()).Annotations(entgql.Type("Markdown")),
+		field.JSON("executor", &domain.ExecutorSpec{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
+		field.Bool("skip_idle_wakeups"),
+		field.Int("max_concurrent_sessions").Default(1),
+		field.Int64("cooldown_ms").Default(10_000).Annotations(hidden()),
+		field.Int("session_max_runs").Optional().Nillable(),
+		field.Int64("session_max_age_ms").Optional().Nillable().Annotations(hidden()),
+		field.Time("deleted_at").Optional().Nillable().Annotations(hidden()),
+	}
+}
+
+// Edges of Agent.
+func (Agent) Edges() []ent.Edge {
+	return []ent.Edge{edge.To("manager", Agent.Type).Field("manager_id").Unique()}
+}
+
+// Indexes of Agent.
+func (Agent) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("workspace_id", "name").Unique().Annotations(where("deleted_at IS NULL")),
+		index.Fields("workspace_id", "created_at", "id"),
+		index.Fields("manager_id"),
+	}
+}
+
+// Annotations of Agent.
+func (Agent) Annotations() []schema.Annotation {
+	return []schema.Annotation{
+		entgql.RelayConnection(), entgql.Implements("Versioned"),
+		table(map[string]string{
+			"agents_role":                    oneOf("role", domain.AgentRole("").Values()),
+			"agents_max_concurrent_sessions": "max_concurrent_sessions BETWEEN 1 AND 50",
+			"agents_cooldown":                "cooldown_ms >= 0",
+		}),
+	}
+}
+
+// AgentLane is an agent's hot state and the head of its queue: the row that every change of the queue locks first
+// (docs/architecture.md, lock order). Nothing references it; a missing row is an error.
+type AgentLane struct{ ent.Schema }
+
+// Fields of AgentLane. head_at and head_id name the oldest due queued run.
+func (AgentLane) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("id").StorageKey("agent_id").MaxLen(64),
+		field.String("workspace_id").MaxLen(64),
+		field.Enum("status").GoType(domain.AgentStatus("")).Default(string(domain.AgentStatusIdle)),
+		field.Enum("pause_reason").GoType(domain.AgentPauseReason("")).Optional().Nillable(),
+		field.Time("paused_at").Optional().Nillable(),
+		field.Int("max_sessions").Default(1),
+		field.Int64("cooldown_ms").Default(0),
+		field.Int("running").Default(0).Annotations(entsql.Default("0")),
+		field.Time("eligible_at").Annotations(entsql.DefaultExpr("'1970-01-01 00:00:00+00'::timestamptz")),
+		field.Time("last_finished_at").Optional().Nillable(),
+		field.Time("head_at").Optional().Nillable(),
+		field.String("head_id").MaxLen(64).Optional().Nillable(),
+	}
+}
+
+// Indexes of AgentLane.
+func (AgentLane) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("workspace_id", "head_at", "head_id").Annotations(where("head_at IS NOT NULL AND running < max_sessions")),
+	}
+}
+
+// Annotations of AgentLane.
+func (AgentLane) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{
+		"agent_lanes_status":       oneOf("status", domain.AgentStatus("").Values()),
+		"agent_lanes_pause_reason": oneOf("pause_reason", domain.AgentPauseReason("").Values()),
+		"agent_lanes_running":      "running >= 0",
+		"agent_lanes_head":         "(head_at IS NULL) = (head_id IS NULL)",
+	})}
+}

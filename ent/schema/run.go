@@ -1,0 +1,309 @@
+package schema
+
+import (
+	"encoding/json"
+	"time"
+
+	"entgo.io/contrib/entgql"
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// Run is the execution record. The row is narrow, since the queue rewrites it; its texts live in RunContent.
+type Run struct{ ent.Schema }
+
+// Mixin of Run.
+func (Run) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "run"}, owned{}, caused{}} }
+
+// Fields of Run. A QUEUED run is due when parked_reason is NULL; parked_until NULL with a reason means "until an event".
+// attempt is the number of the newest attempt and only rises. outcome is text without a CHECK (SPEC S10.2).
+func (Run) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int("revision").Default(1).Annotations(entsql.Default("1")),
+		ref("agent_id"),
+		optionalRef("task_id"),
+		optionalRef("routine_id"),
+		field.String("scope").MaxLen(80).Annotations(hidden()),
+		field.Enum("source").GoType(domain.WakeupSource("")).Annotations(entgql.Type("WakeupSource")),
+		field.Enum("wake_class").GoType(domain.WakeClass("")).Annotations(entgql.Type("WakeClass")),
+		field.String("fingerprint").MaxLen(64).Optional().Nillable().Annotations(hidden()),
+		field.Enum("status").GoType(domain.RunStatus("")).Default(string(domain.RunStatusQueued)).Annotations(entgql.Type("RunStatus")),
+		field.Enum("parked_reason").GoType(domain.ParkedReason("")).Optional().Nillable().Annotations(hidden()),
+		field.Time("parked_until").Optional().Nillable().Annotations(hidden()),
+		field.Int("attempt").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.Int("abandonments").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.Int("coalesced_count").Default(1).Annotations(entsql.Default("1")),
+		field.Int("retry_count").Default(0).Annotations(entsql.Default("0")),
+		field.Int("guard_errors").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.Int("hops").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.Int64("event_seq").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.String("session_id").MaxLen(500).Optional().Nillable().Annotations(entgql.MapsTo("sessionId")),
+		field.String("outcome").MaxLen(64).Optional().Nillable(),
+		field.Enum("end_reason").GoType(domain.EndReason("")).Optional().Nillable().Annotations(hidden()),
+		field.String("summary").SchemaType(text()).Optional().Nillable(),
+		field.Enum("error_code").GoType(domain.RunErrorCode("")).Optional().Nillable().Annotations(hidden()),
+		field.String("error_message").SchemaType(text()).Optional().Nillable().Annotations(hidden()),
+		field.Bool("error_retryable").Default(false).Annotations(entsql.Default("false"), hidden()),
+		field.Enum("retry_source").GoType(domain.RetrySource("")).Optional().Nillable().Annotations(hidden()),
+		field.Time("rate_limit_reset_at").Optional().Nillable().Annotations(hidden()),
+		field.Int64("input_tokens").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.Int64("output_tokens").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.String("cost_usd").Optional().Nillable().SchemaType(money()).Annotations(hidden()),
+		field.Time("requested_at").Default(time.Now).Annotations(entsql.DefaultExpr("clock_timestamp()"), entgql.OrderField("REQUESTED_AT")),
+		field.Time("claimed_at").Optional().Nillable(),
+		field.Time("started_at").Optional().Nillable().Annotations(hidden()),
+		field.Time("finished_at").Optional().Nillable(),
+		field.Time("cancel_requested_at").Optional().Nillable(),
+		field.String("cancel_note").MaxLen(1000).Optional().Nillable().Annotations(hidden()),
+	}
+}
+
+// Edges of Run.
+func (Run) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.To("agent", Agent.Type).Field("agent_id").Unique().Required(),
+		edge.To("task", Task.Type).Field("task_id").Unique().Annotations(hidden()),
+		edge.To("routine", Routine.Type).Field("routine_id").Unique(),
+		edge.To("wakeup_requests", WakeupRequest.Type).Annotations(hidden()),
+		edge.To("attempts", RunAttempt.Type).Annotations(hidden()),
+		edge.To("content", RunContent.Type).Unique().Annotations(hidden()),
+	}
+}
+
+// Indexes of Run: due runs of an agent in order, parked ones by instant, live ones by scope.
+func (Run) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("agent_id", "requested_at", "id").StorageKey("runs_due").Annotations(where("status = 'QUEUED' AND parked_reason IS NULL")),
+		index.Fields("parked_until").StorageKey("runs_parked").Annotations(where("status = 'QUEUED' AND parked_until IS NOT NULL")),
+		index.Fields("agent_id", "scope").StorageKey("runs_queued_scope").Annotations(where("status = 'QUEUED'")),
+		index.Fields("agent_id", "scope").StorageKey("runs_live_scope").Unique().Annotations(where("status = 'CLAIMED'")),
+		index.Fields("workspace_id", "requested_at", "id"),
+		index.Fields("agent_id", "finished_at"),
+		index.Fields("task_id").Annotations(where("task_id IS NOT NULL")),
+		index.Fields("routine_id", "requested_at").Annotations(where("routine_id IS NOT NULL")),
+	}
+}
+
+// Annotations of Run.
+func (Run) Annotations() []schema.Annotation {
+	return []schema.Annotation{
+		entgql.RelayConnection(), entgql.Implements("Versioned"),
+		table(map[string]string{
+			"runs_source":        oneOf("source", domain.WakeupSource("").Values()),
+			"runs_wake_class":    oneOf("wake_class", domain.WakeClass("").Values()),
+			"runs_status":        oneOf("status", domain.RunStatus("").Values()),
+			"runs_parked_reason": oneOf("parked_reason", domain.ParkedReason("").Values()),
+			"runs_end_reason":    oneOf("end_reason", domain.EndReason("").Values()),
+			"runs_error_code":    oneOf("error_code", domain.RunErrorCode("").Values()),
+			"runs_retry_source":  oneOf("retry_source", domain.RetrySource("").Values()),
+			"runs_parked":        "parked_reason IS NULL OR status = 'QUEUED'",
+			"runs_parked_until":  "parked_until IS NULL OR parked_reason IS NOT NULL",
+			"runs_claimed":       "(claimed_at IS NOT NULL) OR (status <> 'CLAIMED')",
+			"runs_ended":         "(finished_at IS NOT NULL) = (status IN ('FINISHED', 'FAILED', 'CANCELLED'))",
+		}),
+	}
+}
+
+// RunContent holds the long texts of a run apart from the row that the queue rewrites.
+type RunContent struct{ ent.Schema }
+
+// Mixin of RunContent.
+func (RunContent) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "rct"}, owned{}} }
+
+// Fields of RunContent.
+func (RunContent) Fields() []ent.Field {
+	return []ent.Field{
+		ref("run_id"),
+		field.String("assembled_prompt").SchemaType(text()).Default(""),
+		field.String("summary_injected").SchemaType(text()).Default(""),
+		field.JSON("context_snapshot", json.RawMessage{}).SchemaType(jsonb()).Default(json.RawMessage("{}")),
+		field.JSON("result", json.RawMessage{}).SchemaType(jsonb()).Optional(),
+	}
+}
+
+// Edges of RunContent.
+func (RunContent) Edges() []ent.Edge {
+	return []ent.Edge{edge.From("run", Run.Type).Ref("content").Field("run_id").Unique().Required()}
+}
+
+// Annotations of RunContent.
+func (RunContent) Annotations() []schema.Annotation { return []schema.Annotation{hidden()} }
+
+// RunAttempt is one launch of a run.
+type RunAttempt struct{ ent.Schema }
+
+// Mixin of RunAttempt.
+func (RunAttempt) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "att"}, owned{}} }
+
+// Fields of RunAttempt.
+func (RunAttempt) Fields() []ent.Field {
+	return []ent.Field{
+		ref("run_id"),
+		field.Int("number"),
+		field.String("executor").MaxLen(32).Optional().Nillable(),
+		field.String("session_id").MaxLen(500).Optional().Nillable(),
+		field.Enum("status").GoType(domain.RunAttemptStatus("")),
+		field.String("owner").MaxLen(64),
+		field.String("token_digest").MaxLen(64).Optional().Nillable().Sensitive(),
+		field.Enum("error_code").GoType(domain.RunErrorCode("")).Optional().Nillable(),
+		field.String("error_message").SchemaType(text()).Optional().Nillable(),
+		field.Time("started_at"),
+		field.Time("heartbeat_at").Optional().Nillable(),
+		field.Time("finished_at").Optional().Nillable(),
+	}
+}
+
+// Edges of RunAttempt.
+func (RunAttempt) Edges() []ent.Edge {
+	return []ent.Edge{edge.From("run", Run.Type).Ref("attempts").Field("run_id").Unique().Required()}
+}
+
+// Indexes of RunAttempt.
+func (RunAttempt) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("run_id", "number").Unique(),
+		index.Fields("token_digest").Unique().Annotations(where("token_digest IS NOT NULL")),
+	}
+}
+
+// Annotations of RunAttempt.
+func (RunAttempt) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{
+		"run_attempts_status":     oneOf("status", domain.RunAttemptStatus("").Values()),
+		"run_attempts_error_code": oneOf("error_code", domain.RunErrorCode("").Values()),
+	})}
+}
+
+// AttemptLease is a process's time-bound hold on the live attempt of a run, narrow so that a heartbeat rewrites nothing
+// else. The process columns identify an agent's process group, so that a leftover can be ended later.
+type AttemptLease struct{ ent.Schema }
+
+// Fields of AttemptLease. process_started is the kernel's start time of the group's leader, in clock ticks since boot.
+func (AttemptLease) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("id").StorageKey("run_id").MaxLen(64),
+		field.String("workspace_id").MaxLen(64),
+		field.String("agent_id").MaxLen(64),
+		field.Int("attempt"),
+		field.String("owner").MaxLen(64).Optional().Nillable(),
+		field.String("queue").MaxLen(64).Optional().Nillable(),
+		field.Time("lease_until"),
+		field.String("host").MaxLen(200).Optional().Nillable(),
+		field.String("boot_id").MaxLen(64).Optional().Nillable(),
+		field.Int("owner_pid").Optional().Nillable(),
+		field.Int64("owner_started").Optional().Nillable(),
+		field.Int("process_group").Optional().Nillable(),
+		field.Int64("process_started").Optional().Nillable(),
+	}
+}
+
+// Annotations of AttemptLease.
+func (AttemptLease) Annotations() []schema.Annotation { return []schema.Annotation{hidden()} }
+
+// RunEvent is a step in the life of a run; seq is gapless within the run.
+type RunEvent struct{ ent.Schema }
+
+// Mixin of RunEvent.
+func (RunEvent) Mixin() []ent.Mixin { return []ent.Mixin{owned{}} }
+
+// Fields of RunEvent.
+func (RunEvent) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		ref("run_id"),
+		field.Int64("seq"),
+		field.Enum("kind").GoType(domain.RunEventKind("")),
+		field.Int("attempt").Optional().Nillable(),
+		field.JSON("data", json.RawMessage{}).SchemaType(jsonb()).Default(json.RawMessage("{}")),
+		field.Time("occurred_at").Default(time.Now).Annotations(entsql.DefaultExpr("clock_timestamp()")),
+	}
+}
+
+// Edges of RunEvent.
+func (RunEvent) Edges() []ent.Edge {
+	return []ent.Edge{edge.To("run", Run.Type).Field("run_id").Unique().Required()}
+}
+
+// Indexes of RunEvent.
+func (RunEvent) Indexes() []ent.Index { return []ent.Index{index.Fields("run_id", "seq").Unique()} }
+
+// Annotations of RunEvent.
+func (RunEvent) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{"run_events_kind": oneOf("kind", domain.RunEventKind("").Values())})}
+}
+
+// RunLogLine is a line that an executor wrote; seq counts within (run, attempt), so that attempts stay apart.
+type RunLogLine struct{ ent.Schema }
+
+// Mixin of RunLogLine.
+func (RunLogLine) Mixin() []ent.Mixin { return []ent.Mixin{owned{}} }
+
+// Fields of RunLogLine.
+func (RunLogLine) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		ref("run_id"),
+		field.Int("attempt"),
+		field.Int64("seq"),
+		field.Enum("stream").GoType(domain.LogStream("")),
+		field.String("text").SchemaType(text()),
+		field.Time("at").Default(time.Now).Annotations(entsql.DefaultExpr("clock_timestamp()")),
+	}
+}
+
+// Edges of RunLogLine.
+func (RunLogLine) Edges() []ent.Edge {
+	return []ent.Edge{edge.To("run", Run.Type).Field("run_id").Unique().Required()}
+}
+
+// Indexes of RunLogLine.
+func (RunLogLine) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("run_id", "attempt", "seq").Unique()}
+}
+
+// Annotations of RunLogLine.
+func (RunLogLine) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{"run_log_lines_stream": oneOf("stream", domain.LogStream("").Values())})}
+}
+
+// ContinuationSummary is the memory between taskless fires: one current row for each agent and scope (SPEC S9).
+type ContinuationSummary struct{ ent.Schema }
+
+// Mixin of ContinuationSummary.
+func (ContinuationSummary) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "sum"}, owned{}} }
+
+// Fields of ContinuationSummary.
+func (ContinuationSummary) Fields() []ent.Field {
+	return []ent.Field{
+		ref("agent_id"),
+		field.String("scope").MaxLen(80),
+		field.String("content").SchemaType(text()).Default(""),
+		field.Int("content_tokens").Default(0),
+		field.Time("updated_at").Default(time.Now).UpdateDefault(time.Now),
+		optionalRef("updated_by_run_id"),
+	}
+}
+
+// Edges of ContinuationSummary.
+func (ContinuationSummary) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.To("agent", Agent.Type).Field("agent_id").Unique().Required(),
+		edge.To("updated_by_run", Run.Type).Field("updated_by_run_id").Unique(),
+	}
+}
+
+// Indexes of ContinuationSummary.
+func (ContinuationSummary) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("agent_id", "scope").Unique()}
+}
+
+// Annotations of ContinuationSummary.
+func (ContinuationSummary) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{"continuation_summaries_content": "octet_length(content) <= 8192"})}
+}

@@ -1,0 +1,193 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// Task is a piece of work.
+type Task struct{ ent.Schema }
+
+// Mixin of Task.
+func (Task) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "tsk"}, owned{}, versioned{}} }
+
+// Fields of Task. wake_generation is part of the idempotency keys of its wakes (SPEC S3.3).
+func (Task) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("title").MaxLen(200).NotEmpty(),
+		field.String("description").Default("").SchemaType(text()),
+		field.Enum("state").GoType(domain.TaskState("")).Default(string(domain.TaskStateTodo)),
+		field.Time("archived_at").Optional().Nillable(),
+		field.Time("deleted_at").Optional().Nillable(),
+		ref("workflow_id"),
+		ref("step_id"),
+		optionalRef("project_id"),
+		optionalRef("parent_id"),
+		optionalRef("assignee_id"),
+		field.Int("assignment_version").Default(0),
+		field.Int("wake_generation").Default(0),
+		field.Bool("requires_approval").Default(false),
+		field.JSON("executor", &domain.ExecutorSpec{}).Optional().SchemaType(jsonb()),
+		optionalRef("checkout_agent_id"),
+		optionalRef("checkout_run_id"),
+		field.Time("checkout_at").Optional().Nillable(),
+	}
+}
+
+// Edges of Task.
+func (Task) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.To("workflow", Workflow.Type).Field("workflow_id").Unique().Required(),
+		edge.To("step", WorkflowStep.Type).Field("step_id").Unique().Required(),
+		edge.To("project", Project.Type).Field("project_id").Unique(),
+		edge.To("children", Task.Type).From("parent").Field("parent_id").Unique(),
+		edge.To("assignee", Agent.Type).Field("assignee_id").Unique(),
+		edge.To("checkout_agent", Agent.Type).Field("checkout_agent_id").Unique(),
+		edge.To("checkout_run", Run.Type).Field("checkout_run_id").Unique(),
+		edge.To("blocked_by", Task.Type).From("blocks"),
+		edge.To("reviewers", Agent.Type),
+		edge.To("approvers", Agent.Type),
+	}
+}
+
+// Indexes of Task.
+func (Task) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("workspace_id", "created_at", "id"),
+		index.Fields("assignee_id", "state").Annotations(where("archived_at IS NULL")),
+		index.Fields("parent_id"),
+		index.Fields("project_id"),
+		index.Fields("checkout_run_id").Annotations(where("checkout_run_id IS NOT NULL")),
+	}
+}
+
+// Annotations of Task.
+func (Task) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{
+		"tasks_state":    oneOf("state", domain.TaskState("").Values()),
+		"tasks_checkout": "(checkout_agent_id IS NULL) = (checkout_run_id IS NULL)",
+	})}
+}
+
+// Comment is a remark on a task.
+type Comment struct{ ent.Schema }
+
+// Mixin of Comment.
+func (Comment) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "cmt"}, owned{}, caused{}} }
+
+// Fields of Comment. author_name is the person's external id or the sender in a channel.
+func (Comment) Fields() []ent.Field {
+	return []ent.Field{
+		ref("task_id"),
+		field.Enum("author_kind").GoType(domain.AuthorKind("")),
+		optionalRef("author_agent_id"),
+		field.String("author_name").MaxLen(200).Default(""),
+		field.String("channel").MaxLen(64).Default(""),
+		field.String("body").SchemaType(text()).NotEmpty(),
+	}
+}
+
+// Edges of Comment.
+func (Comment) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.To("task", Task.Type).Field("task_id").Unique().Required(),
+		edge.To("author_agent", Agent.Type).Field("author_agent_id").Unique(),
+		edge.To("mentions", Agent.Type),
+	}
+}
+
+// Indexes of Comment.
+func (Comment) Indexes() []ent.Index { return []ent.Index{index.Fields("task_id", "created_at", "id")} }
+
+// Annotations of Comment.
+func (Comment) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{"comments_author_kind": oneOf("author_kind", domain.AuthorKind("").Values())})}
+}
+
+// Approval is a decision asked of a person or an agent.
+type Approval struct{ ent.Schema }
+
+// Mixin of Approval.
+func (Approval) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "apr"}, owned{}, caused{}} }
+
+// Fields of Approval.
+func (Approval) Fields() []ent.Field {
+	return []ent.Field{
+		ref("task_id"),
+		field.String("question").SchemaType(text()),
+		field.Enum("status").GoType(domain.ApprovalStatus("")).Default(string(domain.ApprovalStatusPending)),
+		field.Bool("completion").Default(false),
+		optionalRef("requested_by_id"),
+		field.Enum("decided_by_kind").GoType(domain.AuthorKind("")).Optional().Nillable(),
+		optionalRef("decided_by_id"),
+		field.String("decided_by_name").MaxLen(200).Default(""),
+		field.String("note").SchemaType(text()).Default(""),
+		field.Time("decided_at").Optional().Nillable(),
+	}
+}
+
+// Edges of Approval.
+func (Approval) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.To("task", Task.Type).Field("task_id").Unique().Required(),
+		edge.To("requested_by", Agent.Type).Field("requested_by_id").Unique(),
+		edge.To("decided_by", Agent.Type).Field("decided_by_id").Unique(),
+	}
+}
+
+// Indexes of Approval.
+func (Approval) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("task_id", "created_at", "id")}
+}
+
+// Annotations of Approval.
+func (Approval) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{
+		"approvals_status":          oneOf("status", domain.ApprovalStatus("").Values()),
+		"approvals_decided_by_kind": oneOf("decided_by_kind", domain.AuthorKind("").Values()),
+	})}
+}
+
+// TaskSession is the agent-side conversation that the runs of one agent on one task resume (SPEC S7.2).
+type TaskSession struct{ ent.Schema }
+
+// Mixin of TaskSession.
+func (TaskSession) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "ses"}, owned{}} }
+
+// Fields of TaskSession.
+func (TaskSession) Fields() []ent.Field {
+	return []ent.Field{
+		ref("task_id"),
+		ref("agent_id"),
+		field.String("external_id").MaxLen(500),
+		field.Enum("state").GoType(domain.TaskSessionState("")).Default(string(domain.TaskSessionStateStarting)),
+		field.Int("run_count").Default(0),
+		field.Time("last_used_at"),
+	}
+}
+
+// Edges of TaskSession.
+func (TaskSession) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.To("task", Task.Type).Field("task_id").Unique().Required(),
+		edge.To("agent", Agent.Type).Field("agent_id").Unique().Required(),
+	}
+}
+
+// Indexes of TaskSession: one conversation that is not ended for an agent on a task.
+func (TaskSession) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("task_id", "agent_id").Unique().Annotations(where("state <> 'ENDED'")),
+		index.Fields("agent_id"),
+	}
+}
+
+// Annotations of TaskSession.
+func (TaskSession) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{"task_sessions_state": oneOf("state", domain.TaskSessionState("").Values())})}
+}
