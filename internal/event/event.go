@@ -1,0 +1,23 @@
+// Package event carries "look" signals between the parts of one process and between processes on one database. An
+// event names what changed, never how: whoever is told reads the rows. Delivery may be lost or repeated; every reader
+// also polls.
+package event
+
+import "rouse.dev/rouse/internal/xid"
+
+// Kind says what changed.
+type Kind string
+
+// The kinds of event.
+const (
+	Queue Kind = "queue" // something may be routed or claimed; ID is the agent, or empty
+	Run   Kind = "run"   // the run's row or its events changed; ID is the run
+	Log   Kind = "log"   // the run has new log lines; ID is the run
+)
+
+// Event is one signal. WorkspaceID is set where it is known.
+type Event struct {
+	Kind        Kind
+	WorkspaceID xid.ID
+	ID          xid.ID
+}
