@@ -1,6 +1,9 @@
 import { visit } from 'graphql';
 import { createClient } from 'graphql-ws';
 
+// What the Headers tab holds in the place of a token; it is never sent.
+export const TOKEN_PLACEHOLDER = 'PASTE_TOKEN';
+
 // How many items of a log stream the response pane keeps.
 const LOG_LENGTH = 500;
 
@@ -9,17 +12,22 @@ const LOG_STREAMS = new Set(['runEvents', 'workspaceActivity']);
 
 /**
  * Makes GraphiQL's fetcher: queries and mutations by POST, subscriptions by graphql-transport-ws, both at url. The Headers tab holds
- * for both: a socket gets its content as the payload of connection_init. A tab without an Authorization header uses the one given
- * last in this page; it is kept in memory only.
+ * for both: a socket gets its content as the payload of connection_init. A tab without a token of its own uses the one given last
+ * in this page; it is kept in memory only.
  */
 export function createFetcher(url) {
   const socketUrl = Object.assign(new URL(url), { protocol: url.protocol.replace('http', 'ws') });
   let authorization;
 
-  const complete = (headers = {}) => {
-    const name = Object.keys(headers).find(key => key.toLowerCase() === 'authorization');
-    if (name) authorization = headers[name];
-    return name || !authorization ? headers : { ...headers, Authorization: authorization };
+  const complete = headers => {
+    const sent = { ...headers };
+    const name = Object.keys(sent).find(key => key.toLowerCase() === 'authorization');
+    if (name && !String(sent[name]).includes(TOKEN_PLACEHOLDER)) {
+      authorization = sent[name];
+      return sent;
+    }
+    if (name) delete sent[name];
+    return authorization ? { ...sent, Authorization: authorization } : sent;
   };
 
   return (params, { headers, documentAST } = {}) => {
