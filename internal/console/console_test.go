@@ -2,12 +2,14 @@ package console
 
 import (
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -276,5 +278,30 @@ func checkVariables(t *testing.T, name string, operation *ast.OperationDefinitio
 	}
 	if len(values) > 0 {
 		t.Errorf("%s does not declare %v", name, values)
+	}
+}
+
+func TestThePageWasBuiltFromItsSources(t *testing.T) {
+	sums, err := os.ReadFile("web/build.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(sums)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		listed[name] = true
+		source, err := os.ReadFile("web/" + name)
+		if err != nil || fmt.Sprintf("%x", sha256.Sum256(source)) != sum {
+			t.Errorf("web/%s is not what the page was built from (%v): run `npm ci && npm run build` in internal/console/web", name, err)
+		}
+	}
+	names, err := fs.Glob(Operations(), "*")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no operations: %v", err)
+	}
+	for _, name := range names {
+		if !listed["operations/"+name] {
+			t.Errorf("web/operations/%s is not in the page: run `npm ci && npm run build` in internal/console/web", name)
+		}
 	}
 }

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
+import { collectLicenses, writeLicenses } from './licenses.mjs';
 
 const here = name => fileURLToPath(new URL(name, import.meta.url));
 
@@ -16,7 +17,6 @@ export default defineConfig({
   build: {
     outDir: 'build',
     target: 'es2022',
-    license: { fileName: 'licenses.md' },
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 4000,
@@ -26,5 +26,6 @@ export default defineConfig({
       onwarn: (warning, warn) => warning.code === 'MODULE_LEVEL_DIRECTIVE' || warn(warning),
     },
   },
-  worker: { format: 'es' },
+  plugins: [collectLicenses(), writeLicenses('licenses.md')],
+  worker: { format: 'es', plugins: () => [collectLicenses()] },
 });
