@@ -1,6 +1,10 @@
 package cron
 
-import "time"
+import (
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+)
 
 // MaxMissed is the most slots that catch-up counts as missed; a longer outage says "at least this many" (SPEC S4.5).
 const MaxMissed = 10_000
@@ -8,18 +12,10 @@ const MaxMissed = 10_000
 // maxOutage keeps the arithmetic within the range of a duration; a cursor that is older is no cursor of a real trigger.
 const maxOutage = 50 * 365 * 24 * time.Hour
 
-// Missed is what a catch-up finds in the time since a trigger's cursor.
-type Missed struct {
-	Slots     []time.Time // the newest slots, oldest first, in UTC; they fire
-	Ticks     int         // older slots that do not fire; MaxMissed at most
-	Truncated bool        // there were more than MaxMissed of them
-	Since     time.Time   // the oldest slot that does not fire; zero when Ticks is 0
-}
-
 // Elapsed is the slots in [cursor, now]: the newest limit of them to fire, and how many older ones are left out (SPEC
 // S4.5, C39 to C45). The cost is bounded however long ago the cursor is: MaxMissed + limit slots are walked from the
 // cursor, and when there are more, the newest are found from the other end.
-func (s Schedule) Elapsed(cursor, now time.Time, limit int) Missed {
+func (s Schedule) Elapsed(cursor, now time.Time, limit int) domain.ElapsedSlots {
 	limit = max(limit, 1)
 	if oldest := now.Add(-maxOutage); cursor.Before(oldest) {
 		cursor = oldest
@@ -27,15 +23,14 @@ func (s Schedule) Elapsed(cursor, now time.Time, limit int) Missed {
 	until := now.Add(time.Nanosecond) // now itself is due
 	slots := s.Between(cursor, until, MaxMissed+limit+1)
 	if len(slots) <= limit {
-		return Missed{Slots: slots}
+		return domain.ElapsedSlots{Slots: slots}
 	}
-	missed := Missed{Ticks: len(slots) - limit, Since: slots[0]}
+	missed := domain.Missed{Ticks: len(slots) - limit, Since: slots[0]}
 	if missed.Ticks > MaxMissed {
 		missed.Ticks, missed.Truncated = MaxMissed, true
 		slots = s.newest(cursor, until, limit)
 	}
-	missed.Slots = slots[len(slots)-limit:]
-	return missed
+	return domain.ElapsedSlots{Slots: slots[len(slots)-limit:], Missed: missed}
 }
 
 // newest is at least the newest limit slots of a window that holds more, oldest first. It looks at the end of the

@@ -32,17 +32,17 @@ func TestElapsed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := parse(t, c.expression, "UTC").Elapsed(c.cursor, c.now, c.limit)
-			if len(got.Slots) != c.fire || got.Ticks != c.missed || got.Truncated != c.truncated {
-				t.Fatalf("fire %d, missed %d, truncated %t", len(got.Slots), got.Ticks, got.Truncated)
+			if len(got.Slots) != c.fire || got.Missed.Ticks != c.missed || got.Missed.Truncated != c.truncated {
+				t.Fatalf("fire %d, missed %d, truncated %t", len(got.Slots), got.Missed.Ticks, got.Missed.Truncated)
 			}
 			if !got.Slots[0].Equal(c.oldest) || !got.Slots[c.fire-1].Equal(c.newest) {
 				t.Errorf("from %s to %s", got.Slots[0], got.Slots[c.fire-1])
 			}
-			if c.missed > 0 && !c.cursor.IsZero() && !got.Since.Equal(parse(t, c.expression, "UTC").Next(c.cursor.Add(-time.Second))) {
-				t.Errorf("missed since %s", got.Since)
+			if c.missed > 0 && !c.cursor.IsZero() && !got.Missed.Since.Equal(parse(t, c.expression, "UTC").Next(c.cursor.Add(-time.Second))) {
+				t.Errorf("missed since %s", got.Missed.Since)
 			}
-			if c.missed == 0 && !got.Since.IsZero() {
-				t.Errorf("nothing missed, since %s", got.Since)
+			if c.missed == 0 && !got.Missed.Since.IsZero() {
+				t.Errorf("nothing missed, since %s", got.Missed.Since)
 			}
 		})
 	}
@@ -50,7 +50,7 @@ func TestElapsed(t *testing.T) {
 
 func TestElapsedBeforeTheCursorIsEmpty(t *testing.T) {
 	now := time.Date(2026, 4, 25, 12, 0, 30, 0, time.UTC)
-	if got := parse(t, "* * * * *", "UTC").Elapsed(now.Add(time.Hour), now, 25); len(got.Slots) != 0 || got.Ticks != 0 {
+	if got := parse(t, "* * * * *", "UTC").Elapsed(now.Add(time.Hour), now, 25); len(got.Slots) != 0 || got.Missed.Ticks != 0 {
 		t.Errorf("got %+v", got)
 	}
 }
