@@ -13,10 +13,11 @@ import (
 // the two days before is a repetition.
 func walk(matches func(time.Time) bool, zone *time.Location, from, until time.Time) []time.Time {
 	var slots []time.Time
-	seen := map[string]bool{}
+	seen := map[int64]bool{}
 	for at := from.Add(-48 * time.Hour); at.Before(until); at = at.Add(time.Minute) {
 		local := at.In(zone)
-		shown := local.Format("2006-01-02 15:04")
+		_, offset := local.Zone()
+		shown := at.Unix() + int64(offset)
 		if !seen[shown] && matches(local) && !at.Before(from) {
 			slots = append(slots, at.UTC())
 		}
