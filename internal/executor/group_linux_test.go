@@ -27,6 +27,28 @@ func TestNothingOutlivesAKilledServer(t *testing.T) {
 	gone()
 }
 
+func TestALeaderDiesWithItsServerEvenWithoutAWatchdog(t *testing.T) {
+	alive, gone := fifo(t)
+	server, lines := startServer(t, fmt.Sprintf(`exec 9>%q; trap '' TERM HUP; echo ready >&9; exec sleep 1000`, alive))
+	if !lines.Scan() {
+		t.Fatal("the server reported nothing")
+	}
+	var pgid, start, watchdog int
+	var launch string
+	if _, err := fmt.Sscan(lines.Text(), &pgid, &start, &launch, &watchdog); err != nil {
+		t.Fatal(err)
+	}
+	waitForText(t, alive, "ready")
+	if err := syscall.Kill(watchdog, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait() // killed, as wanted
+	gone()
+}
+
 func TestAMarkedLeftoverIsEndedAtTheNextStart(t *testing.T) {
 	alive, gone := fifo(t)
 	// It leaves its group, so neither the watchdog nor the parent-death signal meets it.
@@ -36,8 +58,7 @@ func TestAMarkedLeftoverIsEndedAtTheNextStart(t *testing.T) {
 		t.Fatal("the server reported nothing")
 	}
 	var g ProcessGroup
-	var boot string
-	if _, err := fmt.Sscan(lines.Text(), &g.PGID, &boot, &g.StartTime, &g.Launch); err != nil {
+	if _, err := fmt.Sscan(lines.Text(), &g.PGID, &g.StartTime, &g.Launch); err != nil {
 		t.Fatal(err)
 	}
 	g.Host, g.BootID = here()

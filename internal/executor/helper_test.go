@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func serve(script string) {
 	c := NewCommand(Options{WorkRoot: os.Getenv("EXECUTOR_TEST_ROOT")})
 	sink := &recorder{onProcess: func(g ProcessGroup) error {
-		_, err := fmt.Printf("%d %s %d %s\n", g.PGID, g.BootID[:8], g.StartTime, g.Launch)
+		_, err := fmt.Printf("%d %d %s %d\n", g.PGID, g.StartTime, g.Launch, c.watchdog.process.Pid)
 		return err
 	}}
 	_, err := c.Run(context.Background(), shell(script), sink)
