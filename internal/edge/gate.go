@@ -103,7 +103,7 @@ func checkShape(doc *ast.QueryDocument, l Limits) *gqlerror.Error {
 	if n := len(doc.Fragments); n > l.Fragments {
 		return limitError("fragments", l.Fragments, n)
 	}
-	s := &shape{limits: l}
+	s := &shape{limits: l, repeats: map[string]int{}}
 	for _, op := range doc.Operations {
 		s.directives(op.Directives)
 		for _, v := range op.VariableDefinitions {
@@ -126,6 +126,7 @@ func checkShape(doc *ast.QueryDocument, l Limits) *gqlerror.Error {
 type shape struct {
 	limits  Limits
 	aliases int
+	repeats map[string]int // by response name
 	err     *gqlerror.Error
 }
 
@@ -153,6 +154,9 @@ func (s *shape) set(set ast.SelectionSet) {
 }
 
 func (s *shape) field(f *ast.Field) {
+	if s.repeats[f.Alias]++; s.repeats[f.Alias] > s.limits.Repeats {
+		s.fail(limitError("fields of one name", s.limits.Repeats, 0))
+	}
 	if f.Alias != f.Name {
 		if s.aliases++; s.aliases > s.limits.Aliases {
 			s.fail(limitError("aliases", s.limits.Aliases, 0))

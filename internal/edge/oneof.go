@@ -22,11 +22,14 @@ func checkOneOfVariables(schema *ast.Schema, oc *graphql.OperationContext) *gqle
 func oneOfBreach(schema *ast.Schema, t *ast.Type, v any) string {
 	switch v := v.(type) {
 	case []any:
-		if t.Elem != nil {
-			t = t.Elem
-		}
 		for _, item := range v {
-			if name := oneOfBreach(schema, t, item); name != "" {
+			if name := oneOfBreach(schema, elementOf(t), item); name != "" {
+				return name
+			}
+		}
+	case []map[string]any: // what gqlparser makes of one object where a list is due
+		for _, item := range v {
+			if name := oneOfBreach(schema, elementOf(t), item); name != "" {
 				return name
 			}
 		}
@@ -34,6 +37,13 @@ func oneOfBreach(schema *ast.Schema, t *ast.Type, v any) string {
 		return oneOfBreachObject(schema, schema.Types[t.Name()], v)
 	}
 	return ""
+}
+
+func elementOf(t *ast.Type) *ast.Type {
+	if t.Elem != nil {
+		return t.Elem
+	}
+	return t
 }
 
 func oneOfBreachObject(schema *ast.Schema, def *ast.Definition, v map[string]any) string {

@@ -46,6 +46,7 @@ type Limits struct {
 	DocumentBytes int   // of the query text (32 KiB)
 	Tokens        int   // of the query text, comments included (2,000)
 	Selections    int   // in one selection set (200)
+	Repeats       int   // of one field name in one document; validation compares each with each (200)
 	Fragments     int   // in one document (50)
 	Aliases       int   // in one document (30)
 	RootFields    int   // of one operation, fragments expanded (20)
@@ -76,6 +77,7 @@ func (l Limits) withDefaults() Limits {
 		DocumentBytes: cmp.Or(l.DocumentBytes, 32<<10),
 		Tokens:        cmp.Or(l.Tokens, 2000),
 		Selections:    cmp.Or(l.Selections, 200),
+		Repeats:       cmp.Or(l.Repeats, 200),
 		Fragments:     cmp.Or(l.Fragments, 50),
 		Aliases:       cmp.Or(l.Aliases, 30),
 		RootFields:    cmp.Or(l.RootFields, 20),
