@@ -30,6 +30,10 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+	if r.Body != nil && r.Body != http.NoBody {
+		// Lifted once the body has been read. Before that it also bounds the draining of a body that nobody wants.
+		deadline(http.NewResponseController(w).SetReadDeadline, s.limits.BodyTimeout)
+	}
 	media := negotiate(r.Header.Get("Accept"))
 	if media == "" {
 		s.writeRefusal(w, mediaJSON, refuse(http.StatusNotAcceptable, CodeBadRequest, "the response can be %s or %s; name one of them in Accept", mediaGraphQL, mediaJSON))

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -100,12 +101,14 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request, params *graphq
 	if err != nil || media != mediaJSON || !isUTF8(attrs["charset"]) {
 		return refuse(http.StatusUnsupportedMediaType, CodeBadRequest, "the request must be JSON in UTF-8: send it with Content-Type: application/json")
 	}
-	control := http.NewResponseController(w)
-	deadline(control.SetReadDeadline, s.limits.BodyTimeout)
-	defer deadline(control.SetReadDeadline, 0)
 	err = decodeJSON(http.MaxBytesReader(w, r.Body, s.limits.BodyBytes), params)
 	if err == nil {
+		deadline(http.NewResponseController(w).SetReadDeadline, 0)
 		return nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		w.Header().Set("Connection", "close")
+		return refuse(http.StatusRequestTimeout, CodeTimeout, "the request body did not arrive within %v", s.limits.BodyTimeout)
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(s.limits.BodyBytes)

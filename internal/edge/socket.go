@@ -1,8 +1,10 @@
 package edge
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -40,6 +42,7 @@ func isUpgrade(r *http.Request) bool {
 type socket struct {
 	server  *Server
 	conn    *websocket.Conn
+	wire    net.Conn // under conn
 	request *http.Request
 	ctx     context.Context // ends with the socket
 	cancel  context.CancelFunc
@@ -66,11 +69,12 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	c := &socket{server: s, request: r, active: map[string]*operation{}}
 	if !s.sockets.enter(c) {
 		w.Header().Set("Retry-After", "1")
-		s.writeRefusal(w, mediaJSON, refuse(http.StatusServiceUnavailable, CodeInternal, "the server is shutting down; connect again in a moment"))
+		s.writeRefusal(w, mediaJSON, refuse(http.StatusServiceUnavailable, CodeUnavailable, "the server is shutting down; connect again in a moment"))
 		return
 	}
 	defer s.sockets.leave(c)
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	h := &hijacker{ResponseWriter: w}
+	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{subprotocol},
 		InsecureSkipVerify: true, // the Origin has been checked by checkOrigin
 	})
@@ -79,12 +83,26 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered
 	}
 	conn.SetReadLimit(s.limits.MessageBytes)
-	ctx, cancel := context.WithCancel(r.Context())
-	c.serve(ctx, cancel, conn)
+	c.conn, c.wire = conn, h.conn
+	c.ctx, c.cancel = context.WithCancel(r.Context())
+	c.serve()
 }
 
-func (c *socket) serve(ctx context.Context, cancel context.CancelFunc, conn *websocket.Conn) {
-	c.ctx, c.cancel, c.conn = ctx, cancel, conn
+// hijacker remembers the connection under a WebSocket: closing it is the only way to end one whose peer is deaf at once, since CloseNow waits for
+// a close handshake under way.
+type hijacker struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+// Hijack takes over the connection for websocket.Accept.
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	h.conn = conn
+	return conn, rw, err
+}
+
+func (c *socket) serve() {
 	defer c.goroutines.Wait()
 	defer c.close(websocket.StatusNormalClosure, "")
 	stop := context.AfterFunc(c.request.Context(), func() { c.close(closeServiceRestart, restartReason) })
@@ -93,7 +111,7 @@ func (c *socket) serve(ctx context.Context, cancel context.CancelFunc, conn *web
 		c.close(closeServiceRestart, restartReason)
 		return
 	}
-	if conn.Subprotocol() != subprotocol {
+	if c.conn.Subprotocol() != subprotocol {
 		c.close(closeSubprotocol, "Subprotocol not acceptable: use "+subprotocol)
 		return
 	}
@@ -128,8 +146,11 @@ func (c *socket) close(code websocket.StatusCode, reason string) {
 	c.finish(func() { _ = c.conn.Close(code, reason) }) // the error is the peer's silence; the connection is closed either way
 }
 
-// cut ends the socket without a close frame, for peers that do not read.
-func (c *socket) cut() { c.finish(func() { _ = c.conn.CloseNow() }) }
+// cut ends the socket without a close frame, for peers that do not read; a close handshake under way fails at once.
+func (c *socket) cut() {
+	_ = c.wire.Close() // closed already is as good
+	c.finish(func() { _ = c.conn.CloseNow() })
+}
 
 func (c *socket) finish(end func()) {
 	c.once.Do(func() {

@@ -39,11 +39,14 @@ func (f *fixture) listen(t *testing.T) *httptest.Server {
 // waitFor polls a counter of another goroutine.
 func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !done(); {
-		if time.Now().After(deadline) {
+	tick, timeout := time.NewTicker(time.Millisecond), time.After(15*time.Second)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-timeout:
 			t.Fatalf("timed out waiting for %s", what)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -347,7 +350,11 @@ func TestShutdownDoesNotWaitForDeafPeersPastItsContext(t *testing.T) {
 	if err := f.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 of them") {
 		t.Errorf("got %v", err)
 	}
+	start := time.Now()
 	waitFor(t, "the cut socket to end", func() bool { return f.sockets.count() == 0 })
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("the cut took %v", took)
+	}
 }
 
 func TestTheEndOfTheBaseContextClosesSockets(t *testing.T) {
@@ -491,10 +498,18 @@ func TestAPeerThatDoesNotAnswerPingsIsCutOff(t *testing.T) {
 	ts := f.listen(t)
 	open(t, ts) // does not read, so does not answer
 	waitFor(t, "the socket to end", func() bool { return f.sockets.count() == 0 })
-	answering := open(t, ts)
-	go func() { time.Sleep(400 * time.Millisecond); _ = answering.Close(websocket.StatusNormalClosure, "") }()
-	if c := answering.end(); c.Code != websocket.StatusNormalClosure {
-		t.Errorf("a peer that answers was closed with %d", c.Code)
+	pings := make(chan struct{}, 100)
+	answering := dial(t, ts, &websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { pings <- struct{}{}; return true }})
+	answering.say(init1)
+	answering.hear("connection_ack")
+	go func() {
+		for range 10 { // twice as long as a deaf peer lives
+			<-pings
+		}
+		_ = answering.Close(websocket.StatusNormalClosure, "")
+	}()
+	if _, err := answering.read(); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("a peer that answers was cut off: %v", err)
 	}
 }
 

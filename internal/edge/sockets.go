@@ -76,7 +76,7 @@ func (s *sockets) shutdown(ctx context.Context) error {
 	defer s.mu.Unlock()
 	for c, upgraded := range s.open {
 		if upgraded {
-			go func() { _ = c.conn.CloseNow() }()
+			go c.cut()
 		}
 	}
 	return fmt.Errorf("shut down sockets: %d of them had not ended in time and were cut: %w", len(s.open), ctx.Err())
