@@ -56,6 +56,20 @@ func initToken(payload json.RawMessage) (token string, ok bool, err error) {
 	return token, true, nil
 }
 
+// authenticate calls the authenticator. A panic or a context that is missing is a failure of the server, never a caller let in.
+func (s *Server) authenticate(ctx context.Context, c Credentials) (out context.Context, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, internalError(s.logPanic(ctx, p))
+		}
+	}()
+	out, err = s.options.Authenticate(ctx, c)
+	if err == nil && out == nil {
+		err = errors.New("authenticator returned neither a context nor an error")
+	}
+	return out, err
+}
+
 // authError is what the caller sees of a failed Authenticate.
 func (s *Server) authError(ctx context.Context, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -15,6 +15,10 @@ func tokens(ctx context.Context, c Credentials) (context.Context, error) {
 	switch c.Token {
 	case "good":
 		return ctx, nil
+	case "panic":
+		panic("the secret of the check")
+	case "nothing":
+		return nil, nil
 	case "narrow":
 		return nil, &Error{Code: CodeForbidden, Message: "this token may not call from here"}
 	case "broken":
@@ -39,6 +43,8 @@ func TestAuthenticationOnHTTP(t *testing.T) {
 		{"a scheme without a token", "Bearer ", 401, CodeUnauthenticated, "Bearer"},
 		{"a token for something else", "Bearer narrow", 403, CodeForbidden, ""},
 		{"a failure of the server", "Bearer broken", 500, CodeInternal, ""},
+		{"a panic of the server", "Bearer panic", 500, CodeInternal, ""},
+		{"an authenticator that forgets its context", "Bearer nothing", 500, CodeInternal, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -58,7 +64,7 @@ func TestAuthenticationOnHTTP(t *testing.T) {
 			}
 		})
 	}
-	if log := f.log.String(); !strings.Contains(log, "connection refused") || strings.Contains(log, "good") {
+	if log := f.log.String(); !strings.Contains(log, "connection refused") || strings.Contains(log, "Bearer") {
 		t.Errorf("log: %s", log)
 	}
 }

@@ -146,7 +146,7 @@ func (s *Server) authenticateHTTP(w http.ResponseWriter, r *http.Request) (conte
 	token, err := bearer(r.Header.Get("Authorization"))
 	ctx := r.Context()
 	if err == nil {
-		ctx, err = s.options.Authenticate(r.Context(), Credentials{Token: token, RemoteAddr: r.RemoteAddr})
+		ctx, err = s.authenticate(r.Context(), Credentials{Token: token, RemoteAddr: r.RemoteAddr})
 	}
 	if err == nil {
 		return ctx, nil

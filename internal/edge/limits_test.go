@@ -90,7 +90,7 @@ func TestLimits(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			start := time.Now()
 			r := f.ask(t, tt.query, nil)
-			if took := time.Since(start); took > 250*time.Millisecond {
+			if took := time.Since(start); took > time.Second {
 				t.Errorf("took %v", took)
 			}
 			switch {
@@ -131,7 +131,7 @@ func TestDocumentsThatCostStockGqlgenSeconds(t *testing.T) {
 			f := newFixture(t, Options{})
 			start := time.Now()
 			r := f.ask(t, query, nil)
-			if took := time.Since(start); took > 300*time.Millisecond {
+			if took := time.Since(start); took > time.Second {
 				t.Errorf("%d bytes took %v: %.200s", len(query), took, r.text)
 			}
 		})

@@ -70,8 +70,7 @@ func (c *socket) initialise(payload json.RawMessage) {
 // authenticate falls back on the header of the upgrade, which clients other than browsers can set, and closes the socket when the caller's context
 // ends before the socket does.
 func (c *socket) authenticate(token string) (context.Context, error) {
-	authenticate := c.server.options.Authenticate
-	if authenticate == nil {
+	if c.server.options.Authenticate == nil {
 		return c.ctx, nil
 	}
 	if token == "" {
@@ -80,7 +79,7 @@ func (c *socket) authenticate(token string) (context.Context, error) {
 			return nil, err
 		}
 	}
-	ctx, err := authenticate(c.ctx, Credentials{Token: token, RemoteAddr: c.request.RemoteAddr, Socket: true})
+	ctx, err := c.server.authenticate(c.ctx, Credentials{Token: token, RemoteAddr: c.request.RemoteAddr, Socket: true})
 	if err != nil {
 		return nil, err
 	}

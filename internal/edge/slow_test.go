@@ -60,7 +60,7 @@ func TestABodyThatDoesNotArrive(t *testing.T) {
 
 func TestAResponseThatIsNotRead(t *testing.T) {
 	f := newFixture(t, Options{Limits: Limits{WriteTimeout: 50 * time.Millisecond}})
-	f.graph.Fail = func(string) error { return &Error{Code: "LONG", Message: strings.Repeat("x", 32<<20)} }
+	f.graph.Fail = func(string) error { return &Error{Code: "LONG", Message: strings.Repeat("x", 8<<20)} }
 	addr, done := serveCounted(t, f)
 	c := dialTCP(t, addr)
 	_ = c.SetReadBuffer(4096)
