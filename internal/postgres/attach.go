@@ -106,6 +106,22 @@ func (c *Cluster) takeOver(ctx context.Context, p postmaster) (bool, error) {
 	return true, nil
 }
 
+// StopLeft ends the server that still runs on a cluster's folder after the process that started it has died; it is fine
+// when there is none. Like (*Cluster).Stop it is patient until ctx is done, and it does not wait for an answer.
+func StopLeft(ctx context.Context, dir string) error {
+	c, err := newCluster(Options{Dir: dir})
+	if err != nil {
+		return err
+	}
+	p, ok := left(c.data())
+	if !ok {
+		return nil
+	}
+	c.pid = p.pid
+	go c.watchLeft(c.done, nil)
+	return c.Stop(ctx)
+}
+
 // watchLeft closes done when a server we did not start has ended. It ends without that when given up.
 func (c *Cluster) watchLeft(done chan<- struct{}, given <-chan struct{}) {
 	tick := time.NewTicker(watchInterval)
