@@ -362,3 +362,10 @@ func TestWithoutDockerItSaysSo(t *testing.T) {
 	}
 	s.discard(name)
 }
+
+func BenchmarkNew(b *testing.B) {
+	New(b)
+	for b.Loop() {
+		New(b)
+	}
+}

@@ -151,7 +151,8 @@ func (c *Cluster) PID() int { return c.pid }
 // Done is closed when the server process has ended, by Stop or by itself.
 func (c *Cluster) Done() <-chan struct{} { return c.done }
 
-// Err says, once Done is closed, how the server ended; nil after a regular stop.
+// Err says, once Done is closed, how the server ended; nil after a regular stop, whoever asked for it, and for a server
+// that was taken over: the kernel tells only the process that started it.
 func (c *Cluster) Err() error {
 	select {
 	case <-c.done:

@@ -34,16 +34,28 @@ func TestMain(m *testing.M) {
 func runChild(dir string) {
 	_, err := LockFolder(dir)
 	if err == nil {
-		_, err = StartCluster(context.Background(), Options{Dir: filepath.Join(dir, "postgres")})
+		_, err = StartCluster(context.Background(), Options{Dir: filepath.Join(dir, "postgres"), Log: quiet, Throwaway: true})
 	}
 	fmt.Println("started:", err)
 	select {}
 }
 
-// folder is one that the server's account can reach, unlike t.TempDir for root.
+var quiet = slog.New(slog.DiscardHandler)
+
+// folder is one that the server's account can reach, unlike t.TempDir for root; in memory where there is enough.
 func folder(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "rouse-postgres-")
+	var base string
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs("/dev/shm", &stat); err == nil && stat.Bavail*uint64(stat.Bsize) > 1<<30 {
+		base = "/dev/shm"
+	}
+	return folderIn(t, base)
+}
+
+func folderIn(t testing.TB, base string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(base, "rouse-postgres-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +70,18 @@ func folder(t testing.TB) string {
 	return dir
 }
 
+// start runs a cluster that does not wait for the disk: the death of a process loses nothing all the same.
 func start(t testing.TB, dir string) *Cluster {
+	t.Helper()
+	return startWith(t, Options{Dir: dir, Throwaway: true})
+}
+
+func startWith(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := StartCluster(ctx, Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	o.Log = quiet
+	c, err := StartCluster(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +138,9 @@ func gone(t testing.TB, done <-chan struct{}) {
 }
 
 func TestAClusterIsMadeStoppedAndStartedAgainWithItsData(t *testing.T) {
-	dir := filepath.Join(folder(t), "data", "postgres")
+	dir := filepath.Join(folderIn(t, ""), "data", "postgres") // as people run it: on a disk, and durable
 	began := time.Now()
-	c := start(t, dir)
+	c := startWith(t, Options{Dir: dir})
 	t.Logf("first start took %v", time.Since(began))
 	db := connect(t, c)
 	mustExec(t, db, "CREATE TABLE kept AS SELECT 7 AS n")
@@ -145,7 +164,7 @@ func TestAClusterIsMadeStoppedAndStartedAgainWithItsData(t *testing.T) {
 		t.Errorf("got %v, want no failure after a regular stop", c.Err())
 	}
 	began = time.Now()
-	c = start(t, dir)
+	c = startWith(t, Options{Dir: dir})
 	t.Logf("later start took %v", time.Since(began))
 	expectKept(t, c)
 }
@@ -388,7 +407,7 @@ func TestAnInterruptedFirstStartLeavesNothingThatFails(t *testing.T) {
 		})
 		cancel()
 	}()
-	_, err := StartCluster(ctx, Options{Dir: dir})
+	_, err := StartCluster(ctx, Options{Dir: dir, Log: quiet, Throwaway: true})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want the interruption", err)
 	}
@@ -455,7 +474,7 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	if err := os.Remove(filepath.Join(c.data(), "global", "pg_control")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := StartCluster(t.Context(), Options{Dir: dir})
+	_, err := StartCluster(t.Context(), Options{Dir: dir, Log: quiet})
 	if err == nil || !strings.Contains(err.Error(), "could not find the database system") {
 		t.Fatalf("got %v, want PostgreSQL's own words", err)
 	}
@@ -476,5 +495,56 @@ func TestALargeServerLogIsPutAside(t *testing.T) {
 	}
 	if _, err := os.Stat(path + ".old"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestStopLeftEndsAServerNobodyOwns(t *testing.T) {
+	dir := folder(t)
+	kill(t, startChild(t, dir))
+	cluster := filepath.Join(dir, "postgres")
+	server, ok := left(filepath.Join(cluster, "data"))
+	if !ok {
+		t.Fatal("no server is left, so this proves nothing")
+	}
+	for range 2 { // a second time is fine
+		if err := StopLeft(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if serves(server.pid, filepath.Join(cluster, "data")) {
+		t.Fatal("it still runs")
+	}
+}
+
+func BenchmarkFirstStart(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		dir := filepath.Join(folderIn(b, ""), "postgres")
+		b.StartTimer()
+		c := startWith(b, Options{Dir: dir})
+		b.StopTimer()
+		stop(b, c)
+		b.StartTimer()
+	}
+}
+
+func BenchmarkLaterStart(b *testing.B) {
+	dir := filepath.Join(folderIn(b, ""), "postgres")
+	stop(b, startWith(b, Options{Dir: dir}))
+	for b.Loop() {
+		c := startWith(b, Options{Dir: dir})
+		b.StopTimer()
+		stop(b, c)
+		b.StartTimer()
+	}
+}
+
+func BenchmarkStop(b *testing.B) {
+	dir := filepath.Join(folderIn(b, ""), "postgres")
+	for b.Loop() {
+		b.StopTimer()
+		c := startWith(b, Options{Dir: dir})
+		b.StartTimer()
+		stop(b, c)
 	}
 }

@@ -125,13 +125,30 @@ func (l *FolderLock) Release() error {
 }
 
 // makeFolder makes dir and its missing parents: closed to others, or, for root, passable but not readable, since the
-// server's account must reach its own folder below.
+// server's account must reach its own folder below. The umask does not count: a strict one would shut that account out.
 func makeFolder(dir string) error {
 	mode := fs.FileMode(0o700)
 	if os.Geteuid() == 0 {
 		mode = 0o711
 	}
-	if err := os.MkdirAll(dir, mode); err != nil {
+	info, err := os.Stat(dir)
+	if err == nil && info.IsDir() {
+		return nil
+	}
+	if err == nil {
+		return folderError(dir, syscall.ENOTDIR)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return folderError(dir, err)
+	}
+	if err := makeFolder(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	err = os.Mkdir(dir, mode)
+	if err == nil {
+		err = os.Chmod(dir, mode)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) { // another one may have made it meanwhile
 		return folderError(dir, err)
 	}
 	return nil

@@ -79,13 +79,13 @@ func TestAFolderTheAccountCannotReachNamesTheObstacle(t *testing.T) {
 		if err := os.Chmod(closed, 0); err != nil {
 			t.Fatal(err)
 		}
-		_, err := StartCluster(t.Context(), Options{Dir: dir})
+		_, err := StartCluster(t.Context(), Options{Dir: dir, Log: quiet})
 		if err == nil || !strings.Contains(err.Error(), "may not write there") {
 			t.Fatalf("got %v, want a clear refusal", err)
 		}
 		return
 	}
-	_, err := StartCluster(t.Context(), Options{Dir: dir})
+	_, err := StartCluster(t.Context(), Options{Dir: dir, Log: quiet})
 	var unreachable *UnreachableError
 	if !errors.As(err, &unreachable) || unreachable.Folder != closed || unreachable.Path != dir {
 		t.Fatalf("got %v, want it to name %s", err, closed)
@@ -93,6 +93,13 @@ func TestAFolderTheAccountCannotReachNamesTheObstacle(t *testing.T) {
 	if !strings.Contains(err.Error(), "chmod o+x "+closed) {
 		t.Fatalf("%q does not say what to do", err)
 	}
+}
+
+func TestAStrictUmaskDoesNotShutTheServerOut(t *testing.T) {
+	parent := folder(t)
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	start(t, filepath.Join(parent, "new", "data", "postgres"))
 }
 
 func TestTheDefaultFolderIsOneTheServerCanReach(t *testing.T) {

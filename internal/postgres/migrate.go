@@ -45,6 +45,9 @@ func Migrate(ctx context.Context, db *sql.DB, files fs.FS, log *slog.Logger) err
 		return err
 	}
 	results, err := provider.Up(ctx)
+	if partial := (*goose.PartialError)(nil); errors.As(err, &partial) {
+		results = partial.Applied
+	}
 	for _, r := range results {
 		log.Info("migrated the database", "file", r.Source.Path, "version", r.Source.Version, "took", r.Duration)
 	}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"errors"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,7 +16,6 @@ func migration(sql string) *fstest.MapFile {
 
 func TestMigrations(t *testing.T) {
 	c := start(t, filepath.Join(folder(t), "postgres"))
-	quiet := slog.New(slog.DiscardHandler)
 	files := fstest.MapFS{
 		"20250101000000_one.sql": migration("CREATE TABLE one (id int); SELECT pg_sleep(0.3);"),
 		"20250102000000_two.sql": migration("CREATE TABLE two (id int);"),

@@ -33,7 +33,7 @@ var common = []string{
 
 // throwaway are the settings of clusters that live for one test run.
 var throwaway = []string{
-	"fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0",
+	"fsync=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0",
 	"max_connections=400", "shared_buffers=128MB", "autovacuum=off",
 }
 

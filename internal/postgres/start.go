@@ -64,7 +64,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	c.pid, c.done = cmd.Process.Pid, make(chan struct{})
+	c.pid, c.done, c.failure = cmd.Process.Pid, make(chan struct{}), nil
 	go c.watch(cmd, began, c.done)
 	return c.answer(ctx)
 }
