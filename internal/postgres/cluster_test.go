@@ -169,6 +169,26 @@ func TestAClusterIsMadeStoppedAndStartedAgainWithItsData(t *testing.T) {
 	expectKept(t, c)
 }
 
+func TestTheServerIsApartFromOurTerminalAndEnvironment(t *testing.T) {
+	t.Setenv("ROUSE_SOMETHING", "s3cr3t")
+	t.Setenv("PGOPTIONS", "-c work_mem=1MB")
+	c := start(t, filepath.Join(folder(t), "postgres"))
+	group, err := syscall.Getpgid(c.PID())
+	if err != nil || group != c.PID() {
+		t.Fatalf("its process group is %d, %v; want its own, which Ctrl-C does not reach", group, err)
+	}
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.PID()))
+	if errors.Is(err, os.ErrNotExist) {
+		return // this system does not show environments
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(environment), "s3cr3t") || strings.Contains(string(environment), "PGOPTIONS") {
+		t.Fatal("the server got our environment")
+	}
+}
+
 func TestAListenerWorksOnTheURLOfACluster(t *testing.T) {
 	c := start(t, filepath.Join(folder(t), "postgres"))
 	l := pq.NewListener(c.URL("rouse"), time.Second, time.Minute, nil)

@@ -63,7 +63,7 @@ func (c *Cluster) initdb(ctx context.Context, dir string) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with its own children
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Stderr = &out // its standard output is only progress
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return fmt.Errorf("make a database cluster in %s: interrupted: %w", c.dir, context.Cause(ctx))
@@ -154,7 +154,7 @@ func give(dir string, a *account.Account) error {
 // hint says what to do about trouble that PostgreSQL reports in its own words.
 func hint(output string) string {
 	switch {
-	case strings.Contains(output, "No space left on device"):
+	case strings.Contains(output, "No space left on device"), strings.Contains(output, "Check free disk space"):
 		return "; the disk is full: free some space, or choose another folder with --data-dir"
 	case strings.Contains(output, "Read-only file system"):
 		return "; the file system is read-only: choose another folder with --data-dir"

@@ -79,6 +79,10 @@ func parse(address string) (*url.URL, error) {
 	if u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, fmt.Errorf("the database URL (ROUSE_DATABASE_URL) does not begin with postgres://; %s", want)
 	}
+	if u.User == nil && strings.Contains(address, "@") { // what follows the colon looks like a port, but is a password
+		return nil, fmt.Errorf("the database URL (ROUSE_DATABASE_URL) is malformed: percent-encode the characters "+
+			"/ ? # @ in the password; %s", want)
+	}
 	return u, nil
 }
 

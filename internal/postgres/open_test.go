@@ -20,6 +20,8 @@ func TestABadURLSaysWhatToDoAndNeverThePassword(t *testing.T) {
 		{"a bad escape in the path", "postgres://u:s3cr3t@h/%zz", "malformed"},
 		{"a slash in the password", "postgres://u:s3cr3t/x@h/d", "malformed"},
 		{"a hash in the password", "postgres://u:s3cr3t#x@h/d", "malformed"},
+		{"a slash after digits in the password", "postgres://u:4321/s3cr3t@h/d", "percent-encode"},
+		{"a question mark after digits in the password", "postgres://u:4321?s3cr3t@h/d", "percent-encode"},
 		{"a space in the password", "postgres://u:s3cr3t x@h/d", "malformed"},
 		{"a bad port", "postgres://u:s3cr3t@h:port/d", "malformed"},
 		{"a bad TLS mode", "postgres://u:s3cr3t@h/d?sslmode=s3cr3t", "malformed"},
