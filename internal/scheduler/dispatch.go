@@ -1,0 +1,123 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+const (
+	// claimBatch is the most runs of one claim (QUEUE.md rule 3).
+	claimBatch = 16
+	// routePage is how many agents with unrouted requests are listed at a time.
+	routePage = 100
+	// soonest keeps an instant that lies in the past from making the dispatcher spin.
+	soonest = 5 * time.Millisecond
+)
+
+// dispatcher routes requests and hands due runs to the worker (SPEC S3.2, S6.1).
+type dispatcher struct {
+	store    queue
+	worker   Worker
+	owner    store.Owner
+	lease    time.Duration
+	counters *metrics.Counters
+
+	overdue time.Time // an instant that had passed when it was read, and was looked at once since
+}
+
+// runOnce claims, routes, claims what the routing made due, and says when to look again. It claims first, since the API
+// routes its own requests, and so that no amount of routing delays a run that is due.
+func (d *dispatcher) runOnce(ctx context.Context, enough <-chan struct{}) (time.Duration, error) {
+	if err := d.claim(ctx, enough); err != nil {
+		return 0, err
+	}
+	routed, routing := d.route(ctx, enough)
+	if routed > 0 {
+		if err := d.claim(ctx, enough); err != nil {
+			return 0, errors.Join(routing, err)
+		}
+	}
+	d.counters.QueuePass(time.Now())
+	if routed >= routePage || closed(enough) {
+		return soonest, routing // there may be more to do
+	}
+	again, err := d.next(ctx)
+	return again, errors.Join(routing, err)
+}
+
+// route goes through the agents with unrouted requests, past those that fail, until no new one is listed or a page of
+// them was routed.
+func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}) (routed int, err error) {
+	var problems failures
+	seen := make(map[xid.ID]bool)
+	for routed < routePage && !closed(enough) {
+		agents, err := d.store.UnroutedAgents(ctx, routePage+len(seen))
+		if err != nil {
+			problems.add(fmt.Errorf("list agents to route: %w", err))
+			break
+		}
+		fresh := slices.DeleteFunc(agents, func(agent xid.ID) bool { return seen[agent] })
+		if len(fresh) == 0 {
+			break
+		}
+		for _, agent := range fresh {
+			if closed(enough) {
+				break
+			}
+			seen[agent] = true
+			if _, err := d.store.Route(ctx, agent); err != nil {
+				problems.add(fmt.Errorf("route agent %s: %w", agent, err))
+			} else {
+				routed++
+			}
+		}
+	}
+	return routed, problems.err()
+}
+
+// claim fills the free slots. A claimed run is handed over whatever happens meanwhile: it is leased to this process.
+func (d *dispatcher) claim(ctx context.Context, enough <-chan struct{}) error {
+	for !closed(enough) {
+		free := min(claimBatch, d.worker.Free())
+		if free <= 0 {
+			return nil
+		}
+		claimed, err := d.store.Claim(ctx, d.owner, free, d.lease)
+		for _, c := range claimed {
+			d.worker.Process(context.WithoutCancel(ctx), c)
+		}
+		if err != nil {
+			return fmt.Errorf("claim runs: %w", err)
+		}
+		if len(claimed) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// next is how long nothing becomes due, by the database's clock; 0 when nothing but a signal or a beat can change that.
+func (d *dispatcher) next(ctx context.Context) (time.Duration, error) {
+	at, now, err := d.store.NextInstant(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the next instant: %w", err)
+	}
+	if at.IsZero() || d.worker.Free() <= 0 { // a slot that becomes free is a signal
+		return 0, nil
+	}
+	if at.After(now) {
+		return max(at.Sub(now), soonest), nil
+	}
+	if at.Equal(d.overdue) { // looked at already, and something else holds it
+		return 0, nil
+	}
+	d.overdue = at
+	return soonest, nil
+}
