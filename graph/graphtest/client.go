@@ -51,19 +51,20 @@ func (c *Client) Do(ctx context.Context, query string, variables map[string]any,
 	}
 }
 
-// Subscribe starts a subscription. Each call of next gives the data of one response; ok is false at the end of the stream.
-func (c *Client) Subscribe(ctx context.Context, query string, variables map[string]any) (next func() (data json.RawMessage, ok bool), errs gqlerror.List) {
+// Subscribe starts a subscription. Each call of next waits for one response: its data, or the errors that it was refused
+// with; both are nil at the end of the stream.
+func (c *Client) Subscribe(ctx context.Context, query string, variables map[string]any) (next func() (json.RawMessage, gqlerror.List)) {
 	responses, ctx, errs := c.start(ctx, query, variables)
-	if errs != nil {
-		return nil, errs
-	}
-	return func() (json.RawMessage, bool) {
+	return func() (json.RawMessage, gqlerror.List) {
+		if errs != nil {
+			return nil, errs
+		}
 		response := responses(ctx)
 		if response == nil {
-			return nil, false
+			return nil, nil
 		}
-		return bytes.Clone(response.Data), true
-	}, nil
+		return bytes.Clone(response.Data), response.Errors
+	}
 }
 
 func (c *Client) start(ctx context.Context, query string, variables map[string]any) (graphql.ResponseHandler, context.Context, gqlerror.List) {
