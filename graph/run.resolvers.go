@@ -7,7 +7,6 @@ package graph
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -34,14 +33,11 @@ func (r *queryResolver) Run(ctx context.Context, id xid.ID) (*ent.Run, error) {
 
 // TerminalShape is the resolver for the terminalShape field.
 func (r *runResolver) TerminalShape(ctx context.Context, obj *ent.Run) (*domain.TerminalShape, error) {
-	if !obj.Status.Terminal() {
+	shape := domain.ShapeOf(shapeFacts(obj, r.Store.ActivatedAt()))
+	if shape == "" {
 		return nil, nil
 	}
-	activated, err := r.ActivatedAt(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read activation: %w", err)
-	}
-	return new(domain.ShapeOf(shapeFacts(obj, activated))), nil
+	return &shape, nil
 }
 
 // WakeupRequests is the resolver for the wakeupRequests field.

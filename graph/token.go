@@ -72,7 +72,7 @@ func (r *Resolver) revokeToken(ctx context.Context, id xid.ID) (*model.ApiToken,
 	if row == nil {
 		return nil, notFound("apiTokenId", "token")
 	}
-	if err := r.Store.RevokeToken(ctx, id); err != nil {
+	if err := r.Store.RevokeToken(ctx, row.WorkspaceID, id); err != nil {
 		return nil, err
 	}
 	return r.token(ctx, id)

@@ -73,7 +73,7 @@ func (r *workspaceResolver) Settings(ctx context.Context, obj *ent.Workspace) (*
 func (r *workspaceResolver) Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *ent.AgentOrder) (*ent.AgentConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
 	if err == nil {
-		err = p.check(orderOf(orderBy == nil, orderBy != nil && orderBy.Field == ent.AgentOrderFieldName))
+		err = p.check(orderOf(orderBy != nil, orderBy != nil && orderBy.Field.String() == ent.AgentOrderFieldName.String()))
 	}
 	q := r.Reader.Agent.Query().Where(agent.WorkspaceID(obj.ID), agent.DeletedAtIsNil())
 	if err == nil {
