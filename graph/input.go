@@ -1,0 +1,183 @@
+package graph
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// keyMax is the most characters of an idempotency key.
+const keyMax = 255
+
+// idempotency reads what every creating mutation has: its key, nil for none, and the fingerprint of its input, by which a
+// key used again with another input is found. It refuses texts that the database cannot hold.
+func idempotency(input any, key *string) (store.Idempotency, error) {
+	path := []string{"idempotencyKey"}
+	switch {
+	case key != nil && *key == "":
+		return store.Idempotency{}, domain.RefuseField(path, domain.UserErrorCodeInvalid, "must be 1..%d characters; leave it out to have none", keyMax)
+	case key != nil && len([]rune(*key)) > keyMax:
+		return store.Idempotency{}, domain.RefuseField(path, domain.UserErrorCodeTooLong, "must be at most %d characters", keyMax)
+	}
+	tree, err := treeOf(input)
+	if err != nil {
+		return store.Idempotency{}, err
+	}
+	r := &report{}
+	r.texts(nil, tree)
+	if len(r.problems) > 0 {
+		return store.Idempotency{}, domain.AsUserError(r.problems)
+	}
+	fingerprint, err := digest(tree)
+	return store.Idempotency{Key: valueOf(key), InputDigest: fingerprint}, err
+}
+
+// treeOf is an input as JSON values.
+func treeOf(input any) (map[string]any, error) {
+	text, err := json.Marshal(input)
+	if err != nil {
+		return nil, fmt.Errorf("read input: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var tree map[string]any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("read input: %w", err)
+	}
+	return tree, nil
+}
+
+// texts notes every text and name that holds NUL, which no column takes.
+func (r *report) texts(path []string, v any) {
+	switch v := v.(type) {
+	case string:
+		if !plain(v) {
+			r.add(path, domain.UserErrorCodeInvalid, "must be text without NUL (U+0000)")
+		}
+	case []any:
+		for i, item := range v {
+			r.texts(below(path, strconv.Itoa(i)), item)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			r.texts(path, name)
+			r.texts(below(path, name), v[name])
+		}
+	}
+}
+
+// digest is the fingerprint of an input. The key itself is left out, and so are the values of variables, since a stored
+// digest of a short secret could be guessed.
+func digest(tree map[string]any) (string, error) {
+	delete(tree, "idempotencyKey")
+	hideValues(tree)
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return "", fmt.Errorf("digest input: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// hideValues takes the values out of an executor's environment.
+func hideValues(tree map[string]any) {
+	executor, _ := tree["executor"].(map[string]any)
+	command, _ := executor["command"].(map[string]any)
+	list, _ := command["environment"].([]any)
+	for _, v := range list {
+		if pair, ok := v.(map[string]any); ok {
+			delete(pair, "value")
+		}
+	}
+}
+
+// checkWorkspace refuses a workspace that the caller does not see.
+func (r *Resolver) checkWorkspace(ctx context.Context, id xid.ID) error {
+	ok, err := r.Reader.Workspace.Query().Where(workspace.ID(id)).Exist(ctx)
+	if err != nil {
+		return fmt.Errorf("look for workspace: %w", err)
+	}
+	if !ok {
+		return notFound("workspaceId", "workspace")
+	}
+	return nil
+}
+
+// variableTexts are the values of a manual fire: strings as they are, everything else as its JSON text (SPEC S4.8).
+func variableTexts(in map[string]any) (map[string]string, error) {
+	out := make(map[string]string, len(in))
+	for name, v := range in {
+		text, ok := v.(string)
+		if !ok {
+			raw, err := json.Marshal(v)
+			if err != nil {
+				return nil, fmt.Errorf("write variable %s: %w", name, err)
+			}
+			text = string(raw)
+		}
+		out[name] = text
+	}
+	return out, nil
+}
+
+// triggerSpecs reads the triggers of a new routine.
+func triggerSpecs(list []*model.TriggerSpecInput) ([]store.TriggerSpec, error) {
+	var out []store.TriggerSpec
+	report := &report{}
+	for i, t := range list {
+		switch {
+		case t == nil || !oneMember(t.Schedule != nil, t.Manual != nil):
+			report.add([]string{"triggers", strconv.Itoa(i)}, domain.UserErrorCodeInvalid, "set exactly one of schedule and manual")
+		case t.Schedule != nil:
+			out = append(out, store.TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: t.Schedule.Cron, TimeZone: valueOf(t.Schedule.TimeZone), Enabled: orTrue(t.Schedule.Enabled)})
+		default:
+			out = append(out, store.TriggerSpec{Kind: domain.TriggerKindManual, Enabled: orTrue(t.Manual.Enabled)})
+		}
+	}
+	return out, domain.AsUserError(report.problems)
+}
+
+func declarations(list []*model.RoutineVariableInput) []domain.RoutineVariable {
+	out := []domain.RoutineVariable{}
+	for _, v := range list {
+		out = append(out, domain.RoutineVariable{Name: v.Name, Type: v.Type, Default: v.Default, Required: v.Required, Options: v.Options})
+	}
+	return out
+}
+
+func orTrue(p *bool) bool { return p == nil || *p }
+
+// object reads a stored JSON object; nothing and null are nil.
+func object(raw json.RawMessage) (map[string]any, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var out map[string]any
+	if err := decoder.Decode(&out); err != nil {
+		return nil, fmt.Errorf("read a stored JSON object: %w", err)
+	}
+	return out, nil
+}
+
+// objectOrEmpty is object for fields that are never null.
+func objectOrEmpty(raw json.RawMessage) (map[string]any, error) {
+	out, err := object(raw)
+	if out == nil {
+		out = map[string]any{}
+	}
+	return out, err
+}
