@@ -1,0 +1,171 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+var body = strings.Repeat("aB3", 14) + "x" // 43 characters
+
+func TestNewTokensHaveTheirFormAndDiffer(t *testing.T) {
+	form := regexp.MustCompile(`^(rse|rsr)_[0-9A-Za-z]{43}$`)
+	seen := map[string]bool{}
+	for range 200 {
+		api, err := NewToken(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := NewRunToken(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, token := range []Token{api, run} {
+			if text := token.Reveal(); !form.MatchString(text) || seen[text] {
+				t.Fatalf("bad or repeated token %q", text)
+			}
+			seen[token.Reveal()] = true
+			if parsed, err := ParseToken(token.Reveal()); err != nil || parsed.Digest() != token.Digest() {
+				t.Fatalf("a new token does not parse: %v", err)
+			}
+		}
+		if api.IsRun() || !run.IsRun() {
+			t.Fatal("the kinds are mixed up")
+		}
+	}
+}
+
+func TestEveryRandomBitCounts(t *testing.T) {
+	seen := map[string]bool{}
+	for bit := range randomBytes * 8 {
+		raw := make([]byte, randomBytes)
+		raw[bit/8] = 1 << (bit % 8)
+		token, err := NewToken(bytes.NewReader(raw))
+		if err != nil || seen[token.Reveal()] {
+			t.Fatalf("bit %d: %v", bit, err)
+		}
+		seen[token.Reveal()] = true
+	}
+	least, _ := NewToken(bytes.NewReader(make([]byte, randomBytes)))
+	most, _ := NewToken(bytes.NewReader(bytes.Repeat([]byte{0xff}, randomBytes)))
+	if len(least.Reveal()) != 47 || len(most.Reveal()) != 47 || least.Reveal() == most.Reveal() {
+		t.Errorf("the ends of the range are %q and %q", least.Reveal(), most.Reveal())
+	}
+}
+
+func TestNoTokenIsMadeWithoutRandomness(t *testing.T) {
+	for name, random := range map[string]*bytes.Reader{"none": bytes.NewReader(nil), "too little": bytes.NewReader(make([]byte, 31))} {
+		if token, err := NewToken(random); err == nil || !token.IsZero() {
+			t.Errorf("%s: made %v", name, token)
+		}
+	}
+	if _, err := NewRunToken(iotest.ErrReader(errors.New("no entropy"))); err == nil {
+		t.Error("made a run token")
+	}
+}
+
+func TestParseBearer(t *testing.T) {
+	for name, test := range map[string]struct {
+		header string
+		want   string
+		err    error
+	}{
+		"an API token":                {"Bearer rse_" + body, "rse_" + body, nil},
+		"a run token":                 {"Bearer rsr_" + body, "rsr_" + body, nil},
+		"the scheme in small letters": {"bearer rse_" + body, "rse_" + body, nil},
+		"several spaces":              {"BEARER   rse_" + body + "  ", "rse_" + body, nil},
+		"a token made by openssl":     {"Bearer rse_" + strings.Repeat("0f", 32), "rse_" + strings.Repeat("0f", 32), nil},
+		"a token of base64url":        {"Bearer rse_" + strings.Repeat("-_", 21) + "A", "rse_" + strings.Repeat("-_", 21) + "A", nil},
+		"empty":                       {"", "", ErrNoToken},
+		"blank":                       {" \t ", "", ErrNoToken},
+		"the scheme alone":            {"Bearer", "", ErrMalformedToken},
+		"the scheme and a space":      {"Bearer ", "", ErrMalformedToken},
+		"the token alone":             {"rse_" + body, "", ErrMalformedToken},
+		"another scheme":              {"Basic rse_" + body, "", ErrMalformedToken},
+		"another program's token":     {"Bearer ghp_" + body, "", ErrMalformedToken},
+		"a mark in capitals":          {"Bearer RSE_" + body, "", ErrMalformedToken},
+		"too short":                   {"Bearer rse_" + body[1:], "", ErrMalformedToken},
+		"too long":                    {"Bearer rse_" + strings.Repeat("a", 87), "", ErrMalformedToken},
+		"two tokens":                  {"Bearer rse_" + body + ", Bearer rse_" + body, "", ErrMalformedToken},
+		"a space inside":              {"Bearer rse_" + body[:20] + " " + body[20:], "", ErrMalformedToken},
+		"a newline inside":            {"Bearer rse_" + body[:20] + "\n" + body[20:], "", ErrMalformedToken},
+		"letters beyond ASCII":        {"Bearer rse_" + strings.Repeat("é", 30), "", ErrMalformedToken},
+		"a tab after the scheme":      {"Bearer\trse_" + body, "", ErrMalformedToken},
+	} {
+		token, err := ParseBearer(test.header)
+		if !errors.Is(err, test.err) || token.Reveal() != test.want {
+			t.Errorf("%s: got %q, %v", name, token.Reveal(), err)
+		}
+	}
+}
+
+func TestTheDigestIsSHA256OfTheWholeText(t *testing.T) {
+	token, err := ParseToken("rse_" + body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := token.Digest()
+	if want := sha256.Sum256([]byte("rse_" + body)); digest != want || !digest.Equal(want[:]) || !bytes.Equal(digest.Bytes(), want[:]) {
+		t.Errorf("got %s", digest)
+	}
+	run, _ := ParseToken("rsr_" + body)
+	for name, stored := range map[string][]byte{"another kind's": run.Digest().Bytes(), "none": nil, "part": digest[:31], "more": append(digest.Bytes(), 0)} {
+		if digest.Equal(stored) {
+			t.Errorf("equal to %s", name)
+		}
+	}
+}
+
+func TestATokenShowsItsPrefixOnly(t *testing.T) {
+	token, err := ParseToken("rse_" + body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type holder struct {
+		token Token
+		Token Token
+	}
+	var shown bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		_, _ = fmt.Fprintf(&shown, verb+verb, token, holder{token, token})
+	}
+	slog.New(slog.NewJSONHandler(&shown, nil)).Info("x", "token", token, "held", holder{token, token})
+	if err := json.NewEncoder(&shown).Encode(holder{token, token}); err != nil {
+		t.Fatal(err)
+	}
+	for _, leak := range []string{body[:shownLength+1], fmt.Sprintf("%x", body[:shownLength+1])} {
+		if strings.Contains(shown.String(), leak) {
+			t.Errorf("%q shows in %s", leak, shown.String())
+		}
+	}
+	if token.Prefix() != "rse_"+body[:8] || !strings.Contains(shown.String(), token.Prefix()) {
+		t.Errorf("the prefix is %q, shown %s", token.Prefix(), shown.String())
+	}
+	if (Token{}).Prefix() != "" || fmt.Sprint(Token{}) != "" {
+		t.Error("the zero token shows something")
+	}
+}
+
+func FuzzParseBearer(f *testing.F) {
+	for _, header := range []string{"", "Bearer", "Bearer ", "bearer rse_" + body, "Bearer rsr_" + body + " x", "Bearer\x00rse_" + body} {
+		f.Add(header)
+	}
+	accepted := regexp.MustCompile(`^(rse|rsr)_[0-9A-Za-z_-]{43,86}$`)
+	f.Fuzz(func(t *testing.T, header string) {
+		token, err := ParseBearer(header)
+		switch {
+		case err == nil && (!accepted.MatchString(token.Reveal()) || !strings.HasSuffix(strings.Trim(header, " \t"), token.Reveal())):
+			t.Fatalf("%q gave %q", header, token.Reveal())
+		case err != nil && (!token.IsZero() || !errors.Is(err, ErrNoToken) && !errors.Is(err, ErrMalformedToken)):
+			t.Fatalf("%q gave %q and %v", header, token.Reveal(), err)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import { parse } from 'graphql';
+import { TOKEN_PLACEHOLDER, createFetcher } from './fetcher.js';
+import { storage } from './storage.js';
+
+const url = new URL('http://127.0.0.1:8080/graphql');
+const query = { query: '{ process { version } }' };
+let requests;
+let sockets;
+
+// The one socket of a subscription: acknowledges, sends what the test wants, completes.
+class FakeSocket extends EventTarget {
+  static CONNECTING = 0;
+  static OPEN = 1;
+  static CLOSING = 2;
+  static CLOSED = 3;
+  static answers = [];
+  readyState = 1;
+  sent = [];
+
+  constructor(address, protocol) {
+    super();
+    Object.assign(this, { address, protocol });
+    sockets.push(this);
+    queueMicrotask(() => this.onopen());
+  }
+
+  send(text) {
+    const message = JSON.parse(text);
+    this.sent.push(message);
+    if (message.type === 'connection_init') this.receive({ type: 'connection_ack' });
+    if (message.type !== 'subscribe') return;
+    for (const data of FakeSocket.answers) this.receive({ id: message.id, type: 'next', payload: { data } });
+    this.receive({ id: message.id, type: 'complete' });
+  }
+
+  receive(message) {
+    queueMicrotask(() => this.onmessage({ data: JSON.stringify(message) }));
+  }
+
+  close(code = 1000, reason = '') {
+    this.readyState = 3;
+    queueMicrotask(() => this.onclose({ code, reason, wasClean: true }));
+  }
+}
+
+beforeEach(() => {
+  requests = [];
+  sockets = [];
+  globalThis.WebSocket = FakeSocket;
+  globalThis.CloseEvent ??= class extends Event {};
+  globalThis.fetch = async (address, init) => {
+    requests.push({ address: address.href, ...init });
+    return new Response('{"data":{}}');
+  };
+});
+
+async function collect(fetcher, source, headers) {
+  const results = [];
+  const documentAST = parse(source);
+  for await (const result of fetcher({ query: source, operationName: 'S' }, { headers, documentAST })) results.push(structuredClone(result));
+  return results;
+}
+
+test('a token given in one tab serves the others, and a tab may have its own', async () => {
+  const fetcher = createFetcher(url);
+  await fetcher(query, {});
+  await fetcher(query, { headers: { authorization: 'Bearer one' } });
+  await fetcher(query, { headers: { 'X-Other': 'x' } });
+  await fetcher(query, { headers: { Authorization: `Bearer ${TOKEN_PLACEHOLDER}` } });
+  await fetcher(query, { headers: { Authorization: 'Bearer two' } });
+  const sent = requests.map(({ headers }) => headers.Authorization ?? headers.authorization);
+  assert.deepEqual(sent, [undefined, 'Bearer one', 'Bearer one', 'Bearer one', 'Bearer two']);
+});
+
+test('the placeholder is never sent', async () => {
+  await createFetcher(url)(query, { headers: { Authorization: `Bearer ${TOKEN_PLACEHOLDER}` } });
+  assert.ok(!JSON.stringify(requests).includes(TOKEN_PLACEHOLDER));
+});
+
+test('an answer without JSON is an error that says what came', async () => {
+  globalThis.fetch = async () => new Response('<h1>Bad gateway</h1>', { status: 502 });
+  await assert.rejects(createFetcher(url)(query, {}), /502.*Bad gateway/);
+});
+
+test('a subscription goes to the same origin, with the headers in connection_init', async () => {
+  FakeSocket.answers = [{ runUpdated: { status: 'QUEUED' } }, { runUpdated: { status: 'CLAIMED' } }];
+  const results = await collect(createFetcher(url), 'subscription S { runUpdated(runId: "x") { status } }', { Authorization: 'Bearer one' });
+  assert.equal(sockets[0].address, 'ws://127.0.0.1:8080/graphql');
+  assert.deepEqual(sockets[0].sent[0], { type: 'connection_init', payload: { Authorization: 'Bearer one' } });
+  assert.deepEqual(results.map(({ data }) => data.runUpdated.status), ['QUEUED', 'CLAIMED']);
+});
+
+test('a log stream is shown as the list of its items, under its alias', async () => {
+  FakeSocket.answers = [{ log: { text: 'a' } }, { log: { text: 'b' } }];
+  const results = await collect(createFetcher(url), 'subscription S { log: runEvents(runId: "x") { __typename } }');
+  assert.deepEqual(results.at(-1).data.log, [{ text: 'a' }, { text: 'b' }]);
+});
+
+test('headers are not written to the browser', () => {
+  const written = new Map();
+  globalThis.localStorage = { setItem: (key, value) => written.set(key, value) };
+  storage.setItem('graphiql:headers', 'Bearer one');
+  storage.setItem('graphiql:queries', JSON.stringify({ queries: [{ query: '{a}', headers: 'Bearer one' }] }));
+  storage.setItem('graphiql:tabState', JSON.stringify({ tabs: [{ query: '{a}', headers: 'Bearer one' }] }));
+  storage.setItem('graphiql:theme', 'dark');
+  assert.ok(!JSON.stringify([...written]).includes('Bearer'));
+  assert.equal(JSON.parse(written.get('graphiql:tabState')).tabs[0].headers, null);
+  assert.equal(written.get('graphiql:theme'), 'dark');
+});

@@ -1,0 +1,217 @@
+package cron
+
+import (
+	"encoding/csv"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+func parse(t testing.TB, expression, zone string) Schedule {
+	t.Helper()
+	s, err := Parse(expression, zone)
+	if err != nil {
+		t.Fatalf("parse %q in %s: %v", expression, zone, err)
+	}
+	return s
+}
+
+func instant(t testing.TB, text string) time.Time {
+	t.Helper()
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at
+		}
+	}
+	t.Fatalf("no instant: %q", text)
+	return time.Time{}
+}
+
+func spell(slots []time.Time) string {
+	var texts []string
+	for _, s := range slots {
+		texts = append(texts, s.Format("2006-01-02T15:04:05Z"))
+	}
+	return strings.Join(texts, " ")
+}
+
+// Every row: expression, zone, start, and the slots that follow, as far as the row goes.
+func TestNextOnEveryProbeCase(t *testing.T) {
+	file, err := os.Open("testdata/cron_cases.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	reader := csv.NewReader(file)
+	reader.FieldsPerRecord = -1
+	rows, err := reader.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := 0
+	for _, row := range rows[1:] {
+		at := instant(t, row[2])
+		s := parse(t, row[0], row[1])
+		for _, want := range row[3:] {
+			if want == "" {
+				break
+			}
+			if at = s.Next(at); !at.Equal(instant(t, want)) {
+				wrong++
+				t.Errorf("%q in %s after %s: got %s, want %s", row[0], row[1], row[2], spell([]time.Time{at}), want)
+				break
+			}
+		}
+	}
+	if len(rows) < 500 {
+		t.Errorf("only %d rows", len(rows))
+	}
+	t.Logf("%d rows, %d wrong", len(rows)-1, wrong)
+}
+
+func TestNext(t *testing.T) {
+	for _, c := range []struct{ name, expression, zone, after, want string }{
+		{"C1 every minute", "* * * * *", "UTC", "2026-04-25T10:30:00Z", "2026-04-25T10:31:00Z"},
+		{"C2 once a day", "0 9 * * *", "UTC", "2026-04-25T10:00:00Z", "2026-04-26T09:00:00Z"},
+		{"C3 Monday as a number", "0 9 * * 1", "UTC", "2026-04-25T10:00:00Z", "2026-04-27T09:00:00Z"},
+		{"C3 Monday as a name", "0 9 * * MON", "UTC", "2026-04-25T10:00:00Z", "2026-04-27T09:00:00Z"},
+		{"C3 a range of names", "0 9 * * mon-fri", "UTC", "2026-04-25T10:00:00Z", "2026-04-27T09:00:00Z"},
+		{"C3 a list of names in any case", "0 9 * * Mon,WED,fri", "UTC", "2026-04-25T10:00:00Z", "2026-04-27T09:00:00Z"},
+		{"C4 a step", "*/15 * * * *", "UTC", "2026-04-25T10:00:00Z", "2026-04-25T10:15:00Z"},
+		{"C5 a zone", "0 9 * * *", "America/New_York", "2026-04-25T12:00:00Z", "2026-04-25T13:00:00Z"},
+		{"C6 a month by name", "0 0 1 jan *", "UTC", "2026-04-25T00:00:00Z", "2027-01-01T00:00:00Z"},
+		{"C6 a list of months", "0 0 1 Feb,Apr,Jun *", "UTC", "2026-04-25T00:00:00Z", "2026-06-01T00:00:00Z"},
+		{"C7 the 13th or a Friday", "0 0 13 * 5", "UTC", "2025-12-31T23:59:00Z",
+			"2026-01-02T00:00:00Z 2026-01-09T00:00:00Z 2026-01-13T00:00:00Z 2026-01-16T00:00:00Z 2026-01-23T00:00:00Z"},
+		{"C8 a removed slot is skipped", "0 2 * * *", "America/New_York", "2026-03-07T17:00:00Z", "2026-03-09T06:00:00Z"},
+		{"C9 a repeated slot fires once", "30 1 * * *", "America/New_York", "2026-10-31T16:00:00Z", "2026-11-01T05:30:00Z 2026-11-02T06:30:00Z"},
+		{"C10 two repeated slots fire once each", "0,30 1 * * *", "America/New_York", "2026-10-31T16:00:00Z",
+			"2026-11-01T05:00:00Z 2026-11-01T05:30:00Z 2026-11-02T06:00:00Z"},
+		{"C11 London in autumn", "30 1 * * *", "Europe/London", "2026-10-24T11:00:00Z", "2026-10-25T00:30:00Z 2026-10-26T01:30:00Z"},
+		{"C12 half an hour forward", "30 1 * * *", "Australia/Lord_Howe", "2026-10-03T01:30:00Z", "2026-10-03T15:00:00Z 2026-10-04T14:30:00Z"},
+		{"C13 half an hour forward, two slots", "0,30 1 * * *", "Australia/Lord_Howe", "2026-10-03T01:30:00Z", "2026-10-03T14:30:00Z 2026-10-03T15:00:00Z"},
+		{"C14 noon after half an hour forward", "0 12 * * *", "Australia/Lord_Howe", "2026-10-03T01:30:00Z", "2026-10-04T01:00:00Z"},
+		{"C14 noon after half an hour back", "0 12 * * *", "Australia/Lord_Howe", "2026-04-04T01:00:00Z", "2026-04-05T01:30:00Z"},
+		{"C201 midnight in UTC", "0 0 * * *", "UTC", "2026-06-01T10:00:00Z", "2026-06-02T00:00:00Z"},
+		{"C201 midnight in Berlin", "0 0 * * *", "Europe/Berlin", "2026-06-01T10:00:00Z", "2026-06-01T22:00:00Z"},
+		{"C201 midnight in Kolkata", "0 0 * * *", "Asia/Kolkata", "2026-06-01T10:00:00Z", "2026-06-01T18:30:00Z"},
+		{"7 is Sunday", "0 0 * * 7", "UTC", "2026-04-25T00:00:00Z", "2026-04-26T00:00:00Z 2026-05-03T00:00:00Z"},
+		{"a range that ends on 7", "0 0 * * 5-7", "UTC", "2026-04-20T00:00:00Z",
+			"2026-04-24T00:00:00Z 2026-04-25T00:00:00Z 2026-04-26T00:00:00Z 2026-05-01T00:00:00Z"},
+		{"a stepped range that ends on 7", "0 0 * * 1-7/3", "UTC", "2026-04-26T12:00:00Z", "2026-04-27T00:00:00Z 2026-04-30T00:00:00Z 2026-05-03T00:00:00Z"},
+		{"a name that ends on 7", "0 0 * * sat-7", "UTC", "2026-04-20T00:00:00Z", "2026-04-25T00:00:00Z 2026-04-26T00:00:00Z 2026-05-02T00:00:00Z"},
+		{"a day of month that begins with * narrows the week", "0 0 */2 * 1", "UTC", "2026-04-01T12:00:00Z", "2026-04-13T00:00:00Z 2026-04-27T00:00:00Z 2026-05-11T00:00:00Z"},
+		{"a day of week that begins with * narrows the month", "0 0 1 * */2", "UTC", "2026-01-15T00:00:00Z", "2026-02-01T00:00:00Z 2026-03-01T00:00:00Z 2026-08-01T00:00:00Z"},
+		{"a list that does not begin with * but holds it is every day", "0 0 13 * 5,*", "UTC", "2026-04-01T12:00:00Z", "2026-04-02T00:00:00Z"},
+		{"29 February waits for a leap year", "0 0 29 2 *", "UTC", "2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z"},
+		{"29 February on a Sunday, across 2100", "0 0 29 2 */7", "UTC", "2072-03-01T00:00:00Z", "2088-02-29T00:00:00Z"},
+		{"Apia had no 30 December 2011", "0 12 * * *", "Pacific/Apia", "2011-12-29T00:00:00Z", "2011-12-29T22:00:00Z 2011-12-30T22:00:00Z"},
+		{"Troll sets its clock two hours back", "30 1 * * *", "Antarctica/Troll", "2026-10-24T12:00:00Z", "2026-10-24T23:30:00Z 2026-10-26T01:30:00Z"},
+		{"the last day of a leap year beyond the stored table", "59 23 * * *", "America/New_York", "2040-12-30T12:00:00Z",
+			"2040-12-31T04:59:00Z 2041-01-01T04:59:00Z 2041-01-02T04:59:00Z"},
+		{"a fraction of a second after a slot is after it", "* * * * *", "UTC", "2026-04-25T10:30:00.000000001Z", "2026-04-25T10:31:00Z"},
+		{"a fraction of a second before a slot is before it", "* * * * *", "UTC", "2026-04-25T10:29:59.999999999Z", "2026-04-25T10:30:00Z"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := strings.Fields(c.want)
+			if got := spell(parse(t, c.expression, c.zone).NextN(instant(t, c.after), len(want))); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestNoonIsNeverLost(t *testing.T) { // C15
+	for _, zone := range []string{"Australia/Lord_Howe", "Pacific/Chatham"} {
+		s := parse(t, "0 12 * * *", zone)
+		from := time.Date(2026, 1, 1, 0, 0, 0, 0, s.Zone())
+		if got := len(s.Between(from, from.AddDate(1, 0, 0), 1000)); got != 365 {
+			t.Errorf("%s: %d noons in 2026", zone, got)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	const invalid, never, zone = domain.UserErrorCodeInvalid, domain.UserErrorCodeCronNeverFires, domain.UserErrorCodeUnknownTimeZone
+	for _, c := range []struct {
+		name, expression, zone string
+		code                   domain.UserErrorCode
+		says                   string
+	}{
+		{"C16 30 February", "0 0 30 2 *", "UTC", never, "day of month"},
+		{"C202 the 31st of short months", "0 0 31 4,6,9,11 *", "UTC", never, "day of month"},
+		{"30 February on some days of the week", "0 0 30 2 */2", "UTC", never, "day of month"},
+		{"C17 a word", "invalid", "UTC", invalid, "five"},
+		{"C17 a cow", "* * * * MOO", "UTC", invalid, "day of week"},
+		{"C17 a weekday among the months", "* * * MON *", "UTC", invalid, "month"},
+		{"C17 an unknown zone", "* * * * *", "Not/AZone", zone, "Not/AZone"},
+		{"C17 CRON_TZ", "CRON_TZ=America/New_York 30 1 * * *", "UTC", invalid, "time zone"},
+		{"C17 TZ", "TZ=Asia/Tokyo 0 9 * * *", "UTC", invalid, "time zone"},
+		{"TZ without a space", "TZ=0", "UTC", invalid, "time zone"},
+		{"C17 nothing", "", "UTC", invalid, "empty"},
+		{"blanks", " \t ", "UTC", invalid, "empty"},
+		{"six fields", "0 0 9 * * *", "UTC", invalid, "6 fields"},
+		{"four fields", "0 9 * *", "UTC", invalid, "4 fields"},
+		{"a letter behind a number", "5x * * * *", "UTC", invalid, "minute"},
+		{"minute 60", "60 * * * *", "UTC", invalid, "minute: \"60\" is not allowed: use 0 to 59"},
+		{"hour 24", "0 24 * * *", "UTC", invalid, "hour: \"24\" is not allowed: use 0 to 23"},
+		{"day 0", "0 0 0 * *", "UTC", invalid, "day of month"},
+		{"day 32", "0 0 32 * *", "UTC", invalid, "day of month"},
+		{"month 13", "0 0 1 13 *", "UTC", invalid, "month"},
+		{"weekday 8", "0 0 * * 8", "UTC", invalid, "day of week"},
+		{"a backward range", "0 0 * * 5-1", "UTC", invalid, "day of week"},
+		{"step 0", "*/0 * * * *", "UTC", invalid, "step"},
+		{"a step longer than the field", "*/61 * * * *", "UTC", invalid, "step"},
+		{"a step too large for a number", "*/99999999999999999999 * * * *", "UTC", invalid, "step"},
+		{"two steps", "*/2/3 * * * *", "UTC", invalid, "minute"},
+		{"a sign", "+5 * * * *", "UTC", invalid, "minute"},
+		{"an empty item", "1,,2 * * * *", "UTC", invalid, "minute"},
+		{"only a comma", ", * * * *", "UTC", invalid, "minute"},
+		{"a star in a range", "*-5 * * * *", "UTC", invalid, "minute"},
+		{"a question mark", "0 0 ? * *", "UTC", invalid, "day of month"},
+		{"the last day", "0 0 L * *", "UTC", invalid, "day of month"},
+		{"a macro", "@daily", "UTC", invalid, "five fields"},
+		{"a duration", "@every 5m", "UTC", invalid, "five fields"},
+		{"other digits", "٣ * * * *", "UTC", invalid, "minute"},
+		{"very long", strings.Repeat("1,", 300) + "1 * * * *", "UTC", invalid, "characters"},
+		{"no zone", "* * * * *", "", zone, "IANA"},
+		{"C203 the machine's zone", "* * * * *", "Local", zone, "Local"},
+		{"a zone with leap seconds", "* * * * *", "right/UTC", zone, "right/UTC"},
+		{"a path", "* * * * *", "../etc/passwd", zone, "passwd"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse(c.expression, c.zone)
+			var refused *Error
+			if !errors.As(err, &refused) {
+				t.Fatalf("got %v", err)
+			}
+			if refused.Code != c.code || !strings.Contains(refused.Message, c.says) {
+				t.Errorf("got %s: %s", refused.Code, refused.Message)
+			}
+		})
+	}
+}
+
+func TestRareSchedulesAreFast(t *testing.T) { // C202: 10 ms each; measured as a mean, on a loaded machine
+	s := parse(t, "0 0 29 2 *", "America/New_York")
+	const rounds = 50
+	began := time.Now()
+	for i := range rounds {
+		if s.Next(time.Date(2000+i, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+			t.Fatal("no slot")
+		}
+	}
+	if mean := time.Since(began) / rounds; mean > 10*time.Millisecond {
+		t.Errorf("%s each", mean)
+	}
+}
+
+func TestZeroScheduleNeverFires(t *testing.T) {
+	if got := (Schedule{}).Next(time.Unix(0, 0)); !got.IsZero() {
+		t.Errorf("got %s", got)
+	}
+}

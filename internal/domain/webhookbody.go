@@ -1,0 +1,64 @@
+package domain
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// payloadVariable holds the whole body of a webhook.
+const payloadVariable = "payload"
+
+// WebhookValues turns the body of a webhook into values: the members of a JSON object, those that are no strings as JSON
+// text, and the whole body as "payload", whatever a member of that name says. An empty body has no values. Anything else
+// is a UserError, which the endpoint answers with 400 and nothing fired (SPEC S4.8, C21, C22).
+func WebhookValues(body []byte) (map[string]string, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return map[string]string{}, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return nil, Refuse(UserErrorCodeInvalid, "the body is no JSON object: send one such as {\"branch\": \"main\"}, or nothing")
+	}
+	values := make(map[string]string, len(members)+1)
+	for name, raw := range members {
+		values[storable(name)] = storable(jsonText(raw))
+	}
+	values[payloadVariable] = storable(string(body))
+	return values, nil
+}
+
+// ProvidedValues turns the variables of a manual fire into values, as WebhookValues does with members.
+func ProvidedValues(object map[string]any) (map[string]string, error) {
+	values := make(map[string]string, len(object))
+	for name, member := range object {
+		var raw bytes.Buffer
+		encoder := json.NewEncoder(&raw)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(member); err != nil {
+			return nil, fmt.Errorf("write variable %q as JSON: %w", name, err)
+		}
+		values[storable(name)] = storable(jsonText(raw.Bytes()))
+	}
+	return values, nil
+}
+
+// jsonText is a string's content, and the compact JSON of anything else.
+func jsonText(raw json.RawMessage) string {
+	var text string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, raw); err != nil { // cannot be: it was read as JSON
+		return string(raw)
+	}
+	return compact.String()
+}
+
+// storable replaces what PostgreSQL refuses in a text: broken UTF-8 and the character NUL.
+func storable(text string) string {
+	const replacement = "\uFFFD"
+	return strings.ReplaceAll(strings.ToValidUTF8(text, replacement), "\x00", replacement)
+}

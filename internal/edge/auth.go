@@ -1,0 +1,107 @@
+package edge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// bearer takes the token out of an Authorization header; "" for an empty header.
+func bearer(header string) (string, error) {
+	if header == "" {
+		return "", nil
+	}
+	scheme, token, _ := strings.Cut(header, " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "", &Error{Code: CodeUnauthenticated, Message: "the Authorization header is not of the form: Bearer <token>"}
+	}
+	return token, nil
+}
+
+// challenge is the WWW-Authenticate header that goes with 401 (RFC 6750).
+func challenge(token string) string {
+	if token == "" {
+		return "Bearer"
+	}
+	return `Bearer error="invalid_token"`
+}
+
+// initToken finds the token in the payload of connection_init: {"Authorization": "Bearer …"}, in any case, or {"token": "…"}; "" when there is
+// none. A payload that is not an object is an error of the protocol: ok is false.
+func initToken(payload json.RawMessage) (token string, ok bool, err error) {
+	if len(payload) == 0 || string(payload) == "null" {
+		return "", true, nil
+	}
+	var fields map[string]any
+	if json.Unmarshal(payload, &fields) != nil {
+		return "", false, nil
+	}
+	for key, v := range fields {
+		text, isText := v.(string)
+		if !isText {
+			continue
+		}
+		switch strings.ToLower(key) {
+		case "authorization":
+			token, err = bearer(text)
+			return token, true, err
+		case "token":
+			token = text
+		}
+	}
+	return token, true, nil
+}
+
+// authenticate calls the authenticator. A panic or a context that is missing is a failure of the server, never a caller let in.
+func (s *Server) authenticate(ctx context.Context, c Credentials) (out context.Context, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, internalError(s.logPanic(ctx, p))
+		}
+	}()
+	out, err = s.options.Authenticate(ctx, c)
+	if err == nil && out == nil {
+		err = errors.New("authenticator returned neither a context nor an error")
+	}
+	return out, err
+}
+
+// authError is what the caller sees of a failed Authenticate.
+func (s *Server) authError(ctx context.Context, err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	id := RequestID(ctx)
+	s.log.ErrorContext(ctx, "graphql authentication failed to run", "request_id", id, "error", err)
+	return internalError(id)
+}
+
+// checkOrigin refuses web pages of other origins that AllowOrigin does not allow, and lets browsers know of those it does (CORS).
+func (s *Server) checkOrigin(h http.Header, r *http.Request) *refusal {
+	origin := r.Header.Get("Origin")
+	h.Add("Vary", "Origin")
+	if origin == "" || sameOrigin(origin, r.Host) {
+		return nil
+	}
+	if s.options.AllowOrigin == nil || !s.options.AllowOrigin(origin) {
+		return refuse(http.StatusForbidden, CodeForbidden, "pages of this origin may not call this server; the operator can allow the origin")
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id")
+	if r.Method == http.MethodOptions {
+		h.Set("Access-Control-Allow-Methods", "GET, POST")
+		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+		h.Set("Access-Control-Max-Age", "600")
+	}
+	return nil
+}
+
+// sameOrigin compares the host only: behind a proxy that ends TLS the server does not know its scheme.
+func sameOrigin(origin, host string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
+}

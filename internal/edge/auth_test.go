@@ -1,0 +1,150 @@
+package edge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// tokens lets in "good"; each other token fails in its way.
+func tokens(ctx context.Context, c Credentials) (context.Context, error) {
+	switch c.Token {
+	case "good":
+		return ctx, nil
+	case "panic":
+		panic("the secret of the check")
+	case "nothing":
+		return nil, nil
+	case "narrow":
+		return nil, &Error{Code: CodeForbidden, Message: "this token may not call from here"}
+	case "broken":
+		return nil, errors.New("pq: connection refused")
+	}
+	return nil, &Error{Code: CodeUnauthenticated, Message: "send a valid token: Authorization: Bearer rse_…"}
+}
+
+func TestAuthenticationOnHTTP(t *testing.T) {
+	f := newFixture(t, Options{Authenticate: tokens})
+	tests := []struct {
+		name, header string
+		status       int
+		code         string
+		challenge    string
+	}{
+		{"a good token", "Bearer good", 200, "", ""},
+		{"the scheme in small letters", "bearer good", 200, "", ""},
+		{"no header", "", 401, CodeUnauthenticated, "Bearer"},
+		{"a bad token", "Bearer bad", 401, CodeUnauthenticated, `Bearer error="invalid_token"`},
+		{"another scheme", "Basic Z29vZA==", 401, CodeUnauthenticated, "Bearer"},
+		{"a scheme without a token", "Bearer ", 401, CodeUnauthenticated, "Bearer"},
+		{"a token for something else", "Bearer narrow", 403, CodeForbidden, ""},
+		{"a failure of the server", "Bearer broken", 500, CodeInternal, ""},
+		{"a panic of the server", "Bearer panic", 500, CodeInternal, ""},
+		{"an authenticator that forgets its context", "Bearer nothing", 500, CodeInternal, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, accept := range []string{mediaJSON, mediaGraphQL} {
+				r := newPost(requestBody("{hello}", nil))
+				r.Header.Set("Accept", accept)
+				if tt.header != "" {
+					r.Header.Set("Authorization", tt.header)
+				}
+				got := do(t, f, r)
+				if got.status != tt.status || got.code() != tt.code || got.header.Get("WWW-Authenticate") != tt.challenge {
+					t.Errorf("status %d, challenge %q: %s", got.status, got.header.Get("WWW-Authenticate"), got.text)
+				}
+				if tt.status != 200 && got.hasData() || strings.Contains(got.text, "pq:") {
+					t.Errorf("body: %s", got.text)
+				}
+			}
+		})
+	}
+	if log := f.log.String(); !strings.Contains(log, "connection refused") || strings.Contains(log, "Bearer") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+func TestAuthenticationComesBeforeTheBodyIsRead(t *testing.T) {
+	f := newFixture(t, Options{Authenticate: tokens})
+	body := &countingReader{}
+	if r := do(t, f, newPost(body)); r.status != 401 || body.reads != 0 {
+		t.Errorf("status %d after %d reads", r.status, body.reads)
+	}
+}
+
+type countingReader struct{ reads int }
+
+func (c *countingReader) Read(p []byte) (int, error) { c.reads++; return len(p), nil }
+
+func TestInitToken(t *testing.T) {
+	tests := []struct {
+		payload, token string
+		ok, bad        bool
+	}{
+		{``, "", true, false},
+		{`null`, "", true, false},
+		{`{}`, "", true, false},
+		{`{"Authorization":"Bearer abc"}`, "abc", true, false},
+		{`{"authorization":"bearer abc"}`, "abc", true, false},
+		{`{"token":"abc"}`, "abc", true, false},
+		{`{"token":5}`, "", true, false},
+		{`{"Authorization":"abc"}`, "", true, true},
+		{`{"token":"one","Authorization":"Bearer two"}`, "two", true, false},
+		{`[]`, "", false, false},
+		{`"Bearer abc"`, "", false, false},
+	}
+	for _, tt := range tests {
+		token, ok, err := initToken(json.RawMessage(tt.payload))
+		if token != tt.token || ok != tt.ok || (err != nil) != tt.bad {
+			t.Errorf("%s: %q %v %v", tt.payload, token, ok, err)
+		}
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	allow := func(o string) bool { return o == "https://console.example.com" }
+	tests := []struct {
+		name, origin string
+		allow        func(string) bool
+		status       int
+		cors         string
+	}{
+		{"no origin", "", nil, 200, ""},
+		{"its own origin", "https://rouse.example.com", nil, 200, ""},
+		{"its own host behind a proxy that ends TLS", "http://ROUSE.example.com", nil, 200, ""},
+		{"another port", "https://rouse.example.com:8443", nil, 403, ""},
+		{"another origin", "https://console.example.com", nil, 403, ""},
+		{"another origin that is allowed", "https://console.example.com", allow, 200, "https://console.example.com"},
+		{"another origin that is not", "https://evil.example", allow, 403, ""},
+		{"a sandboxed page", "null", allow, 403, ""},
+		{"nonsense", "://", allow, 403, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t, Options{AllowOrigin: tt.allow})
+			r := newPost(requestBody("{hello}", nil))
+			r.Host = "rouse.example.com"
+			if tt.origin != "" {
+				r.Header.Set("Origin", tt.origin)
+			}
+			got := do(t, f, r)
+			if got.status != tt.status || got.header.Get("Access-Control-Allow-Origin") != tt.cors {
+				t.Errorf("status %d, CORS %q", got.status, got.header.Get("Access-Control-Allow-Origin"))
+			}
+			if tt.status == 403 && got.code() != CodeForbidden {
+				t.Errorf("body: %s", got.text)
+			}
+		})
+	}
+	f := newFixture(t, Options{AllowOrigin: allow, Authenticate: tokens})
+	r := httptest.NewRequest(http.MethodOptions, "/graphql", nil)
+	r.Header.Set("Origin", "https://console.example.com")
+	if got := do(t, f, r); got.status != 204 || !strings.Contains(got.header.Get("Access-Control-Allow-Headers"), "Authorization") {
+		t.Errorf("preflight: %d %v", got.status, got.header)
+	}
+}

@@ -1,0 +1,23 @@
+package edge
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// NewHTTPServer makes the http.Server for a handler: bounded headers and idle connections, its own complaints in log. Every request's context
+// descends from base; cancelling base ends what still streams after Shutdown. Bodies and responses have no limit of time here, since sockets and
+// streams live long; each handler bounds its own.
+func NewHTTPServer(base context.Context, handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		BaseContext:       func(net.Listener) context.Context { return base },
+	}
+}

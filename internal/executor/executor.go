@@ -1,0 +1,140 @@
+//go:build unix
+
+// Package executor starts real agents and brings back what they say (SPEC S7). An Executor runs one attempt from its
+// prompt to its result; it knows nothing of queues, leases or the database: what must be stored on the way goes through
+// the Sink, and what ends an attempt early comes in through the context.
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Executor runs attempts of one kind.
+type Executor interface {
+	// Run launches one attempt and returns when nothing of it runs any more. The error is nil or a *Failure; the
+	// Result is filled as far as the attempt got in both cases. Cancelling ctx ends the attempt; its cause becomes
+	// the failure's cause, and a *Stop as cause shortens the grace.
+	Run(ctx context.Context, req Request, sink Sink) (Result, error)
+}
+
+// Request is one attempt to make.
+type Request struct {
+	RunID           xid.ID
+	AgentID         xid.ID
+	WorkspaceID     xid.ID
+	TaskID          xid.ID // "" for a taskless run
+	Attempt         int    // from 1
+	Prompt          string
+	Environment     []Variable // opened secrets, then the variables of SPEC S7.4; of two with one name the later counts
+	ResumeSessionID string     // a session that an earlier Result called resumable, or ""
+	Spec            domain.ExecutorSpec
+	// Mask replaces every known secret in a text; nil means there is none. Lines, results and failures pass through it
+	// before they leave the executor. It sees one line at a time: a secret of several lines must be masked line by line.
+	Mask func(string) string
+}
+
+// Variable is one environment variable in plain text.
+type Variable struct{ Name, Value string }
+
+// Sink takes what an attempt yields while it runs. Its methods are never called at the same time, and never after Run
+// returned. A slow Line slows the agent down.
+type Sink interface {
+	// Process is called once the process runs and before it is given the prompt. An error ends the attempt.
+	Process(ProcessGroup) error
+	// Session is called when the attempt's session is known, and again when the agent names another one. Its error does
+	// not end the attempt (SPEC S7.8); it is kept in Result.SessionError.
+	Session(id string) error
+	// Line is one line of output: masked, valid UTF-8 without NUL, at most 8 KiB.
+	Line(stream domain.LogStream, text string)
+}
+
+// Result is what came of an attempt.
+type Result struct {
+	Launched     bool           // the agent was really started
+	Object       map[string]any // the result object of SPEC S7.5; nil when there was none
+	SessionID    string         // "" when nothing was launched
+	Resumable    bool           // the agent named the session itself, so that it may be handed back to resume it
+	SessionError error          // what Sink.Session answered
+	ExitCode     int            // 128+n for signal n; -1 when no process ended
+	Usage        *Usage         // nil when the agent did not say
+	Tail         string         // the last lines of output, at most 4 KiB
+	Survivors    bool           // processes of the attempt could not be ended
+}
+
+// Usage is what an attempt cost by its own account.
+type Usage struct {
+	InputTokens  int64
+	OutputTokens int64
+	CostUSD      string // decimal, e.g. "0.0425"
+}
+
+// Failure is why an attempt did not succeed. Message is masked and says what happened and what to do next.
+type Failure struct {
+	Code      domain.RunErrorCode
+	Message   string
+	Permanent bool  // trying again cannot help
+	Cause     error // the context's cause when the attempt was ended from outside; the system's error for launches
+}
+
+// Error is the message.
+func (f *Failure) Error() string { return f.Message }
+
+// Unwrap is the cause.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// Stop is a cause for cancelling a run's context that also bounds the time between TERM and KILL, e.g. because the lease
+// ends soon (SPEC S8.4).
+type Stop struct {
+	Reason error
+	Grace  time.Duration // at most this, whatever the spec's grace is
+}
+
+// Error is the reason.
+func (s *Stop) Error() string { return s.Reason.Error() }
+
+// Unwrap is the reason.
+func (s *Stop) Unwrap() error { return s.Reason }
+
+// Registry finds the executor of a kind.
+type Registry map[domain.ExecutorKind]Executor
+
+// NewRegistry holds the kinds of this version: command and echo.
+func NewRegistry(command *Command) Registry {
+	return Registry{domain.ExecutorCommand: command, domain.ExecutorEcho: Echo{}}
+}
+
+// Find is the executor for spec. Its error is a permanent *Failure: no executor is set, or not one of this version.
+func (r Registry) Find(spec domain.ExecutorSpec) (Executor, error) {
+	kind := spec.Kind()
+	if kind == "" {
+		return nil, &Failure{Code: domain.RunErrorCodeLaunch, Permanent: true,
+			Message: "no executor is set for this run: set one on the task, the agent, the project or the workspace"}
+	}
+	if executor, ok := r[kind]; ok {
+		return executor, nil
+	}
+	return nil, &Failure{Code: domain.RunErrorCodeLaunch, Permanent: true,
+		Message: fmt.Sprintf("the executor %q is not available in this version of rouse: set a command executor instead", kind)}
+}
+
+// Run finds the executor for the request and runs it.
+func (r Registry) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
+	executor, err := r.Find(req.Spec)
+	if err != nil {
+		return Result{ExitCode: -1}, err
+	}
+	return executor.Run(ctx, req, sink)
+}
+
+// mask applies the request's mask, if any.
+func (r Request) mask(s string) string {
+	if r.Mask == nil {
+		return s
+	}
+	return r.Mask(s)
+}

@@ -1,0 +1,54 @@
+//go:build unix
+
+package executor
+
+import (
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"rouse.dev/rouse/internal/xid"
+)
+
+// launchVariable marks every process of a launch in its environment. Process ids are reused and processes leave their
+// group; the mark tells a leftover of this launch from anything else.
+const launchVariable = "ROUSE_LAUNCH"
+
+// ProcessGroup identifies the processes of one launch, also for a later start of the server. It is stored as JSON.
+type ProcessGroup struct {
+	PGID      int    `json:"pgid"` // the leader's process id too
+	Host      string `json:"host"`
+	BootID    string `json:"boot_id"`    // changes with each boot and process-id namespace
+	StartTime uint64 `json:"start_time"` // of the leader, in clock ticks since boot; 0 where it cannot be known
+	Launch    string `json:"launch"`     // value of ROUSE_LAUNCH in the environment of its processes
+}
+
+// here is the host and boot of this process.
+var here = sync.OnceValues(func() (host, boot string) {
+	host, _ = os.Hostname()
+	return host, bootID()
+})
+
+func newLaunchID() string { return xid.New("lch").String() }
+
+// identify describes the group that the process with this id leads. The process must not have been reaped.
+func identify(pid int, launch string) ProcessGroup {
+	host, boot := here()
+	return ProcessGroup{PGID: pid, Host: host, BootID: boot, StartTime: startTime(pid), Launch: launch}
+}
+
+// signal sends to every process of the group. It is only safe while the leader has not been reaped.
+func (g ProcessGroup) signal(sig syscall.Signal) error { return syscall.Kill(-g.PGID, sig) }
+
+// EndLeftover ends what is left of a launch of an earlier server process on this machine, at once, and waits until it is
+// gone. It reports whether there was anything to end. A group of another host, boot or container is left alone, and so is
+// a process that merely got the same id since: the group is only signalled while its leader is the one that was
+// recorded, and everything else must carry the launch's mark in its environment.
+func EndLeftover(g ProcessGroup) (ended bool, err error) {
+	host, boot := here()
+	if g.PGID <= 1 || boot == "" || g.Host != host || g.BootID != boot {
+		return false, nil
+	}
+	return endLeftover(g, time.Now().Add(endLimit))
+}

@@ -1,0 +1,172 @@
+package executor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// launchAttr starts a session of its own, hence a process group of its own without a terminal, that dies with the thread
+// which started it.
+func launchAttr(credential *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: credential}
+}
+
+// awaitExit waits until the process ended but leaves it unreaped, so that neither its id nor its group can be reused;
+// nil says that it still has to be reaped.
+func awaitExit(p *os.Process) *os.ProcessState {
+	for {
+		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return nil
+		}
+	}
+}
+
+// bootID names this boot and this process-id namespace; "" when it cannot be read.
+func bootID() string {
+	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	namespace, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw)) + " " + namespace
+}
+
+// processStat is what /proc/<pid>/stat tells about a process.
+type processStat struct {
+	state     byte
+	parent    int
+	group     int
+	startTime uint64
+}
+
+// alive is false for a process that only waits to be reaped.
+func (s processStat) alive() bool { return s.state != 'Z' && s.state != 'X' }
+
+func readStat(pid int) (processStat, bool) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return processStat{}, false
+	}
+	return parseStat(raw)
+}
+
+// parseStat skips the command in parentheses, which may itself hold spaces and parentheses.
+func parseStat(raw []byte) (processStat, bool) {
+	end := bytes.LastIndexByte(raw, ')')
+	if end < 0 {
+		return processStat{}, false
+	}
+	fields := strings.Fields(string(raw[end+1:])) // fields[0] is the third of proc_pid_stat(5)
+	if len(fields) < 20 {
+		return processStat{}, false
+	}
+	parent, err1 := strconv.Atoi(fields[1])
+	group, err2 := strconv.Atoi(fields[2])
+	start, err3 := strconv.ParseUint(fields[19], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil {
+		return processStat{}, false
+	}
+	return processStat{state: fields[0][0], parent: parent, group: group, startTime: start}, true
+}
+
+func startTime(pid int) uint64 {
+	stat, _ := readStat(pid)
+	return stat.startTime
+}
+
+// marked reports whether the process was started with the launch's mark. Processes of other users cannot be read and
+// count as not marked.
+func marked(pid int, launch string) bool {
+	if launch == "" {
+		return false
+	}
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false
+	}
+	return bytes.Contains(append([]byte{0}, raw...), []byte("\x00"+launchVariable+"="+launch+"\x00"))
+}
+
+// remaining lists the live processes of the launch: those that carry its mark and, while owned says that the group is
+// still the recorded one, the members of the group.
+func remaining(g ProcessGroup, owned bool) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var pids []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		stat, ok := readStat(pid)
+		if ok && stat.alive() && (owned && stat.group == g.PGID || marked(pid, g.Launch)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// killMarked ends one process if it still carries the mark; the handle makes sure that check and signal meet one process.
+func killMarked(pid int, launch string) {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return
+	}
+	defer p.Release() //nolint:errcheck // a handle only
+	if marked(pid, launch) {
+		_ = p.Kill() // an error means that it ended by itself; the caller looks again
+	}
+}
+
+// endMarked ends every process that carries the launch's mark, wherever it went, until none is left.
+func endMarked(g ProcessGroup, deadline time.Time) error {
+	_, err := endAll(g, func() bool { return false }, deadline)
+	return err
+}
+
+// endLeftover is EndLeftover for a group of this host and boot.
+func endLeftover(g ProcessGroup, deadline time.Time) (bool, error) {
+	return endAll(g, func() bool {
+		stat, ok := readStat(g.PGID)
+		return ok && g.StartTime != 0 && stat.startTime == g.StartTime
+	}, deadline)
+}
+
+// endAll kills until nothing remains. owned says whether the group's leader is still the recorded process; once it was,
+// the group's members are waited for even after the leader's end.
+func endAll(g ProcessGroup, owned func() bool, deadline time.Time) (bool, error) {
+	ended, mine := false, false
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		own := owned()
+		mine = mine || own
+		pids, err := remaining(g, mine)
+		if err != nil || len(pids) == 0 {
+			return ended, err
+		}
+		ended = true
+		if time.Now().After(deadline) {
+			return ended, fmt.Errorf("processes %v of group %d are still there %s after they were killed", pids, g.PGID, endLimit)
+		}
+		if own {
+			_ = g.signal(syscall.SIGKILL) // whom it did not reach the next look finds
+		}
+		for _, pid := range pids {
+			killMarked(pid, g.Launch)
+		}
+		time.Sleep(pause) // the kernel tells nobody when a process that is not our child is gone
+	}
+}

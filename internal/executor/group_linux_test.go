@@ -1,0 +1,189 @@
+package executor
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestNothingOutlivesAKilledServer(t *testing.T) {
+	alive, gone := fifo(t)
+	// A leader, a child and a grandchild that ignore what can be ignored, all holding the pipe.
+	script := fmt.Sprintf(`exec 9>%q; trap '' TERM HUP; (trap '' TERM HUP; (sleep 1000 & wait) & echo grandchild >&9; wait) & wait`, alive)
+	server, lines := startServer(t, script)
+	if !lines.Scan() {
+		t.Fatal("the server reported nothing")
+	}
+	waitForText(t, alive, "grandchild")
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait() // killed, as wanted
+	gone()
+}
+
+func TestALeaderDiesWithItsServerEvenWithoutAWatchdog(t *testing.T) {
+	alive, gone := fifo(t)
+	server, lines := startServer(t, fmt.Sprintf(`exec 9>%q; trap '' TERM HUP; echo ready >&9; exec sleep 1000`, alive))
+	if !lines.Scan() {
+		t.Fatal("the server reported nothing")
+	}
+	var pgid, start, watchdog int
+	var launch string
+	if _, err := fmt.Sscan(lines.Text(), &pgid, &start, &launch, &watchdog); err != nil {
+		t.Fatal(err)
+	}
+	waitForText(t, alive, "ready")
+	if err := syscall.Kill(watchdog, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait() // killed, as wanted
+	gone()
+}
+
+func TestAMarkedLeftoverIsEndedAtTheNextStart(t *testing.T) {
+	alive, gone := fifo(t)
+	// It leaves its group, so neither the watchdog nor the parent-death signal meets it.
+	script := fmt.Sprintf(`exec 9>%q; setsid sh -c 'trap "" TERM; echo free >&9; sleep 1000' & wait`, alive)
+	server, lines := startServer(t, script)
+	if !lines.Scan() {
+		t.Fatal("the server reported nothing")
+	}
+	var g ProcessGroup
+	if _, err := fmt.Sscan(lines.Text(), &g.PGID, &g.StartTime, &g.Launch); err != nil {
+		t.Fatal(err)
+	}
+	g.Host, g.BootID = here()
+	waitForText(t, alive, "free")
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait() // killed, as wanted
+	ended, err := EndLeftover(g)
+	if !ended || err != nil {
+		t.Fatalf("got %v, %v", ended, err)
+	}
+	gone()
+	if ended, err := EndLeftover(g); ended || err != nil {
+		t.Fatalf("a second time: got %v, %v", ended, err)
+	}
+}
+
+func TestEndLeftoverTouchesNoStranger(t *testing.T) {
+	stranger := exec.Command("sleep", "1000")
+	stranger.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stranger.Process.Kill(); _ = stranger.Wait() }()
+	real := identify(stranger.Process.Pid, "lch_other")
+	for _, test := range []struct {
+		name   string
+		change func(*ProcessGroup)
+	}{
+		{"another host", func(g *ProcessGroup) { g.Host = "elsewhere" }},
+		{"another boot or container", func(g *ProcessGroup) { g.BootID = "before" }},
+		{"the id was reused", func(g *ProcessGroup) { g.StartTime-- }},
+		{"the start is not known", func(g *ProcessGroup) { g.StartTime = 0 }},
+		{"no group", func(g *ProcessGroup) { g.PGID = 0 }},
+		{"the first process", func(g *ProcessGroup) { g.PGID, g.StartTime = 1, startTime(1) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := real
+			test.change(&g)
+			if ended, err := EndLeftover(g); ended || err != nil {
+				t.Fatalf("got %v, %v", ended, err)
+			}
+			if stat, ok := readStat(stranger.Process.Pid); !ok || !stat.alive() {
+				t.Fatal("the stranger was hit")
+			}
+		})
+	}
+	if ended, err := EndLeftover(real); !ended || err != nil {
+		t.Fatalf("the recorded group itself: got %v, %v", ended, err)
+	}
+}
+
+func TestAWatchdogThatIsKilledIsReplaced(t *testing.T) {
+	c := newCommand(t, Options{})
+	alive, gone := fifo(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	sink := &recorder{onLine: func(text string) {
+		c.watchdog.mu.Lock()
+		old := c.watchdog.process.Pid
+		_ = syscall.Kill(old, syscall.SIGKILL)
+		_, _ = c.watchdog.process.Wait()
+		c.watchdog.mu.Unlock()
+		if _, err := c.Run(context.Background(), request([]string{"true"}), &recorder{}); err != nil {
+			t.Errorf("a run after the watchdog's end: %v", err)
+		}
+		c.watchdog.mu.Lock()
+		if c.watchdog.process == nil || c.watchdog.process.Pid == old || len(c.watchdog.live) != 1 {
+			t.Error("the watchdog was not replaced, or lost the live group")
+		}
+		c.watchdog.mu.Unlock()
+		cancel()
+	}}
+	_, err := c.Run(ctx, shell(`exec 9>"$ALIVE"; echo ready; sleep 1000`, Variable{"ALIVE", alive}), sink)
+	gone()
+	failureOf(t, err)
+}
+
+func TestParseStat(t *testing.T) {
+	tail := "S 10 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0"
+	got, ok := parseStat([]byte("123 (a ) b) (c) " + tail))
+	if !ok || got != (processStat{state: 'S', parent: 10, group: 77, startTime: 4242}) {
+		t.Fatalf("got %+v, %v", got, ok)
+	}
+	for _, bad := range []string{"", "1 (x", "1 (x) S 1", "1 (x) S a 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0"} {
+		if _, ok := parseStat([]byte(bad)); ok {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("1 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20"))
+	f.Fuzz(func(_ *testing.T, raw []byte) { parseStat(raw) })
+}
+
+// startServer runs this test program as a server with one command.
+func startServer(t *testing.T, script string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	server := exec.Command(os.Args[0])
+	server.Env = append(os.Environ(), serverVariable+"="+script, "EXECUTOR_TEST_ROOT="+t.TempDir())
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill() })
+	return server, bufio.NewScanner(out)
+}
+
+// waitForText reads the named pipe until the text came.
+func waitForText(t *testing.T, path, want string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), want) {
+			return
+		}
+	}
+	t.Fatalf("%q never came", want)
+}

@@ -1,0 +1,37 @@
+//go:build unix && !linux
+
+package executor
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// Systems without /proc: a group can be ended while its server runs, but a leftover of an earlier server cannot be told
+// from a stranger, so it is left alone. The watchdog still ends the groups of a server that was killed.
+
+func launchAttr(credential *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Credential: credential}
+}
+
+// awaitExit returns when the process ended; here that reaps it.
+func awaitExit(p *os.Process) *os.ProcessState {
+	state, _ := p.Wait() // nil state: unknown
+	return state
+}
+
+func bootID() string { return "" }
+
+func startTime(int) uint64 { return 0 }
+
+func endMarked(ProcessGroup, time.Time) error { return nil }
+
+func endLeftover(ProcessGroup, time.Time) (bool, error) { return false, nil }
+
+func remaining(g ProcessGroup, owned bool) ([]int, error) {
+	if owned && syscall.Kill(-g.PGID, 0) == nil {
+		return []int{g.PGID}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,225 @@
+//go:build unix
+
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// launch is a command ready to start.
+type launch struct {
+	program     string // absolute path
+	argv        []string
+	directory   string
+	environment []string
+	mark        string // value of ROUSE_LAUNCH
+}
+
+// prepare checks everything that can be checked before a process exists, so that each mistake has its own message.
+func (o Options) prepare(req Request) (launch, *Failure) {
+	argv := req.Spec.Command.Argv
+	if len(argv) == 0 || argv[0] == "" {
+		return launch{}, permanentLaunch("the command executor has no program: set argv to the program and its arguments")
+	}
+	for i, arg := range argv {
+		if strings.ContainsRune(arg, 0) {
+			return launch{}, permanentLaunch("argument %d of the command holds a NUL byte, which no program can be given: remove it", i)
+		}
+	}
+	mark := newLaunchID()
+	environment, failure := o.environment(req, mark)
+	if failure != nil {
+		return launch{}, failure
+	}
+	directory, failure := o.directory(req.Spec.Command.WorkingDirectory, req.AgentID)
+	if failure != nil {
+		return launch{}, failure
+	}
+	program, failure := o.findProgram(argv[0], directory, lookup(environment, "PATH"))
+	if failure != nil {
+		return launch{}, failure
+	}
+	return launch{program: program, argv: argv, directory: directory, environment: environment, mark: mark}, nil
+}
+
+// environment is a clean base, then the request's variables; nothing of the server's own environment but PATH, HOME and
+// the like gets to an agent, so no secret of the server can.
+func (o Options) environment(req Request, mark string) ([]string, *Failure) {
+	variables := o.baseEnvironment()
+	if req.ResumeSessionID != "" {
+		variables = append(variables, Variable{"ROUSE_RESUME_SESSION_ID", req.ResumeSessionID})
+	}
+	variables = append(variables, req.Environment...)
+	variables = append(variables, Variable{launchVariable, mark})
+	at := map[string]int{}
+	var out []string
+	for _, v := range variables {
+		if v.Name == "" || strings.ContainsAny(v.Name, "=\x00") {
+			return nil, permanentLaunch("%q is no name for an environment variable: use letters, digits and underscores", v.Name)
+		}
+		if strings.ContainsRune(v.Value, 0) {
+			return nil, permanentLaunch("the value of the environment variable %s holds a NUL byte: remove it", v.Name)
+		}
+		if i, seen := at[v.Name]; seen {
+			out[i] = v.Name + "=" + v.Value
+			continue
+		}
+		at[v.Name] = len(out)
+		out = append(out, v.Name+"="+v.Value)
+	}
+	return out, nil
+}
+
+func (o Options) baseEnvironment() []Variable {
+	home, user, tmp := o.Home, o.User, "/tmp"
+	if o.Credential == nil {
+		home, user, tmp = firstOf(home, os.Getenv("HOME")), firstOf(user, os.Getenv("USER")), os.TempDir()
+	}
+	base := []Variable{
+		{"PATH", o.searchPath()}, {"HOME", firstOf(home, "/")}, {"TMPDIR", tmp}, {"SHELL", "/bin/sh"},
+		{"LANG", "C.UTF-8"}, {"TERM", "dumb"}, {"NO_COLOR", "1"},
+	}
+	if user != "" {
+		base = append(base, Variable{"USER", user}, Variable{"LOGNAME", user})
+	}
+	return base
+}
+
+// searchPath is the server's PATH without the folders that the agent's account cannot enter, such as root's own.
+func (o Options) searchPath() string {
+	path := firstOf(o.Path, os.Getenv("PATH"), defaultPath)
+	var usable []string
+	for _, dir := range filepath.SplitList(path) {
+		if filepath.IsAbs(dir) && mayEnter(dir, o.Credential) {
+			usable = append(usable, dir)
+		}
+	}
+	if len(usable) == 0 {
+		return defaultPath
+	}
+	return strings.Join(usable, string(filepath.ListSeparator))
+}
+
+// directory is the folder the command starts in: the spec's, which must exist, or one of the agent's own.
+func (o Options) directory(wanted string, agent xid.ID) (string, *Failure) {
+	if wanted == "" {
+		return o.agentDirectory(agent)
+	}
+	if !filepath.IsAbs(wanted) {
+		return "", permanentLaunch("the working directory %q is not absolute: write it from / on", wanted)
+	}
+	info, err := os.Stat(wanted)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", launchFailure(err, "the working directory %s does not exist: make it, or change workingDirectory of the executor", wanted)
+	case err != nil:
+		return "", launchFailure(err, "the working directory %s cannot be used: %v", wanted, err)
+	case !info.IsDir():
+		return "", launchFailure(nil, "the working directory %s is not a folder: change workingDirectory of the executor", wanted)
+	case !mayEnter(wanted, o.Credential):
+		return "", launchFailure(nil, "the working directory %s may not be entered by %s: change its permissions (chmod o+x on each folder of it) or use another", wanted, o.who())
+	}
+	return wanted, nil
+}
+
+// agentDirectory makes the agent's own folder below the work root, owned by the account that runs agents.
+func (o Options) agentDirectory(agent xid.ID) (string, *Failure) {
+	name := agent.String()
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return "", permanentLaunch("%q cannot name a working directory: set workingDirectory of the executor", name)
+	}
+	if o.WorkRoot == "" {
+		return "", permanentLaunch("no folder for agents' work is configured: set workingDirectory of the executor")
+	}
+	root, err := filepath.Abs(o.WorkRoot)
+	if err == nil {
+		err = os.MkdirAll(root, 0o755)
+	}
+	directory := filepath.Join(root, name)
+	if err == nil {
+		err = os.Mkdir(directory, 0o700)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = o.own(directory)
+	}
+	if err != nil {
+		return "", launchFailure(err, "the agent's working directory cannot be made: %v: make %s writable, or set workingDirectory of the executor", err, root)
+	}
+	if !mayEnter(directory, o.Credential) {
+		return "", launchFailure(nil, "the agents' work folder %s may not be entered by %s: start rouse with a --data-dir that others may enter, or set workingDirectory of the executor", root, o.who())
+	}
+	return directory, nil
+}
+
+func (o Options) own(directory string) error {
+	if o.Credential == nil {
+		return nil
+	}
+	return os.Lchown(directory, int(o.Credential.Uid), int(o.Credential.Gid))
+}
+
+// who names the account agents run as, for messages.
+func (o Options) who() string {
+	if o.Credential == nil {
+		return "the account rouse runs as"
+	}
+	return strings.TrimSpace(fmt.Sprintf("the account that agents run as (uid %d %s)", o.Credential.Uid, o.User))
+}
+
+// startFailure explains an error of the system's exec.
+func (o Options) startFailure(l launch, err error) *Failure {
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return launchFailure(err, "%s names an interpreter (#! line or loader) that does not exist: install it, or name the interpreter first in argv", l.program)
+	case errors.Is(err, syscall.ENOEXEC):
+		return launchFailure(err, "%s is no program this system can run: a script needs a first line such as #!/bin/sh", l.program)
+	case errors.Is(err, syscall.EACCES):
+		return launchFailure(err, "%s may not be run in %s by %s: check the permissions of both", l.program, l.directory, o.who())
+	case errors.Is(err, syscall.EPERM):
+		return launchFailure(err, "rouse may not start %s as %s: start rouse as root, or as that account", l.program, o.who())
+	case errors.Is(err, syscall.E2BIG):
+		return launchFailure(err, "the arguments and environment of %s are too long for the system: shorten them", l.program)
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return launchFailure(err, "the system has no room for another process: %v: lower max_concurrent_runs or raise the limits (ulimit -u, ulimit -n)", err)
+	}
+	return launchFailure(err, "%s could not be started: %v", l.program, err)
+}
+
+func launchFailure(cause error, format string, args ...any) *Failure {
+	return &Failure{Code: domain.RunErrorCodeLaunch, Message: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+func permanentLaunch(format string, args ...any) *Failure {
+	failure := launchFailure(nil, format, args...)
+	failure.Permanent = true
+	return failure
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func lookup(environment []string, name string) string {
+	for _, entry := range environment {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

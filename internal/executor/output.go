@@ -1,0 +1,230 @@
+//go:build unix
+
+package executor
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// Bounds of what is kept of a run's output. What is beyond them is still read, so that the agent never blocks.
+const (
+	maxLine        = 8 << 10  // bytes of a line that reach the log
+	maskWindow     = 72 << 10 // bytes of a line that the mask sees; a secret may be as long as the difference
+	maxResultLine  = 1 << 20  // bytes of the result line
+	maxTail        = 4 << 10
+	maxRunLines    = 20_000
+	maxRunBytes    = 8 << 20
+	readBufferSize = 32 << 10
+)
+
+// output cleans, masks, cuts and passes on the lines of one attempt, whichever stream they come from.
+type output struct {
+	sink Sink
+	mask func(string) string
+
+	mu        sync.Mutex // makes the calls of sink one after the other
+	lines     int
+	bytes     int
+	truncated bool
+	tail      []string
+	tailBytes int
+
+	last     []byte // the last line of stdout that is not blank, when it may be a result
+	lastLong bool   // it looked like one but was longer than maxResultLine
+}
+
+// copyLines reads r to its end and emits each line. Memory stays flat however long a line is.
+func (o *output) copyLines(stream domain.LogStream, r io.Reader) {
+	keep := maskWindow
+	if stream == domain.LogStreamStdout {
+		keep = maxResultLine
+	}
+	s := splitter{keep: keep, emit: func(line []byte, total int64) { o.emit(stream, line, total) }}
+	buf := make([]byte, readBufferSize)
+	for {
+		n, err := r.Read(buf)
+		s.write(buf[:n])
+		if err != nil { // the end, or the reader was told to give up
+			s.flush()
+			return
+		}
+	}
+}
+
+func (o *output) emit(stream domain.LogStream, line []byte, total int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if stream == domain.LogStreamStdout {
+		o.remember(line, total)
+	}
+	text := maskedLine(line, total, o.mask)
+	o.keepTail(text)
+	if o.truncated {
+		return
+	}
+	if o.lines >= maxRunLines || o.bytes+len(text) > maxRunBytes {
+		o.truncated = true
+		o.sink.Line(domain.LogStreamSystem, fmt.Sprintf(
+			"output truncated: a run keeps at most %d lines and %d MiB; what follows is read but not kept", maxRunLines, maxRunBytes>>20))
+		return
+	}
+	o.lines++
+	o.bytes += len(text)
+	o.sink.Line(stream, text)
+}
+
+// remember keeps the line if it may be the result object.
+func (o *output) remember(line []byte, total int64) {
+	trimmed := bytes.TrimSpace(line)
+	if len(trimmed) == 0 {
+		return
+	}
+	o.last, o.lastLong = o.last[:0], false
+	if trimmed[0] != '{' {
+		return
+	}
+	if total > int64(len(line)) {
+		o.lastLong = true
+		return
+	}
+	o.last = append(o.last, trimmed...)
+}
+
+func (o *output) keepTail(text string) {
+	if len(text) > maxTail/2 {
+		text = cutText(text, maxTail/2)
+	}
+	o.tail = append(o.tail, text)
+	o.tailBytes += len(text) + 1
+	for o.tailBytes > maxTail {
+		o.tailBytes -= len(o.tail[0]) + 1
+		o.tail = o.tail[1:]
+	}
+}
+
+func (o *output) tailText() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.TrimSpace(strings.Join(o.tail, "\n"))
+}
+
+// say adds a line of rouse's own, outside the bounds.
+func (o *output) say(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sink.Line(domain.LogStreamSystem, cutText(o.mask(cleanText(text)), maxLine))
+}
+
+// splitter cuts a stream into lines, keeping at most keep bytes of each and counting the rest.
+type splitter struct {
+	keep  int
+	emit  func(line []byte, total int64)
+	buf   []byte
+	total int64
+	cr    bool // a carriage return was dropped beyond keep and may end the line
+}
+
+func (s *splitter) write(p []byte) {
+	for len(p) > 0 {
+		part, rest, found := bytes.Cut(p, []byte{'\n'})
+		s.add(part)
+		if found {
+			s.end()
+		}
+		p = rest
+	}
+}
+
+func (s *splitter) add(part []byte) {
+	if len(part) == 0 {
+		return
+	}
+	s.total += int64(len(part))
+	s.cr = part[len(part)-1] == '\r'
+	if room := s.keep - len(s.buf); room > 0 {
+		s.buf = append(s.buf, part[:min(room, len(part))]...)
+	}
+}
+
+func (s *splitter) end() {
+	line, total := s.buf, s.total
+	if s.cr {
+		if total == int64(len(line)) {
+			line = line[:len(line)-1]
+		}
+		total--
+	}
+	s.emit(line, total)
+	s.buf, s.total, s.cr = s.buf[:0], 0, false
+	if cap(s.buf) > maskWindow {
+		s.buf = nil // one huge line does not keep its memory for the rest of the run
+	}
+}
+
+func (s *splitter) flush() {
+	if s.total > 0 {
+		s.end()
+	}
+}
+
+// maskedLine makes the log's text of a line of total bytes, of which line holds the first ones. A secret that crosses the
+// cut must not show its first half: where the mask of the short text and the mask of the longer one differ, a secret
+// began, so only what both share is shown.
+func maskedLine(line []byte, total int64, mask func(string) string) string {
+	if total <= maxLine {
+		return cutText(mask(cleanText(string(line))), maxLine)
+	}
+	short := mask(cleanText(string(line[:maxLine])))
+	long := mask(cleanText(string(line[:min(len(line), maskWindow)])))
+	shared := commonPrefix(short, long)
+	mark := fmt.Sprintf(" [… line cut, %d bytes long]", total)
+	return cutRunes(shared, maxLine-len(mark)) + mark
+}
+
+func commonPrefix(a, b string) string {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return a[:i]
+		}
+	}
+	return a[:n]
+}
+
+const cutMark = " [… cut]"
+
+// cutText shortens s to at most limit bytes, marked, at a rune boundary.
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return cutRunes(s, limit-len(cutMark)) + cutMark
+}
+
+// cutRunes is the longest prefix of s of at most limit bytes that ends at a rune boundary.
+func cutRunes(s string, limit int) string {
+	if len(s) <= limit {
+		limit = len(s)
+	}
+	for limit > 0 && limit < len(s) && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	s = s[:limit]
+	// The prefix itself may end within a rune.
+	if r, size := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && size == 1 {
+		for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
+			s = s[:len(s)-1]
+		}
+		if len(s) > 0 {
+			s = s[:len(s)-1]
+		}
+	}
+	return s
+}

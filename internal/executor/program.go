@@ -1,0 +1,95 @@
+//go:build unix
+
+package executor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// findProgram resolves argv[0] as a shell would, in the agent's PATH and as the agent's account.
+func (o Options) findProgram(name, directory, path string) (string, *Failure) {
+	if strings.Contains(name, "/") {
+		file := name
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(directory, name)
+		}
+		return file, o.checkProgram(file)
+	}
+	var unusable *Failure
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		failure := o.checkProgram(file)
+		if failure == nil {
+			return file, nil
+		}
+		if !errors.Is(failure, fs.ErrNotExist) && unusable == nil {
+			unusable = failure
+		}
+	}
+	if unusable != nil {
+		return "", unusable
+	}
+	return "", launchFailure(fs.ErrNotExist, "the program %q was not found in PATH (%s): install it, or write its full path in argv", name, path)
+}
+
+func (o Options) checkProgram(file string) *Failure {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return launchFailure(fs.ErrNotExist, "the program %s does not exist: install it, or correct argv", file)
+	case err != nil:
+		return launchFailure(err, "the program %s cannot be read: %v", file, err)
+	case !info.Mode().IsRegular():
+		return launchFailure(nil, "%s is not a program but a folder or device: correct argv", file)
+	case info.Mode().Perm()&0o111 == 0:
+		return launchFailure(fs.ErrPermission, "%s is not executable: run chmod +x on it, or name its interpreter first in argv", file)
+	case !mayEnter(filepath.Dir(file), o.Credential) || !mayRun(file, info, o.Credential):
+		return launchFailure(fs.ErrPermission, "%s may not be run by %s: install it where everybody may run it, e.g. /usr/local/bin", file, o.who())
+	}
+	return nil
+}
+
+// mayEnter reports whether the account may pass every folder from / to dir.
+func mayEnter(dir string, credential *syscall.Credential) bool {
+	for {
+		info, err := os.Stat(dir)
+		if err != nil || !info.IsDir() || !mayRun(dir, info, credential) {
+			return false
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return true
+		}
+		dir = parent
+	}
+}
+
+// mayRun reports whether the account has the execute bit on a file or folder; nil is the account of this process.
+func mayRun(file string, info fs.FileInfo, credential *syscall.Credential) bool {
+	if credential == nil {
+		return unix.Access(file, unix.X_OK) == nil
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || credential.Uid == 0 {
+		return true
+	}
+	mode := info.Mode().Perm()
+	switch {
+	case stat.Uid == credential.Uid:
+		return mode&0o100 != 0
+	case stat.Gid == credential.Gid || slices.Contains(credential.Groups, stat.Gid):
+		return mode&0o010 != 0
+	}
+	return mode&0o001 != 0
+}

@@ -1,0 +1,168 @@
+//go:build unix
+
+package executor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxResultDepth bounds the nesting of a result object, so that every store and reader can take it.
+const maxResultDepth = 64
+
+// parseResult reads a line as the result object of SPEC S7.5: a JSON object with at least one of summary, result,
+// message, error, next_action, usage and actions in its right form. An object with a level or a severity is a log record
+// that happened to come last, not a result: taking it for one would turn a crash into a success.
+func parseResult(line []byte) (map[string]any, bool) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[0] != '{' {
+		return nil, false
+	}
+	var object map[string]any
+	if err := json.Unmarshal(line, &object); err != nil || tooDeep(object, maxResultDepth) {
+		return nil, false
+	}
+	if object["level"] != nil || object["severity"] != nil {
+		return nil, false
+	}
+	_, hasUsage := object["usage"].(map[string]any)
+	return object, hasUsage || hasOutcome(object) || reportedError(object) != ""
+}
+
+// hasOutcome reports whether a result says what was achieved: only then does it win over the exit code.
+func hasOutcome(object map[string]any) bool {
+	for _, name := range []string{"summary", "message", "next_action"} {
+		if text, ok := object[name].(string); ok && text != "" {
+			return true
+		}
+	}
+	_, hasActions := object["actions"].([]any)
+	return hasActions || object["result"] != nil
+}
+
+// reportedError is the error that a result reports as its outcome, or "". That is an error without summary, result or
+// message beside it, or anything marked "is_error": true, as some agent command lines write it.
+func reportedError(object map[string]any) string {
+	text := ""
+	switch v := object["error"].(type) {
+	case nil:
+	case string:
+		text = v
+	default:
+		text = compactJSON(v)
+	}
+	if object["is_error"] == true {
+		return firstText(text, object["result"], object["message"], object["summary"], object["subtype"], "the agent gave no reason")
+	}
+	for _, name := range []string{"summary", "result", "message"} {
+		if object[name] != nil && object[name] != "" {
+			return ""
+		}
+	}
+	return text
+}
+
+func firstText(values ...any) string {
+	for _, v := range values {
+		if text, ok := v.(string); ok && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func compactJSON(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(raw)
+}
+
+// namedSession is the session that the agent names in its result, or "" when it names none that can be stored.
+func namedSession(object map[string]any) string {
+	id, _ := object["session_id"].(string)
+	if len(id) > 256 || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return ""
+	}
+	return id
+}
+
+// parseUsage reads usage.input_tokens, usage.output_tokens and usage.cost_usd (or total_cost_usd beside usage). What is
+// negative or absurd counts as not said.
+func parseUsage(object map[string]any) *Usage {
+	usage, ok := object["usage"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	cost, ok := usage["cost_usd"].(float64)
+	if !ok {
+		cost, _ = object["total_cost_usd"].(float64)
+	}
+	return &Usage{InputTokens: count(usage["input_tokens"]), OutputTokens: count(usage["output_tokens"]), CostUSD: money(cost)}
+}
+
+func count(v any) int64 {
+	n, _ := v.(float64)
+	if n < 0 || n > 1e15 {
+		return 0
+	}
+	return int64(n)
+}
+
+func money(v float64) string {
+	if v < 0 || v > 1e9 {
+		v = 0
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+func tooDeep(v any, left int) bool {
+	if left == 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if tooDeep(member, left-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if tooDeep(element, left-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cleanValue masks and cleans every string of a result, the names of members too.
+func cleanValue(v any, mask func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return mask(cleanText(v))
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, member := range v {
+			out[mask(cleanText(name))] = cleanValue(member, mask)
+		}
+		return out
+	case []any:
+		for i := range v {
+			v[i] = cleanValue(v[i], mask)
+		}
+	}
+	return v
+}
+
+// cleanText makes s storable: valid UTF-8 without NUL, which PostgreSQL refuses in text.
+func cleanText(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	return strings.ReplaceAll(s, "\x00", "\uFFFD")
+}

@@ -1,0 +1,117 @@
+package prompt
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+var cleaner = strings.NewReplacer("\x00", "\uFFFD", "\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// clean makes text storable and readable: valid UTF-8, no NUL, \n for everything that may be shown as a new line.
+func clean(s string) string {
+	return strings.TrimSpace(cleaner.Replace(strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+// oneLine makes a name or title that cannot start a line of its own.
+func oneLine(s string) string {
+	return bounded(s, maxName, func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, clean(s))
+	})
+}
+
+// bounded shapes s into at most limit bytes. Of a huge text only the start is shaped, so its size costs nothing.
+func bounded(s string, limit int, shape func(string) string) string {
+	start := prefix(s, 2*limit)
+	shaped := shape(start)
+	if len(start) == len(s) {
+		return cut(shaped, limit)
+	}
+	return marked(shaped, limit, len(s))
+}
+
+// cut shortens s to at most limit bytes at a rune boundary and says how long it was.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return marked(s, limit, len(s))
+}
+
+func marked(s string, limit, length int) string {
+	mark := fmt.Sprintf(" [… cut, %d bytes long]", length)
+	return prefix(s, limit-len(mark)) + mark
+}
+
+// prefix is the longest start of s of at most limit bytes that ends at a rune boundary.
+func prefix(s string, limit int) string {
+	if limit <= 0 {
+		return ""
+	}
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
+// firstRunes is the first n characters of s.
+func firstRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// quote marks every line of a text that others wrote, so that it cannot pass for a section of the prompt.
+func quote(s string, limit int) string {
+	return bounded(s, limit, func(s string) string {
+		if s = clean(s); s == "" {
+			return ""
+		}
+		return "> " + strings.ReplaceAll(s, "\n", "\n> ")
+	})
+}
+
+// object shows free-form details as JSON, whose members come sorted.
+func object(v any, limit int) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "> (details that cannot be shown)"
+	}
+	return quote(string(raw), limit)
+}
+
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("1 %s", noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// named is "name (id)", or the id alone.
+func named(name, id string) string {
+	name, id = oneLine(name), oneLine(id)
+	switch {
+	case name == "":
+		return id
+	case id == "":
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, id)
+}

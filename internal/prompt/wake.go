@@ -1,0 +1,228 @@
+package prompt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// wakeContext tells why the agent was woken: the newest wakeups in full, oldest first, the rest counted.
+func wakeContext(wakes []Wake, task *Task) string {
+	var b strings.Builder
+	b.WriteString("# Why you were woken\n\n")
+	shown, earlier := wakes, []Wake(nil)
+	if len(wakes) > maxWakes {
+		earlier, shown = wakes[:len(wakes)-maxWakes], wakes[len(wakes)-maxWakes:]
+	}
+	switch len(wakes) {
+	case 0:
+		b.WriteString("No cause is recorded for this run. Look at your open work and continue with it.\n")
+	case 1:
+	default:
+		fmt.Fprintf(&b, "%d causes were merged into this run, oldest first. Handle all of them.\n\n", len(wakes))
+	}
+	if len(earlier) > 0 {
+		fmt.Fprintf(&b, "Not shown are the oldest %d of them: %s.\n\n", len(earlier), countBySource(earlier))
+	}
+	limit := maxWakeSection
+	if len(shown) > 0 {
+		limit = min(maxWake, maxWakeSection/len(shown))
+	}
+	for i, wake := range shown {
+		text := describe(wake, limit/2)
+		if len(wakes) > 1 {
+			text = fmt.Sprintf("%d. %s", len(earlier)+i+1, text)
+		}
+		b.WriteString(cut(text, limit))
+		b.WriteString("\n\n")
+	}
+	if task != nil {
+		b.WriteString(cut(taskContext(*task, wakes), maxTaskSection))
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+func countBySource(wakes []Wake) string {
+	counts := map[domain.WakeupSource]int{}
+	for _, wake := range wakes {
+		counts[wake.Source]++
+	}
+	var parts []string
+	for source, n := range counts {
+		parts = append(parts, fmt.Sprintf("%d %s", n, oneLine(string(source))))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// describe is one wakeup in words: what happened, when, and what is expected. Quoted texts get at most limit bytes.
+func describe(w Wake, limit int) string {
+	what, details := "", ""
+	switch p := w.Payload.(type) {
+	case *domain.RoutinePayload:
+		what, details = describeRoutine(w, p, limit)
+	case *domain.CommentPayload:
+		what, details = describeComment(w, p, limit)
+	case *domain.AgentErrorPayload:
+		what, details = describeAgentError(w, p, limit)
+	case *domain.SelfPayload:
+		what = "You asked to be woken again. Your reason:"
+		details = quote(p.Reason, limit)
+		if len(p.Payload) > 0 {
+			details = lines(details, "Details you left:", object(p.Payload, limit/2))
+		}
+	case *domain.UserPayload:
+		what = fmt.Sprintf("%s woke you and waits for your answer.", orElse(named(w.User, p.UserID), "A person"))
+		if len(p.Context) > 0 {
+			details = lines("What they gave you:", object(p.Context, limit))
+		}
+	case *domain.TaskPayload:
+		what, details = describeTask(w, p)
+	case *domain.BlockersPayload:
+		what = fmt.Sprintf("Nothing blocks task %s any more. Continue with it.", oneLine(p.TaskID))
+		details = lines("Resolved:", references(blockers(w, p)))
+	case *domain.ApprovalPayload:
+		what, details = describeApproval(w, p, limit)
+	case *domain.BudgetPayload:
+		what = fmt.Sprintf("The budget of agent %s is %g percent spent. Decide whether its work can wait, or tell a person.",
+			named(w.Agent, p.AgentID), p.BudgetPct)
+	default:
+		what = fmt.Sprintf("A wakeup of source %s without readable details.", oneLine(string(w.Source)))
+	}
+	if !w.At.IsZero() {
+		what = fmt.Sprintf("[%s %s] %s", oneLine(string(w.Source)), instant(w.At), what)
+	}
+	return lines(what, details)
+}
+
+func describeRoutine(w Wake, p *domain.RoutinePayload, limit int) (what, details string) {
+	name := named(w.Routine, p.RoutineID)
+	switch {
+	case !p.ScheduledFor.IsZero():
+		what = fmt.Sprintf("Your routine %s is due; its slot is %s.", name, instant(p.ScheduledFor))
+	case p.TriggerID == "":
+		what = fmt.Sprintf("A person fired your routine %s.", name)
+	default:
+		what = fmt.Sprintf("Your routine %s was fired from outside, by its trigger %s.", name, oneLine(p.TriggerID))
+	}
+	if p.MissedTicks > 0 {
+		what += " " + missed(p)
+	}
+	if text := quote(w.Text, limit); text != "" {
+		details = lines("What it asks for:", text)
+	}
+	if len(p.Variables) > 0 {
+		details = lines(details, "Variables:", object(p.Variables, limit/2))
+	}
+	return what, details
+}
+
+// missed is the sentence of SPEC S4.5.
+func missed(p *domain.RoutinePayload) string {
+	n := plural(p.MissedTicks, "tick")
+	if p.MissedTruncated {
+		n = "more than " + n
+	}
+	since := ""
+	if !p.MissedSince.IsZero() {
+		since = " since " + instant(p.MissedSince)
+	}
+	return fmt.Sprintf("You missed %s%s.", n, since)
+}
+
+func describeComment(w Wake, p *domain.CommentPayload, limit int) (what, details string) {
+	if w.Comment == nil {
+		return fmt.Sprintf("There is a comment (%s) on task %s, which cannot be shown any more.", oneLine(p.CommentID), oneLine(p.TaskID)), ""
+	}
+	what = fmt.Sprintf("%s commented on task %s. Answer it, or do what it asks for.", orElse(oneLine(w.Comment.Author), "Somebody"), oneLine(p.TaskID))
+	return what, quote(w.Comment.Body, limit)
+}
+
+func describeAgentError(w Wake, p *domain.AgentErrorPayload, limit int) (what, details string) {
+	what = fmt.Sprintf("Agent %s failed and gave up", named(w.Agent, p.FailedAgentID))
+	if p.RunID != "" {
+		what += fmt.Sprintf(" on run %s", oneLine(p.RunID))
+	}
+	if p.FailedSessionID != "" {
+		what += fmt.Sprintf(" (session %s)", oneLine(p.FailedSessionID))
+	}
+	return what + ". Find out why and see that the work goes on. Its error:", quote(orElse(p.Error, "(none was given)"), limit)
+}
+
+func describeTask(w Wake, p *domain.TaskPayload) (what, details string) {
+	id := oneLine(p.TaskID)
+	if w.Source == domain.WakeupSourceTaskChildrenCompleted {
+		return fmt.Sprintf("All subtasks of task %s have ended. Check their outcome and finish the task, or plan what is missing.", id),
+			references(w.Tasks)
+	}
+	switch p.Basis {
+	case domain.WakeBasisReviewer:
+		return fmt.Sprintf("Task %s waits for your review. Read its outcome and say what you find.", id), ""
+	case domain.WakeBasisApprover:
+		return fmt.Sprintf("Task %s waits for your approval. Decide and give your reason.", id), ""
+	case domain.WakeBasisExplicit:
+		return fmt.Sprintf("You were asked by name to work on task %s.", id), ""
+	}
+	return fmt.Sprintf("Task %s is assigned to you. Do it.", id), ""
+}
+
+func describeApproval(w Wake, p *domain.ApprovalPayload, limit int) (what, details string) {
+	decision := "decided"
+	switch p.Status {
+	case domain.ApprovalStatusApproved:
+		decision = "approved: go ahead"
+	case domain.ApprovalStatusRejected:
+		decision = "rejected: do not go ahead as planned"
+	}
+	what = fmt.Sprintf("The approval %s that you asked for is %s.", oneLine(p.ApprovalID), decision)
+	if question := quote(w.Question, limit/2); question != "" {
+		details = lines("You had asked:", question)
+	}
+	if note := quote(p.DecisionNote, limit/2); note != "" {
+		details = lines(details, "The note with the decision:", note)
+	}
+	return what, details
+}
+
+// blockers are the resolved blockers by name, or by id alone when their names are not known.
+func blockers(w Wake, p *domain.BlockersPayload) []TaskRef {
+	if len(w.Tasks) > 0 {
+		return w.Tasks
+	}
+	refs := make([]TaskRef, len(p.ResolvedBlockerIDs))
+	for i, id := range p.ResolvedBlockerIDs {
+		refs[i].ID = id
+	}
+	return refs
+}
+
+// references lists tasks, at most maxReferences of them.
+func references(tasks []TaskRef) string {
+	var out []string
+	for i, task := range tasks {
+		if i == maxReferences {
+			out = append(out, fmt.Sprintf("- and %d more", len(tasks)-i))
+			break
+		}
+		line := "- " + named(task.Title, task.ID)
+		if task.State != "" {
+			line += ", " + oneLine(string(task.State))
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+// lines joins what is not empty.
+func lines(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n")
+}
+
+func orElse(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}

@@ -1,0 +1,138 @@
+package secret
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestMask(t *testing.T) { // C229
+	const key = "p@ss/word+\"quoted\" & more"
+	quoted, err := json.Marshal(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		secrets    []string
+		text, want string
+	}{
+		"nothing to mask":                     {[]string{"sk-123456"}, "hello", "hello"},
+		"no secrets":                          {nil, "hello", "hello"},
+		"the whole text":                      {[]string{"sk-123456"}, "sk-123456", "***"},
+		"in the middle":                       {[]string{"sk-123456"}, "a sk-123456 b", "a *** b"},
+		"twice":                               {[]string{"sk-123456"}, "sk-123456 sk-123456", "*** ***"},
+		"side by side":                        {[]string{"sk-123456"}, "sk-123456sk-123456!", "***!"},
+		"at the end":                          {[]string{"sk-123456"}, "é sk-123456", "é ***"},
+		"all but the last letter":             {[]string{"sk-123456"}, "sk-12345", "sk-12345"},
+		"a secret that holds another":         {[]string{"secret", "secret-and-longer"}, "x secret-and-longer y", "x *** y"},
+		"secrets that overlap":                {[]string{"abcdefgh", "efghijkl"}, "<abcdefghijkl>", "<***>"},
+		"a short one begins before a longer":  {[]string{"abcdef", "cdefghijklmnop"}, "<abcdefghijklmnop>", "<***>"},
+		"a secret that overlaps itself":       {[]string{"ababab"}, "<abababab>", "<***>"},
+		"a letter is too short":               {[]string{"a"}, "banana", "banana"},
+		"five bytes are too short":            {[]string{"12345"}, "12345", "12345"},
+		"six bytes are long enough":           {[]string{"123456"}, "1234567", "***7"},
+		"an empty value":                      {[]string{""}, "banana", "banana"},
+		"quoted in JSON":                      {[]string{key}, `{"error":` + string(quoted) + `}`, `{"error":"***"}`},
+		"in a query":                          {[]string{key}, "GET /?k=" + url.QueryEscape(key) + "&x=1", "GET /?k=***&x=1"},
+		"in a path":                           {[]string{key}, "GET /" + url.PathEscape(key), "GET /***"},
+		"as JavaScript escapes it":            {[]string{key}, "k=" + strings.ReplaceAll(url.QueryEscape(key), "+", "%20"), "k=***"},
+		"escaped with small letters":          {[]string{"a/b/c/d"}, "k=a%2fb%2fc%2fd", "k=***"},
+		"base64":                              {[]string{"hunter"}, "x aHVudGVy y", "x *** y"},
+		"a line of a key of several lines":    {[]string{"-----BEGIN KEY-----\nMIIEvQIBADAN\n-----END KEY-----\n"}, "got MIIEvQIBADAN", "got ***"},
+		"the lines of such a key, in JSON":    {[]string{"first line\nsecond line"}, `"first line\nsecond line"`, `"***"`},
+		"a text that is not UTF-8":            {[]string{"sk-123456"}, "\xff sk-123456 \xfe", "\xff *** \xfe"},
+		"a secret that is not UTF-8":          {[]string{"\xff\xfe\xfd\xfc\xfb\xfa"}, "x\xff\xfe\xfd\xfc\xfb\xfay", "x***y"},
+		"a value with spaces around its line": {[]string{"  padded-secret  "}, "[padded-secret]", "[***]"},
+	} {
+		if got := NewMasker(test.secrets...).Mask(test.text); got != test.want {
+			t.Errorf("%s: %q became %q, want %q", name, test.text, got, test.want)
+		}
+	}
+}
+
+func TestBasicAuthenticationIsMaskedWhateverTheNameBeforeTheSecret(t *testing.T) {
+	const token = "ghp_abcdefghijklmnopqrstuvwxyz"
+	masker := NewMasker(token)
+	for _, name := range []string{"", "u", "us", "use", "user", "x-access-token"} {
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawURLEncoding} {
+			masked := masker.Mask("Basic " + encoding.EncodeToString([]byte(name+":"+token+"@")))
+			if !strings.Contains(masked, Redacted) || len(masked) > len("Basic ***")+len(name)*2+10 {
+				t.Errorf("user %q: %s", name, masked)
+			}
+		}
+	}
+}
+
+func TestShortSecretsAreCounted(t *testing.T) {
+	if got := NewMasker("a", "12345", "", "123456").Skipped(); got != 2 {
+		t.Errorf("skipped %d, want 2", got)
+	}
+	var none *Masker
+	if none.Skipped() != 0 || none.Mask("x") != "x" {
+		t.Error("a nil masker does something")
+	}
+}
+
+func TestMaskValueMasksNamesAndValuesAtAnyDepth(t *testing.T) {
+	var value any
+	text := `{"summary":"used sk-123456","list":[1,true,null,{"sk-123456":"a"}],"n":1.5}`
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	got := NewMasker("sk-123456").MaskValue(value)
+	want := map[string]any{"summary": "used ***", "list": []any{1.0, true, nil, map[string]any{"***": "a"}}, "n": 1.5}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if value.(map[string]any)["summary"] != "used sk-123456" {
+		t.Error("the value was changed in place")
+	}
+}
+
+// FuzzMask: no secret survives, what is not secret stays, and masking twice changes nothing more.
+func FuzzMask(f *testing.F) {
+	f.Add("abcdef", "cdefghijkl", "xx abcdefghijkl abcdef yy")
+	f.Add("******", "***---", "******---")
+	f.Add("\xff\xff\xff\xff\xff\xff", "aaaaaaa", "aaaaaaaaaaaaaaa")
+	f.Fuzz(func(t *testing.T, a, b, text string) {
+		masker := NewMasker(a, b)
+		masked := masker.Mask(text)
+		for part := range strings.SplitSeq(masked, Redacted) {
+			if (len(a) >= MinMaskLength && strings.Contains(part, a)) || (len(b) >= MinMaskLength && strings.Contains(part, b)) {
+				t.Fatalf("a secret is left in %q", masked)
+			}
+			if !strings.Contains(text, part) {
+				t.Fatalf("%q is new in %q", part, masked)
+			}
+		}
+	})
+}
+
+func BenchmarkMask(b *testing.B) {
+	secrets := make([]string, 20)
+	for i := range secrets {
+		secrets[i] = strings.Repeat(string(rune('a'+i)), 8) + "-0123456789-abcdefghijklmnop"
+	}
+	masker := NewMasker(secrets...)
+	line := strings.Repeat("2026-04-25T09:00:00Z level=info msg=\"reading the file\" ", 4)
+	for name, text := range map[string]string{"clean": line, "with a secret": line + secrets[7]} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				masker.Mask(text)
+			}
+		})
+	}
+}
+
+func BenchmarkNewMasker(b *testing.B) {
+	secrets := []string{strings.Repeat("a1b2", 10), strings.Repeat("c3d4", 10), strings.Repeat("e5f6", 10)}
+	b.ReportAllocs()
+	for b.Loop() {
+		NewMasker(secrets...)
+	}
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/lib/pq"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// ProcessGroup identifies an agent's process group, so that a leftover of a dead server can be ended later. Started is
+// the kernel's start time of its leader, in clock ticks since boot. PGID 0 means none.
+type ProcessGroup struct {
+	Host, BootID string
+	PGID         int
+	Started      int64
+}
+
+// RecordProcess notes the process group on the lease; ErrFenced when the attempt is not the live one any more.
+func (s *Store) RecordProcess(ctx context.Context, a Attempt, g ProcessGroup) error {
+	const query = `
+UPDATE attempt_leases SET process_group = $4, process_started = $5, host = $6, boot_id = $7 WHERE run_id = $1 AND attempt = $2 AND owner = $3`
+	n, err := exec(ctx, s.db, query, a.RunID, a.Number, a.Owner, g.PGID, g.Started, g.Host, g.BootID)
+	if err != nil {
+		return fmt.Errorf("record the agent's process group: %w", err)
+	}
+	if n == 0 {
+		return ErrFenced
+	}
+	return nil
+}
+
+// RecordSession notes the agent's session on the run and the attempt, before the launch returns
+// (AC-OFFICE-LOOP-LIVENESS-002.7), and moves the attempt to RUNNING. An empty id is counted, never stored.
+func (s *Store) RecordSession(ctx context.Context, a Attempt, sessionID string) error {
+	err := s.withLive(ctx, a, func(t *tx, _ lane, run runRow) error {
+		if sessionID == "" {
+			t.count(func(c *metrics.Counters) { c.LaunchWithoutSession(run.workspaceID) })
+			return nil
+		}
+		const query = `
+WITH r AS (UPDATE runs SET session_id = $3, revision = revision + 1 WHERE id = $1)
+UPDATE run_attempts SET session_id = $3, status = 'RUNNING' WHERE run_id = $1 AND number = $2`
+		if err := execOne(ctx, t, query, run.id, a.Number, sessionID); err != nil {
+			return err
+		}
+		t.count(func(c *metrics.Counters) { c.AgentLaunched(run.workspaceID) })
+		return t.runEvent(ctx, run, domain.RunEventKindSessionRecorded, a.Number, map[string]any{"sessionId": sessionID})
+	})
+	return wrap("record session", err)
+}
+
+// SessionNotStored counts a session id that could not be stored (AC-OFFICE-LOOP-LIVENESS-002.11).
+func (s *Store) SessionNotStored(workspaceID xid.ID) { s.counters.SessionWriteFailed(workspaceID) }
+
+// LogLine is one line of an agent's output. Seq counts from 1 within the attempt; Text is masked and at most 8 KiB.
+type LogLine struct {
+	Seq    int64
+	Stream domain.LogStream
+	Text   string
+	At     time.Time
+}
+
+// AppendLog stores lines of a live attempt in one statement; ErrFenced when the attempt is not the live one any more.
+func (s *Store) AppendLog(ctx context.Context, a Attempt, lines []LogLine) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	seqs, streams, texts, ats := make([]int64, len(lines)), make([]string, len(lines)), make([]string, len(lines)), make([]time.Time, len(lines))
+	for i, line := range lines {
+		seqs[i], streams[i], texts[i], ats[i] = line.Seq, string(line.Stream), line.Text, line.At
+	}
+	const query = `
+WITH live AS (
+  SELECT workspace_id, run_id, attempt FROM attempt_leases WHERE run_id = $1 AND attempt = $2 AND owner = $3 FOR KEY SHARE),
+added AS (
+  INSERT INTO run_log_lines (workspace_id, run_id, attempt, seq, stream, text, at)
+  SELECT l.workspace_id, l.run_id, l.attempt, n.seq, n.stream, n.text, n.at
+  FROM live l, unnest($4::bigint[], $5::text[], $6::text[], $7::timestamptz[]) AS n (seq, stream, text, at)
+  ON CONFLICT (run_id, attempt, seq) DO NOTHING)
+SELECT workspace_id FROM live`
+	workspaceID, err := queryOne[xid.ID](ctx, s.db, query, a.RunID, a.Number, a.Owner, pq.Array(seqs), pq.Array(streams), pq.Array(texts), pq.Array(ats))
+	if isNoRows(err) {
+		return ErrFenced
+	}
+	if err != nil {
+		return fmt.Errorf("append log lines: %w", err)
+	}
+	s.events.Publish(event.Event{Kind: event.Log, WorkspaceID: workspaceID, ID: a.RunID})
+	return nil
+}
+
+// AttemptState is what a heartbeat found about one attempt. LeaseUntil is by the database's clock.
+type AttemptState struct {
+	Attempt
+	Lost            bool
+	CancelRequested bool
+	LeaseUntil      time.Time
+}
+
+// Heartbeat lengthens the leases of the owner's live attempts in one statement. An attempt whose lease is gone comes
+// back Lost; one whose lease ran out but was not taken yet is renewed.
+func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Duration) ([]AttemptState, error) {
+	runIDs, numbers, owners := make([]string, len(attempts)), make([]int64, len(attempts)), make([]string, len(attempts))
+	for i, a := range attempts {
+		runIDs[i], numbers[i], owners[i] = string(a.RunID), int64(a.Number), string(a.Owner)
+	}
+	const query = `
+WITH asked AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (run_id, attempt, owner)),
+held AS (
+  UPDATE attempt_leases l SET lease_until = clock_timestamp() + make_interval(secs => $4)
+  FROM asked a WHERE l.run_id = a.run_id AND l.attempt = a.attempt AND l.owner = a.owner
+  RETURNING l.run_id, l.lease_until)
+SELECT a.run_id, a.attempt, a.owner, h.run_id IS NULL, r.cancel_requested_at IS NOT NULL, coalesce(h.lease_until, clock_timestamp())
+FROM asked a LEFT JOIN held h USING (run_id) LEFT JOIN runs r ON r.id = a.run_id`
+	states, err := collect(ctx, s.db, func(rows *sql.Rows) (st AttemptState, err error) {
+		return st, rows.Scan(&st.RunID, &st.Number, &st.Owner, &st.Lost, &st.CancelRequested, &st.LeaseUntil)
+	}, query, pq.Array(runIDs), pq.Array(numbers), pq.Array(owners), lease.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("renew leases: %w", err)
+	}
+	return states, nil
+}
+
+// CancelRequested says whether somebody asked to cancel the run.
+func (s *Store) CancelRequested(ctx context.Context, runID xid.ID) (bool, error) {
+	asked, err := queryOne[bool](ctx, s.db, `SELECT cancel_requested_at IS NOT NULL FROM runs WHERE id = $1`, runID)
+	if err != nil {
+		return false, fmt.Errorf("read the run's cancel flag: %w", err)
+	}
+	return asked, nil
+}

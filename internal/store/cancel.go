@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// CancelRun ends a QUEUED run at once, with all its requests; of a live one it raises a flag that the owner obeys and
+// that rescue and retry honour (SPEC S7.7). A run that has ended is a user error.
+func (s *Store) CancelRun(ctx context.Context, workspaceID, runID xid.ID, note string) error {
+	if len([]rune(note)) > 1000 {
+		return domain.RefuseField([]string{"note"}, domain.UserErrorCodeTooLong, "a note has at most 1000 characters")
+	}
+	agentID, err := queryOne[xid.ID](ctx, s.db, `SELECT agent_id FROM runs WHERE id = $1 AND workspace_id = $2`, runID, workspaceID)
+	if err != nil {
+		return notFound(err, []string{"runId"}, "run", runID)
+	}
+	err = s.inTx(ctx, func(t *tx) error {
+		l, err := t.lockLane(ctx, agentID)
+		if err != nil {
+			return err
+		}
+		run, err := t.lockRun(ctx, runID)
+		if err != nil {
+			return err
+		}
+		return t.cancel(ctx, l, run, note)
+	})
+	return wrap("cancel run", err)
+}
+
+func (t *tx) cancel(ctx context.Context, l lane, run runRow, note string) error {
+	switch run.status {
+	case domain.RunStatusQueued:
+		if err := t.settle(ctx, run, cancelledByUser); err != nil {
+			return err
+		}
+		return t.fixHead(ctx, l)
+	case domain.RunStatusClaimed:
+		const flag = `
+UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, $2), cancel_note = coalesce(cancel_note, NULLIF($3, '')), revision = revision + 1 WHERE id = $1`
+		if err := execOne(ctx, t, flag, run.id, t.now, note); err != nil {
+			return fmt.Errorf("ask for the cancel: %w", err)
+		}
+		t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+		return nil
+	}
+	return domain.RefuseField([]string{"runId"}, domain.UserErrorCodeAlreadyTerminal, "the run has already ended %s", run.status)
+}
+
+var cancelledByUser = domain.Settlement{Run: domain.RunStatusCancelled, Request: domain.WakeupStatusCancelled,
+	Reason: domain.EndReasonCancelledByUser, Activity: domain.ActivityCodeRunCancelled}
+
+// Cancelled ends a live attempt whose owner obeyed the cancel. ErrFenced when it is not the live one any more.
+func (s *Store) Cancelled(ctx context.Context, a Attempt) error {
+	return wrap("end a cancelled run", s.withLive(ctx, a, func(t *tx, l lane, run runRow) error { return t.cancelLive(ctx, l, run) }))
+}
+
+// cancelLive ends a live run because a person asked: its requests end with it, delivered or not (C305), except events
+// that came after the prompt was sent: nobody has seen those.
+func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
+	launched := run.launched()
+	if launched {
+		if err := t.sendAgainUndelivered(ctx, run); err != nil {
+			return err
+		}
+	}
+	reason := domain.EndReasonCancelledByUser
+	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: map[string]any{"reason": reason}})
+	if err != nil {
+		return err
+	}
+	if err := t.endAllRequests(ctx, run, domain.WakeupStatusCancelled, reason); err != nil {
+		return err
+	}
+	if err := t.activity(ctx, run, domain.ActivityCodeRunCancelled, "cancel", "The run was cancelled by a person.", nil); err != nil {
+		return err
+	}
+	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusCancelled, launched: launched})
+}

@@ -1,0 +1,336 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Owner identifies a process on the leases it holds. Started is the kernel's start time of the process, in clock ticks
+// since boot, so that a pid used again is not taken for it.
+type Owner struct {
+	ID           xid.ID
+	Host, BootID string
+	PID          int
+	Started      int64
+}
+
+// Attempt names one try at a run and its owner: the fence of every report (SPEC S7.7).
+type Attempt struct {
+	RunID  xid.ID
+	Number int
+	Owner  xid.ID
+}
+
+// Claimed is a run taken for execution.
+type Claimed struct {
+	Attempt
+	WorkspaceID, AgentID xid.ID
+}
+
+// Bounds of one claim.
+const (
+	claimBatch        = 16  // runs in one transaction
+	settlesPerLane    = 100 // heads of one lane that a claim settles before it goes on
+	passesBeforeWait  = 3   // passes a lane is found due but locked before it is claimed alone, waiting
+	promotionsPerPass = 64  // lanes whose parked runs one pass makes due
+)
+
+// Claim takes up to max due runs of agents with a free session, oldest first, settles what a guard refuses, and leases
+// the rest to owner (SPEC S6.1, S6.2). Fewer than max may come although more are due: call it again until none comes.
+func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
+	if err := s.promoteDue(ctx); err != nil {
+		return nil, wrap("promote parked runs", err)
+	}
+	lanes, err := s.dueLanes(ctx, min(max, claimBatch))
+	if err != nil || len(lanes) == 0 {
+		return nil, wrap("list due lanes", err)
+	}
+	claimed, locked, err := s.claimLanes(ctx, owner, lanes, lease, false)
+	if err != nil {
+		return nil, wrap("claim", err)
+	}
+	for _, agentID := range s.starved.update(lanes, locked) {
+		alone, _, err := s.claimLanes(ctx, owner, []xid.ID{agentID}, lease, true)
+		if err != nil {
+			return claimed, wrap("claim a busy lane", err)
+		}
+		claimed = append(claimed, alone...)
+	}
+	return claimed, nil
+}
+
+// dueLanes finds the lanes whose heads are oldest, without locks: a full workspace in front costs the others nothing.
+func (s *Store) dueLanes(ctx context.Context, limit int) ([]xid.ID, error) {
+	const query = `
+SELECT l.agent_id FROM workspace_lanes w CROSS JOIN LATERAL (
+  SELECT agent_id, head_at, head_id FROM agent_lanes
+  WHERE workspace_id = w.workspace_id AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= clock_timestamp()
+  ORDER BY head_at, head_id LIMIT $1) l
+WHERE w.max_running IS NULL OR w.running < w.max_running
+ORDER BY l.head_at, l.head_id LIMIT $1`
+	return collect(ctx, s.db, scanOne[xid.ID], query, limit)
+}
+
+// claimLanes claims the head of each lane in one transaction. Without wait, lanes that somebody holds are left out;
+// locked names those that were not.
+func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, lease time.Duration, wait bool) (claimed []Claimed, locked []xid.ID, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
+		claimed, locked = nil, nil
+		lanes, err := t.lockDueLanes(ctx, agents, wait)
+		if err != nil {
+			return err
+		}
+		c := claimer{tx: t, owner: owner, lease: lease}
+		if err := c.lockCeilings(ctx, lanes); err != nil {
+			return err
+		}
+		for _, l := range lanes {
+			locked = append(locked, l.agentID)
+			got, err := c.claimHead(ctx, l)
+			if err != nil {
+				return err
+			}
+			claimed = append(claimed, got...)
+		}
+		return nil
+	})
+	return claimed, locked, err
+}
+
+func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]lane, error) {
+	if err := t.pinPlans(ctx); err != nil {
+		return nil, err
+	}
+	skip := ` SKIP LOCKED`
+	if wait {
+		skip = ``
+	}
+	query := `
+SELECT ` + laneColumns + ` FROM agent_lanes
+WHERE agent_id = ANY($1) AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= clock_timestamp()
+ORDER BY head_at, head_id FOR NO KEY UPDATE` + skip
+	lanes, err := collect(ctx, t, scanLane, query, ids(agents))
+	if err != nil {
+		return nil, fmt.Errorf("lock due lanes: %w", err)
+	}
+	return lanes, t.readClock(ctx)
+}
+
+// claimer claims the heads of locked lanes.
+type claimer struct {
+	*tx
+	owner Owner
+	lease time.Duration
+	free  map[xid.ID]int // free places of workspaces that have a ceiling
+}
+
+// lockCeilings locks the workspaces' lanes, in id order, and notes how many runs each may still take.
+func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
+	var workspaces []xid.ID
+	for _, l := range lanes {
+		workspaces = append(workspaces, l.workspaceID)
+	}
+	var err error
+	c.free, err = c.freePlaces(ctx, workspaces)
+	return err
+}
+
+// freePlaces locks workspace lanes and returns the free places of those that have a ceiling.
+func (t *tx) freePlaces(ctx context.Context, workspaces []xid.ID) (map[xid.ID]int, error) {
+	const query = `
+SELECT workspace_id, max_running - running FROM workspace_lanes WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE`
+	free := map[xid.ID]int{}
+	rows, err := t.QueryContext(ctx, query, ids(workspaces))
+	if err != nil {
+		return nil, fmt.Errorf("lock workspace lanes: %w", err)
+	}
+	for rows.Next() {
+		var id xid.ID
+		var places *int
+		if err := rows.Scan(&id, &places); err != nil {
+			return nil, fmt.Errorf("lock workspace lanes: %w", closeRows(rows, err))
+		}
+		if places != nil {
+			free[id] = *places
+		}
+	}
+	return free, closeRows(rows, rows.Err())
+}
+
+func (t *tx) lockWorkspaceLanes(ctx context.Context, workspaces []xid.ID) error {
+	_, err := t.freePlaces(ctx, workspaces)
+	return err
+}
+
+// claimHead settles heads that a guard refuses until one is claimed, none is left, or the bound is reached.
+func (c *claimer) claimHead(ctx context.Context, l lane) ([]Claimed, error) {
+	for range settlesPerLane {
+		if places, bound := c.free[l.workspaceID]; bound && places <= 0 {
+			return nil, nil
+		}
+		run, found, err := c.head(ctx, l)
+		if err != nil || !found {
+			return nil, err
+		}
+		got, err := c.judge(ctx, l, run)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.fixHead(ctx, l); err != nil {
+			return nil, err
+		}
+		if got != nil {
+			return []Claimed{*got}, nil
+		}
+	}
+	return nil, nil
+}
+
+func (c *claimer) head(ctx context.Context, l lane) (runRow, bool, error) {
+	const query = `
+SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND r.parked_reason IS NULL
+ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
+	runs, err := collect(ctx, c, scanRun, query, l.agentID)
+	if err != nil || len(runs) == 0 {
+		return runRow{}, false, wrap("read the lane's head", err)
+	}
+	return runs[0], true, nil
+}
+
+// judge runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
+// that run and stops nothing else (SPEC S6.2, C318).
+func (c *claimer) judge(ctx context.Context, l lane, run runRow) (got *Claimed, err error) {
+	err = c.savepoint(ctx, func() error {
+		facts, err := c.admitFacts(ctx, l, run)
+		if err != nil {
+			return err
+		}
+		if a := domain.Admit(facts); a.Settle != nil {
+			return c.settle(ctx, run, *a.Settle)
+		}
+		got, err = c.take(ctx, l, run)
+		return err
+	})
+	if err == nil || ctx.Err() != nil || isConnectionError(err) || isRetryable(err) {
+		return got, err
+	}
+	return nil, c.parkGuardError(ctx, run, err)
+}
+
+// admitFacts reads what the guards need to know about a run of a locked lane.
+func (t *tx) admitFacts(ctx context.Context, l lane, run runRow) (domain.AdmitFacts, error) {
+	f := domain.AdmitFacts{AgentStatus: l.status, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
+	const agent = `SELECT deleted_at IS NOT NULL, skip_idle_wakeups FROM agents WHERE id = $1`
+	if err := queryRow(ctx, t, []any{&f.AgentDeleted, &f.SkipIdleWakeups}, agent, l.agentID); err != nil {
+		return f, fmt.Errorf("read the agent: %w", err)
+	}
+	if !f.CountsIdle() {
+		return f, nil
+	}
+	var err error
+	const actionable = `SELECT count(*) FROM tasks WHERE assignee_id = $1 AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL`
+	f.ActionableTasks, err = queryOne[int](ctx, t, actionable, l.agentID)
+	return f, wrap("count the agent's tasks", err)
+}
+
+// take claims a run: its row, its attempt, its lease and its event in one statement.
+func (c *claimer) take(ctx context.Context, l lane, run runRow) (*Claimed, error) {
+	const query = `
+WITH r AS (
+  UPDATE runs SET status = 'CLAIMED', attempt = attempt + 1, claimed_at = $2, started_at = NULL, session_id = NULL,
+    revision = revision + 1, event_seq = event_seq + 1
+  WHERE id = $1 AND status = 'QUEUED' RETURNING id, workspace_id, agent_id, attempt, event_seq),
+att AS (
+  INSERT INTO run_attempts (id, workspace_id, run_id, number, status, owner, started_at)
+  SELECT $3, workspace_id, id, attempt, 'LAUNCHING', $4, $2 FROM r),
+lease AS (
+  INSERT INTO attempt_leases (run_id, workspace_id, agent_id, attempt, owner, lease_until, host, boot_id, owner_pid, owner_started)
+  SELECT id, workspace_id, agent_id, attempt, $4, $5, $6, $7, $8, $9 FROM r),
+evt AS (
+  INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, occurred_at)
+  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, $2 FROM r)
+SELECT attempt FROM r`
+	number, err := queryOne[int](ctx, c, query, run.id, c.now, xid.New("att"), c.owner.ID, c.now.Add(c.lease),
+		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started)
+	if err != nil {
+		return nil, fmt.Errorf("claim run %s: %w", run.id, err)
+	}
+	if _, err := exec(ctx, c, `UPDATE wakeup_requests SET status = 'CLAIMED', claimed_at = $2 WHERE run_id = $1 AND status = 'QUEUED'`, run.id, c.now); err != nil {
+		return nil, fmt.Errorf("claim requests: %w", err)
+	}
+	if err := c.countLive(ctx, l, +1); err != nil {
+		return nil, err
+	}
+	if _, bound := c.free[l.workspaceID]; bound {
+		c.free[l.workspaceID]--
+	}
+	c.count(func(m *metrics.Counters) { m.RunClaimed(run.workspaceID) })
+	c.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+	return &Claimed{Attempt: Attempt{RunID: run.id, Number: number, Owner: c.owner.ID}, WorkspaceID: run.workspaceID, AgentID: run.agentID}, nil
+}
+
+// countLive changes how many live runs the agent and its workspace have.
+func (t *tx) countLive(ctx context.Context, l lane, by int) error {
+	if err := execOne(ctx, t, `UPDATE agent_lanes SET running = running + $2 WHERE agent_id = $1`, l.agentID, by); err != nil {
+		return fmt.Errorf("count the agent's live runs: %w", err)
+	}
+	if err := execOne(ctx, t, `UPDATE workspace_lanes SET running = running + $2 WHERE workspace_id = $1`, l.workspaceID, by); err != nil {
+		return fmt.Errorf("count the workspace's live runs: %w", err)
+	}
+	return nil
+}
+
+func (c *claimer) parkGuardError(ctx context.Context, run runRow, cause error) error {
+	errors := run.guardErrors + 1
+	const park = `
+UPDATE runs SET parked_reason = 'GUARD_ERROR', parked_until = $2, guard_errors = $3, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
+	if err := execOne(ctx, c, park, run.id, c.now.Add(domain.GuardBackoff(errors)), errors); err != nil {
+		return fmt.Errorf("park run after a guard error: %w", err)
+	}
+	if err := c.runEvent(ctx, run, domain.RunEventKindGuard, 0, map[string]any{"parked": domain.ParkedReasonGuardError, "errors": errors}); err != nil {
+		return err
+	}
+	c.onCommit(func(s *Store) {
+		s.log.Error("guard could not be evaluated", "run_id", run.id, "errors", errors, "error", cause)
+	})
+	if errors != domain.GuardErrorsForInbox {
+		return nil
+	}
+	return c.inbox(ctx, run.workspaceID, domain.InboxKindAgentError, "guard_error:"+string(run.id), "A run cannot be judged",
+		fmt.Sprintf("The guards of run %s failed %d times. The server's log has the cause.", run.id, errors), run.id, run.causationID)
+}
+
+// starved counts in how many passes in a row a due lane was found locked.
+type starved struct {
+	mu     sync.Mutex
+	passes map[xid.ID]int
+}
+
+// update notes a pass: which lanes were due and which of them could be locked. It returns those to wait for now.
+func (s *starved) update(due, locked []xid.ID) (wait []xid.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := map[xid.ID]bool{}
+	for _, id := range locked {
+		got[id] = true
+	}
+	passes := map[xid.ID]int{}
+	for _, id := range due {
+		if got[id] {
+			continue
+		}
+		if passes[id] = s.passes[id] + 1; passes[id] >= passesBeforeWait {
+			delete(passes, id)
+			wait = append(wait, id)
+		}
+	}
+	s.passes = passes
+	return wait
+}

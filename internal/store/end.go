@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// runEnd is how a run ends for good.
+type runEnd struct {
+	status                    domain.RunStatus
+	outcome                   string // "" unless FINISHED
+	reason                    *domain.EndReason
+	sessionID, summary        string
+	result                    map[string]any
+	inputTokens, outputTokens int64
+	costUSD                   string
+	failure                   *Failure
+	event                     domain.RunEventKind
+	eventData                 any
+}
+
+// endRun writes a run's end, its event and its terminal shape's count. The lane and the run are locked.
+func (t *tx) endRun(ctx context.Context, run runRow, e runEnd) error {
+	data, err := encodeData(e.eventData)
+	if err != nil {
+		return err
+	}
+	var code *domain.RunErrorCode
+	var message *string
+	if e.failure != nil {
+		code, message = &e.failure.Code, &e.failure.Message
+	}
+	const query = `
+WITH r AS (
+  UPDATE runs SET status = $2, outcome = NULLIF($3, ''), end_reason = $4, finished_at = $5, parked_reason = NULL, parked_until = NULL,
+    session_id = coalesce(NULLIF($6, ''), session_id), summary = NULLIF($7, ''), input_tokens = input_tokens + $8,
+    output_tokens = output_tokens + $9, cost_usd = coalesce(NULLIF($10, '')::numeric + coalesce(cost_usd, 0), cost_usd),
+    error_code = $11, error_message = $12, error_retryable = false, revision = revision + 1, event_seq = event_seq + 1
+  WHERE id = $1 RETURNING id, workspace_id, event_seq, session_id)
+, e AS (
+  INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
+  SELECT workspace_id, id, event_seq, $13, NULLIF($14::int, 0), $15, $5 FROM r)
+SELECT session_id FROM r`
+	session, err := queryOne[*string](ctx, t, query, run.id, e.status, e.outcome, e.reason, t.now, e.sessionID, e.summary, e.inputTokens, e.outputTokens,
+		e.costUSD, code, message, e.event, run.attempt, data)
+	if err != nil {
+		return fmt.Errorf("end run: %w", err)
+	}
+	if err := t.keepResultObject(ctx, run, e.result); err != nil {
+		return err
+	}
+	t.countEnd(run, e, session)
+	return nil
+}
+
+func (t *tx) keepResultObject(ctx context.Context, run runRow, result map[string]any) error {
+	if result == nil {
+		return nil
+	}
+	encoded, err := json.Marshal(result)
+	if err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	if err := execOne(ctx, t, `UPDATE run_contents SET result = $2 WHERE run_id = $1`, run.id, encoded); err != nil {
+		return fmt.Errorf("store result: %w", err)
+	}
+	return nil
+}
+
+// countEnd counts the run's terminal shape once its end has committed.
+func (t *tx) countEnd(run runRow, e runEnd, session *string) {
+	facts := domain.ShapeFacts{Status: e.status, Outcome: e.outcome, RequestedAt: run.requestedAt}
+	if session != nil {
+		facts.SessionID = *session
+	}
+	if e.reason != nil {
+		facts.EndReason = *e.reason
+	}
+	t.onCommit(func(s *Store) {
+		facts.ActivatedAt = s.activated.Load()
+		s.counters.TerminalRun(run.workspaceID, domain.ShapeOf(facts))
+	})
+	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+}
+
+// settle ends a run that is not launched, with all its requests alike, COALESCED and earlier delivered ones too (SPEC
+// S3.8). It touches neither running nor cooldown.
+func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error {
+	err := t.endRun(ctx, run, runEnd{status: s.Run, outcome: s.Outcome, reason: &s.Reason, event: eventOf(s.Run), eventData: map[string]any{"reason": s.Reason}})
+	if err != nil {
+		return err
+	}
+	if err := t.endAllRequests(ctx, run, s.Request, s.Reason); err != nil {
+		return err
+	}
+	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
+		return err
+	}
+	return t.activity(ctx, run, s.Activity, "queue", "The run was not launched: "+string(s.Reason), map[string]any{"reason": s.Reason})
+}
+
+func eventOf(s domain.RunStatus) domain.RunEventKind {
+	switch s {
+	case domain.RunStatusFailed:
+		return domain.RunEventKindFailed
+	case domain.RunStatusCancelled:
+		return domain.RunEventKindCancelled
+	}
+	return domain.RunEventKindFinished
+}
+
+// endAllRequests ends every request of the run alike, and the fires behind them.
+func (t *tx) endAllRequests(ctx context.Context, run runRow, status domain.WakeupStatus, reason domain.EndReason) error {
+	const query = `
+UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4
+WHERE run_id = $1 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING routine_run_id`
+	fires, err := collect(ctx, t, scanOne[xid.ID], query, run.id, status, reason, t.now)
+	if err != nil {
+		return fmt.Errorf("end requests: %w", err)
+	}
+	return t.endRoutineRuns(ctx, fires, routineRunEnd{status: settledFire(status), reason: &reason})
+}
+
+// settledFire is the disposition of a fire whose request ended so (SPEC S4.6).
+func settledFire(status domain.WakeupStatus) domain.RoutineRunStatus {
+	switch status {
+	case domain.WakeupStatusCancelled:
+		return domain.RoutineRunStatusCancelled
+	case domain.WakeupStatusFailed:
+		return domain.RoutineRunStatusFailed
+	}
+	return domain.RoutineRunStatusSkipped
+}
+
+// routineRunEnd is how fires end.
+type routineRunEnd struct {
+	status domain.RoutineRunStatus
+	reason *domain.EndReason
+	err    string
+}
+
+// endRoutineRuns ends the fires among ids that have not ended yet.
+func (t *tx) endRoutineRuns(ctx context.Context, list []xid.ID, e routineRunEnd) error {
+	var fires []xid.ID
+	for _, id := range list {
+		if id != "" {
+			fires = append(fires, id)
+		}
+	}
+	if len(fires) == 0 {
+		return nil
+	}
+	const query = `
+UPDATE routine_runs SET status = $2, skip_reason = $3, error = NULLIF($4, ''), completed_at = $5 WHERE id = ANY($1) AND completed_at IS NULL`
+	if _, err := exec(ctx, t, query, ids(fires), e.status, e.reason, e.err, t.now); err != nil {
+		return fmt.Errorf("end routine runs: %w", err)
+	}
+	return nil
+}
+
+// leave is how a live attempt ends, whatever becomes of its run.
+type leave struct {
+	attempt  domain.RunAttemptStatus
+	failure  *Failure
+	launched bool // an agent was at work: the cooldown follows (SPEC S6.1)
+}
+
+// leaveClaimed is every way out of CLAIMED (queue rule 5): the attempt ended, the lease gone, the counts down, the scope
+// released. The run's own row is changed by the caller, before.
+func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) error {
+	var code *domain.RunErrorCode
+	var message *string
+	if e.failure != nil {
+		code, message = &e.failure.Code, &e.failure.Message
+	}
+	const endAttempt = `
+WITH lease AS (DELETE FROM attempt_leases WHERE run_id = $1 AND attempt = $2)
+UPDATE run_attempts SET status = $3, finished_at = $4, error_code = $5, error_message = $6 WHERE run_id = $1 AND number = $2`
+	if err := execOne(ctx, t, endAttempt, run.id, run.attempt, e.attempt, t.now, code, message); err != nil {
+		return fmt.Errorf("end attempt: %w", err)
+	}
+	if err := t.countLive(ctx, l, -1); err != nil {
+		return err
+	}
+	if e.launched {
+		const rest = `UPDATE agent_lanes SET last_finished_at = $2, eligible_at = greatest(eligible_at, $3) WHERE agent_id = $1`
+		if err := execOne(ctx, t, rest, l.agentID, t.now, t.now.Add(l.cooldown)); err != nil {
+			return fmt.Errorf("start the cooldown: %w", err)
+		}
+	}
+	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
+		return err
+	}
+	if err := t.fixHead(ctx, l); err != nil {
+		return err
+	}
+	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id}, event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	return nil
+}
+
+// requeue puts a live run back into the queue, due (reason nil) or parked.
+func (t *tx) requeue(ctx context.Context, run runRow, reason *domain.ParkedReason, until *time.Time) error {
+	const query = `
+UPDATE runs SET status = 'QUEUED', claimed_at = NULL, started_at = NULL, parked_reason = $2, parked_until = $3, revision = revision + 1 WHERE id = $1`
+	if err := execOne(ctx, t, query, run.id, reason, until); err != nil {
+		return fmt.Errorf("put run back: %w", err)
+	}
+	if _, err := exec(ctx, t, `UPDATE wakeup_requests SET status = 'QUEUED', claimed_at = NULL WHERE run_id = $1 AND status = 'CLAIMED'`, run.id); err != nil {
+		return fmt.Errorf("put requests back: %w", err)
+	}
+	return nil
+}

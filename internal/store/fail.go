@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/retry"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Failure is why an attempt failed. Message is masked. A Permanent one is not tried again.
+type Failure struct {
+	Code      domain.RunErrorCode
+	Message   string
+	Permanent bool
+	SessionID string
+}
+
+// Fail ends an attempt badly: the run is parked until its retry, or fails for good and escalates (SPEC S8.1), or is
+// CANCELLED when that was asked. ErrFenced when the attempt is not the live one any more.
+func (s *Store) Fail(ctx context.Context, a Attempt, f Failure) error {
+	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+		plan := retry.Plan(t.now, run.retryCount, f.Message, s.jitter())
+		if plan.RateLimited {
+			f.Code = domain.RunErrorCodeRateLimited
+		}
+		switch domain.AfterFailure(plan.GiveUp, f.Permanent, run.cancelRequestedAt != nil) {
+		case domain.FateCancel:
+			return t.cancelLive(ctx, l, run)
+		case domain.FateFail:
+			return t.fail(ctx, l, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusFailed)
+		}
+		return t.planRetry(ctx, l, run, f, plan)
+	})
+	return wrap("fail run", err)
+}
+
+// planRetry parks the run until its retry; its requests wait with it.
+func (t *tx) planRetry(ctx context.Context, l lane, run runRow, f Failure, plan retry.Decision) error {
+	reason := domain.ParkedReasonBackoff
+	var reset *time.Time
+	if plan.Source == domain.RetrySourceRateLimitParsed {
+		reason, reset = domain.ParkedReasonRateLimit, &plan.ParsedResetAt
+	}
+	if err := t.requeue(ctx, run, &reason, &plan.At); err != nil {
+		return err
+	}
+	const note = `
+UPDATE runs SET retry_count = retry_count + 1, error_code = $2, error_message = $3, error_retryable = true, retry_source = $4,
+  rate_limit_reset_at = $5, session_id = coalesce(NULLIF($6, ''), session_id) WHERE id = $1`
+	if err := execOne(ctx, t, note, run.id, f.Code, f.Message, plan.Source, reset, f.SessionID); err != nil {
+		return fmt.Errorf("note the failure: %w", err)
+	}
+	const requests = `
+UPDATE wakeup_requests SET retry_count = retry_count + 1, scheduled_retry_at = $2, retry_source = $3 WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED')`
+	if _, err := exec(ctx, t, requests, run.id, plan.At, plan.Source); err != nil {
+		return fmt.Errorf("plan the requests' retry: %w", err)
+	}
+	data := map[string]any{"until": plan.At, "source": plan.Source, "failures": run.retryCount + 1}
+	if err := t.runEvent(ctx, run, domain.RunEventKindRetryScheduled, run.attempt, data); err != nil {
+		return err
+	}
+	if err := t.activity(ctx, run, domain.ActivityCodeWakeupRetryScheduled, "retry", "The attempt failed and will be tried again.", data); err != nil {
+		return err
+	}
+	t.onCommit(func(s *Store) {
+		s.log.Info("retry scheduled", "run_id", run.id, "attempt", run.attempt, "until", plan.At, "source", plan.Source, "parsed_reset_at", reset)
+	})
+	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusFailed, failure: &f, launched: run.launched()})
+}
+
+// fail ends a run for good and escalates: an inbox item, and an AGENT_ERROR to the coordinator, except about itself.
+func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason domain.EndReason, attempt domain.RunAttemptStatus) error {
+	if err := t.sendAgainUndelivered(ctx, run); err != nil {
+		return err
+	}
+	fire := routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}
+	if err := t.endServedRequests(ctx, run, domain.WakeupStatusFailed, &reason, fire); err != nil {
+		return err
+	}
+	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusFailed, reason: &reason, sessionID: f.SessionID, failure: &f,
+		event: domain.RunEventKindFailed, eventData: map[string]any{"code": f.Code, "reason": reason}})
+	if err != nil {
+		return err
+	}
+	if err := t.escalate(ctx, run, f); err != nil {
+		return err
+	}
+	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, failure: &f, launched: run.launched()})
+}
+
+// escalate tells people and the coordinator that a run gave up (SPEC S8.1).
+func (t *tx) escalate(ctx context.Context, run runRow, f Failure) error {
+	if err := t.activity(ctx, run, domain.ActivityCodeRunFailed, "retry", "The run gave up: "+f.Message, map[string]any{"code": f.Code}); err != nil {
+		return err
+	}
+	if err := t.inbox(ctx, run.workspaceID, domain.InboxKindAgentError, "agent_error:"+string(run.id), "agent.error: a run gave up", f.Message, run.id, run.causationID); err != nil {
+		return err
+	}
+	coordinator, err := t.coordinatorOf(ctx, run.workspaceID, run.agentID)
+	if err != nil || coordinator == "" {
+		return err
+	}
+	_, _, err = t.insertRequest(ctx, newRequest{
+		workspaceID: run.workspaceID, agentID: coordinator, causationID: run.causationID, scope: domain.ScopeTaskless,
+		source: domain.WakeupSourceAgentError, class: domain.WakeClassEvent, reason: "a run of a colleague gave up",
+		payload: &domain.AgentErrorPayload{FailedAgentID: string(run.agentID), FailedSessionID: deref(run.sessionID), RunID: string(run.id), Error: f.Message},
+		key:     "agent_error:" + string(run.id), hops: domain.NextHops(run.hops),
+	})
+	return err
+}
+
+// coordinatorOf is the nearest COORDINATOR up the agent's manager chain, else the oldest one of the workspace that is
+// not STOPPED; never the agent itself, "" when there is none (SPEC S6.6).
+func (t *tx) coordinatorOf(ctx context.Context, workspaceID, agentID xid.ID) (xid.ID, error) {
+	const query = `
+WITH RECURSIVE chain AS (
+  SELECT manager_id AS id, 1 AS depth FROM agents WHERE id = $2
+  UNION ALL
+  SELECT a.manager_id, c.depth + 1 FROM chain c JOIN agents a ON a.id = c.id WHERE c.depth < 50),
+candidates AS (
+  SELECT a.id, c.depth, a.created_at FROM chain c JOIN agents a ON a.id = c.id WHERE a.role = 'COORDINATOR' AND a.deleted_at IS NULL
+  UNION ALL
+  SELECT a.id, 1000, a.created_at FROM agents a JOIN agent_lanes l ON l.agent_id = a.id
+  WHERE a.workspace_id = $1 AND a.role = 'COORDINATOR' AND a.deleted_at IS NULL AND l.status <> 'STOPPED')
+SELECT id FROM candidates WHERE id <> $2 ORDER BY depth, created_at, id LIMIT 1`
+	id, err := queryOne[xid.ID](ctx, t, query, workspaceID, agentID)
+	if isNoRows(err) {
+		return "", nil
+	}
+	return id, wrap("find the coordinator", err)
+}
+
+// failWithoutExecutor ends a run that nobody said how to execute, at once (SPEC S6.4).
+func (t *tx) failWithoutExecutor(ctx context.Context, l lane, run runRow) error {
+	const message = "no executor: set one on the agent (createAgent, updateAgent), on the task's project, or as the workspace's default executor"
+	return t.fail(ctx, l, run, Failure{Code: domain.RunErrorCodeLaunch, Message: message, Permanent: true},
+		domain.EndReasonNoExecutor, domain.RunAttemptStatusFailed)
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Success is what an attempt that ended well brought back. Result nil means there was no result object; CostUSD is a
+// decimal, "" when unknown.
+type Success struct {
+	Result                    map[string]any
+	Summary                   string
+	SessionID                 string
+	InputTokens, OutputTokens int64
+	CostUSD                   string
+}
+
+// Finish ends a run well: its requests and fires end with it, and event requests that came too late for the prompt go
+// back to unrouted (SPEC S3.6). ErrFenced when the attempt is not the live one any more.
+func (s *Store) Finish(ctx context.Context, a Attempt, ok Success) error {
+	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+		if err := t.sendAgainUndelivered(ctx, run); err != nil {
+			return err
+		}
+		if err := t.endServedRequests(ctx, run, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
+			return err
+		}
+		err := t.endRun(ctx, run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
+			summary: ok.Summary, result: ok.Result, inputTokens: ok.InputTokens, outputTokens: ok.OutputTokens, costUSD: ok.CostUSD,
+			event: domain.RunEventKindFinished, eventData: map[string]any{"outcome": domain.OutcomeProcessed}})
+		if err != nil {
+			return err
+		}
+		return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusSucceeded, launched: run.launched()})
+	})
+	return wrap("finish run", err)
+}
+
+// sendAgainUndelivered returns the event requests that no prompt of the run contained to the router: the same rows, at
+// their place in the order, one resend more (SPEC S3.6, C215). What is left without delivery is the same heartbeat.
+func (t *tx) sendAgainUndelivered(ctx context.Context, run runRow) error {
+	const query = `
+UPDATE wakeup_requests SET status = 'QUEUED', run_id = NULL, resends = resends + 1, claimed_at = NULL
+WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND status IN ('QUEUED', 'CLAIMED', 'COALESCED')`
+	n, err := exec(ctx, t, query, run.id)
+	if err != nil {
+		return fmt.Errorf("send undelivered requests again: %w", err)
+	}
+	if n > 0 {
+		t.publish(event.Event{Kind: event.Queue, WorkspaceID: run.workspaceID, ID: run.agentID})
+	}
+	return nil
+}
+
+// endServedRequests ends what a launched run served: its own requests take the run's status, merged ones stay COALESCED
+// with an end, and the fires behind all of them end too.
+func (t *tx) endServedRequests(ctx context.Context, run runRow, status domain.WakeupStatus, reason *domain.EndReason, fire routineRunEnd) error {
+	const query = `
+UPDATE wakeup_requests SET finished_at = $2, end_reason = $4, status = CASE WHEN status = 'COALESCED' THEN status ELSE $3 END
+WHERE run_id = $1 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING routine_run_id`
+	fires, err := collect(ctx, t, scanOne[xid.ID], query, run.id, t.now, status, reason)
+	if err != nil {
+		return fmt.Errorf("end requests: %w", err)
+	}
+	return t.endRoutineRuns(ctx, fires, fire)
+}

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/xid"
+)
+
+// IsEmpty says whether there is no workspace yet.
+func (s *Store) IsEmpty(ctx context.Context) (bool, error) {
+	empty, err := queryOne[bool](ctx, s.db, `SELECT NOT EXISTS (SELECT 1 FROM workspaces)`)
+	if err != nil {
+		return false, fmt.Errorf("look for workspaces: %w", err)
+	}
+	return empty, nil
+}
+
+// factActivation names the instant from which terminal shapes are recorded: written once, by the first boot after the
+// migration that brought the columns (SPEC S10.1).
+const factActivation = "activation"
+
+// Activate writes the activation instant, unless an earlier boot did, and remembers it. Every boot calls it.
+func (s *Store) Activate(ctx context.Context) error {
+	const write = `INSERT INTO instance_facts (id, name, value) VALUES ($1, $2, clock_timestamp()::text) ON CONFLICT (name) DO NOTHING`
+	if _, err := exec(ctx, s.db, write, xid.New("fct"), factActivation); err != nil {
+		return fmt.Errorf("write the activation instant: %w", err)
+	}
+	at, err := queryOne[time.Time](ctx, s.db, `SELECT value::timestamptz FROM instance_facts WHERE name = $1`, factActivation)
+	if err != nil {
+		return fmt.Errorf("read the activation instant: %w", err)
+	}
+	s.activated.Store(&at)
+	return nil
+}
+
+// ActivatedAt is the instant from which terminal shapes are recorded; nil before Activate.
+func (s *Store) ActivatedAt() *time.Time { return s.activated.Load() }
+
+// Uptime is how long the database server has been up, by its own clock.
+func (s *Store) Uptime(ctx context.Context) (time.Duration, error) {
+	seconds, err := queryOne[float64](ctx, s.db, `SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8`)
+	if err != nil {
+		return 0, fmt.Errorf("read the database's uptime: %w", err)
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Idempotency makes a repeated mutation return its first result. Key is 1..255 characters, remembered for 24 hours
+// within (workspace, mutation); the zero value means "not idempotent". InputDigest is a digest of the whole input.
+type Idempotency struct {
+	Key         string
+	InputDigest string
+}
+
+// Made is the answer of a creating method: the record's id, whether an earlier call with the same key made it, and the
+// fields (in the API's spelling) whose value was clamped.
+type Made struct {
+	ID       xid.ID
+	Replayed bool
+	Clamped  []string
+}
+
+// instanceOwner is the owner of mutation keys above workspaces.
+const instanceOwner = xid.ID("instance")
+
+// claimKey takes a mutation's key, or finds who took it. earlier is the first call's result, empty when this call is the
+// first. Two calls at once: the second waits here for the first to commit.
+func (t *tx) claimKey(ctx context.Context, owner xid.ID, mutation string, k Idempotency) (earlier xid.ID, err error) {
+	if k.Key == "" {
+		return "", nil
+	}
+	if len(k.Key) > 255 {
+		return "", domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeTooLong, "an idempotency key has at most 255 characters")
+	}
+	const forget = `DELETE FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3 AND created_at < clock_timestamp() - interval '24 hours'`
+	if _, err := exec(ctx, t, forget, owner, mutation, k.Key); err != nil {
+		return "", fmt.Errorf("forget an old mutation key: %w", err)
+	}
+	const take = `
+INSERT INTO mutation_keys (id, owner, mutation, key, input_digest) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (owner, mutation, key) DO NOTHING`
+	n, err := exec(ctx, t, take, xid.New("mky"), owner, mutation, k.Key, k.InputDigest)
+	if err != nil {
+		return "", fmt.Errorf("take the mutation key: %w", err)
+	}
+	if n == 1 {
+		return "", nil
+	}
+	return t.earlierResult(ctx, owner, mutation, k)
+}
+
+func (t *tx) earlierResult(ctx context.Context, owner xid.ID, mutation string, k Idempotency) (xid.ID, error) {
+	var digest string
+	var result xid.ID
+	const find = `SELECT input_digest, result_id FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3`
+	if err := queryRow(ctx, t, []any{&digest, &result}, find, owner, mutation, k.Key); err != nil {
+		return "", fmt.Errorf("read the mutation key: %w", err)
+	}
+	if digest != k.InputDigest {
+		return "", domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeIdempotencyKeyReused,
+			"this idempotency key was used with another input; send the first input again, or a new key")
+	}
+	return result, nil
+}
+
+// keepResult remembers the record that the keyed mutation made.
+func (t *tx) keepResult(ctx context.Context, owner xid.ID, mutation string, k Idempotency, result xid.ID) error {
+	if k.Key == "" {
+		return nil
+	}
+	const keep = `UPDATE mutation_keys SET result_id = $4 WHERE owner = $1 AND mutation = $2 AND key = $3`
+	if err := execOne(ctx, t, keep, owner, mutation, k.Key, result); err != nil {
+		return fmt.Errorf("keep the mutation's result: %w", err)
+	}
+	return nil
+}
+
+// once runs make unless the key was used before, and remembers what it made; all in the transaction t.
+func (t *tx) once(ctx context.Context, owner xid.ID, mutation string, k Idempotency, make func() (Made, error)) (Made, error) {
+	earlier, err := t.claimKey(ctx, owner, mutation, k)
+	if err != nil {
+		return Made{}, err
+	}
+	if earlier != "" {
+		return Made{ID: earlier, Replayed: true}, nil
+	}
+	made, err := make()
+	if err != nil {
+		return Made{}, err
+	}
+	return made, t.keepResult(ctx, owner, mutation, k, made.ID)
+}
+
+// notFound turns a missing row into a problem the caller can fix.
+func notFound(err error, path []string, what string, id xid.ID) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.RefuseField(path, domain.UserErrorCodeNotFound, "there is no %s %s in this workspace", what, id)
+	}
+	return fmt.Errorf("read %s: %w", what, err)
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// newRequest is a wakeup request to insert, QUEUED and unrouted (SPEC S3.2). Key "" means none.
+type newRequest struct {
+	workspaceID, agentID, taskID, routineID, routineRunID xid.ID
+	causationID                                           xid.ID
+	scope                                                 string
+	source                                                domain.WakeupSource
+	basis                                                 *domain.WakeBasis
+	class                                                 domain.WakeClass
+	personWaiting                                         bool
+	fingerprint                                           *string
+	reason                                                string
+	payload                                               domain.Payload
+	key                                                   string
+	hops                                                  int
+}
+
+// insertRequest writes a request, or finds the one that has its key: a duplicate is no error (SPEC S3.3).
+func (t *tx) insertRequest(ctx context.Context, r newRequest) (id xid.ID, duplicate bool, err error) {
+	payload, err := json.Marshal(r.payload)
+	if err != nil {
+		return "", false, fmt.Errorf("encode %s payload: %w", r.source, err)
+	}
+	const query = `
+INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_id, routine_run_id, causation_id, scope, source, basis,
+  wake_class, person_waiting, fingerprint, reason, payload, status, recovered, resends, hops, retry_count, idempotency_key)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', false, 0, $16, 0, NULLIF($17, ''))
+ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING id`
+	id, err = queryOne[xid.ID](ctx, t, query, xid.New("wkp"), r.workspaceID, r.agentID, r.taskID, r.routineID, r.routineRunID, r.causationID,
+		r.scope, r.source, r.basis, r.class, r.personWaiting, r.fingerprint, r.reason, payload, r.hops, r.key)
+	if errors.Is(err, sql.ErrNoRows) {
+		id, err = queryOne[xid.ID](ctx, t, `SELECT id FROM wakeup_requests WHERE workspace_id = $1 AND idempotency_key = $2`, r.workspaceID, r.key)
+		if err != nil {
+			return "", false, fmt.Errorf("find the request that has the key: %w", err)
+		}
+		return id, true, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("insert wakeup request: %w", err)
+	}
+	t.count(func(c *metrics.Counters) { c.WakeupCreated(r.workspaceID, r.source) })
+	t.publish(event.Event{Kind: event.Queue, WorkspaceID: r.workspaceID, ID: r.agentID})
+	return id, false, nil
+}
+
+// requestRow is a stored request as the router and the prompt need it.
+type requestRow struct {
+	id, workspaceID, taskID, routineID, routineRunID, causationID xid.ID
+	scope                                                         string
+	source                                                        domain.WakeupSource
+	basis                                                         *domain.WakeBasis
+	class                                                         domain.WakeClass
+	personWaiting                                                 bool
+	fingerprint                                                   *string
+	reason                                                        string
+	payload                                                       json.RawMessage
+	status                                                        domain.WakeupStatus
+	hops, resends, retryCount                                     int
+	requestedAt                                                   time.Time
+	deliveredAt                                                   *time.Time
+}
+
+const requestColumns = `id, workspace_id, task_id, routine_id, routine_run_id, causation_id, scope, source, basis, wake_class,
+  person_waiting, fingerprint, reason, payload, status, hops, resends, retry_count, requested_at, delivered_at`
+
+func scanRequest(rows *sql.Rows) (r requestRow, err error) {
+	err = rows.Scan(&r.id, &r.workspaceID, &r.taskID, &r.routineID, &r.routineRunID, &r.causationID, &r.scope, &r.source, &r.basis, &r.class,
+		&r.personWaiting, &r.fingerprint, &r.reason, &r.payload, &r.status, &r.hops, &r.resends, &r.retryCount, &r.requestedAt, &r.deliveredAt)
+	return r, err
+}

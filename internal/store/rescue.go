@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// HandBack returns a live attempt to the queue because its process shuts down: INTERRUPTED, which counts neither as a
+// failure nor as an abandonment (SPEC S11). The number is spent. ErrFenced when it is not the live one any more.
+func (s *Store) HandBack(ctx context.Context, a Attempt) error {
+	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+		if run.cancelRequestedAt != nil {
+			return t.cancelLive(ctx, l, run)
+		}
+		return t.giveBack(ctx, l, run, domain.RunAttemptStatusInterrupted, false)
+	})
+	return wrap("hand run back", err)
+}
+
+// giveBack makes a live run due again, as its next attempt, at its old place in the order.
+func (t *tx) giveBack(ctx context.Context, l lane, run runRow, attempt domain.RunAttemptStatus, launched bool) error {
+	if err := t.requeue(ctx, run, nil, nil); err != nil {
+		return err
+	}
+	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, map[string]any{"attempt": attempt}); err != nil {
+		return err
+	}
+	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, launched: launched})
+}
+
+// Leftover is a live lease of another process, with what identifies that process and the agent's process group. Expired
+// is by the database's clock.
+type Leftover struct {
+	Attempt
+	OwnerHost, OwnerBootID string
+	OwnerPID               int
+	OwnerStarted           int64
+	Group                  ProcessGroup
+	LeaseUntil             time.Time
+	Expired                bool
+}
+
+// Leases lists the leases of other owners that may need rescue: those of this host, whose owner may be seen to be dead,
+// and those that ran out.
+func (s *Store) Leases(ctx context.Context, notOwner xid.ID, host string) ([]Leftover, error) {
+	const query = `
+SELECT run_id, attempt, owner, coalesce(host, ''), coalesce(boot_id, ''), coalesce(owner_pid, 0), coalesce(owner_started, 0),
+  coalesce(process_group, 0), coalesce(process_started, 0), lease_until, lease_until < clock_timestamp()
+FROM attempt_leases WHERE owner IS DISTINCT FROM $1 AND (host = $2 OR lease_until < clock_timestamp()) ORDER BY run_id`
+	leftovers, err := collect(ctx, s.db, func(rows *sql.Rows) (l Leftover, err error) {
+		err = rows.Scan(&l.RunID, &l.Number, &l.Owner, &l.OwnerHost, &l.OwnerBootID, &l.OwnerPID, &l.OwnerStarted,
+			&l.Group.PGID, &l.Group.Started, &l.LeaseUntil, &l.Expired)
+		l.Group.Host, l.Group.BootID = l.OwnerHost, l.OwnerBootID
+		return l, err
+	}, query, notOwner, host)
+	if err != nil {
+		return nil, fmt.Errorf("list leases: %w", err)
+	}
+	return leftovers, nil
+}
+
+// Abandon ends an attempt whose owner is gone: ABANDONED, and the run is due again as its next attempt; the third time it
+// fails (SPEC S8.4). dead says that the owner was seen to be dead; without it the lease must have run out, by the
+// database's clock. It returns false when the attempt is not the live one any more, or its lease was renewed.
+func (s *Store) Abandon(ctx context.Context, a Attempt, dead bool) (bool, error) {
+	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+		if !dead {
+			expired, err := queryOne[bool](ctx, t, `SELECT lease_until < $2 FROM attempt_leases WHERE run_id = $1 FOR NO KEY UPDATE`, run.id, t.now)
+			if err != nil {
+				return fmt.Errorf("read the lease: %w", err)
+			}
+			if !expired {
+				return ErrFenced
+			}
+		}
+		return t.abandon(ctx, l, run)
+	})
+	if errors.Is(err, ErrFenced) {
+		return false, nil
+	}
+	return err == nil, wrap("abandon attempt", err)
+}
+
+func (t *tx) abandon(ctx context.Context, l lane, run runRow) error {
+	run.abandonments++
+	if err := execOne(ctx, t, `UPDATE runs SET abandonments = $2 WHERE id = $1`, run.id, run.abandonments); err != nil {
+		return fmt.Errorf("count the abandonment: %w", err)
+	}
+	switch domain.AfterAbandonment(run.abandonments, run.cancelRequestedAt != nil) {
+	case domain.FateCancel:
+		return t.cancelLive(ctx, l, run)
+	case domain.FateFail:
+		f := Failure{Code: domain.RunErrorCodeLeaseLost, Permanent: true,
+			Message: fmt.Sprintf("the process that ran it was lost %d times; look whether this run brings it down", run.abandonments)}
+		return t.fail(ctx, l, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusAbandoned)
+	}
+	if err := t.activity(ctx, run, domain.ActivityCodeRunRescued, "rescue", "The process that ran it was lost; the run is due again.", nil); err != nil {
+		return err
+	}
+	return t.giveBack(ctx, l, run, domain.RunAttemptStatusAbandoned, run.launched())
+}

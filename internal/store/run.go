@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// runRow is a run as the queue's transitions need it.
+type runRow struct {
+	id, workspaceID, agentID, taskID, routineID, causationID xid.ID
+	scope                                                    string
+	source                                                   domain.WakeupSource
+	class                                                    domain.WakeClass
+	status                                                   domain.RunStatus
+	parkedReason                                             *domain.ParkedReason
+	parkedUntil                                              *time.Time
+	attempt, abandonments, retryCount, guardErrors, hops     int
+	sessionID                                                *string
+	requestedAt                                              time.Time
+	startedAt, cancelRequestedAt                             *time.Time
+}
+
+const runColumns = `r.id, r.workspace_id, r.agent_id, r.task_id, r.routine_id, r.causation_id, r.scope, r.source, r.wake_class, r.status,
+  r.parked_reason, r.parked_until, r.attempt, r.abandonments, r.retry_count, r.guard_errors, r.hops, r.session_id, r.requested_at,
+  r.started_at, r.cancel_requested_at`
+
+func scanRun(rows *sql.Rows) (r runRow, err error) {
+	err = rows.Scan(&r.id, &r.workspaceID, &r.agentID, &r.taskID, &r.routineID, &r.causationID, &r.scope, &r.source, &r.class, &r.status,
+		&r.parkedReason, &r.parkedUntil, &r.attempt, &r.abandonments, &r.retryCount, &r.guardErrors, &r.hops, &r.sessionID, &r.requestedAt,
+		&r.startedAt, &r.cancelRequestedAt)
+	return r, err
+}
+
+// launched says whether the run's current attempt got past its start, so that an agent may have been at work.
+func (r runRow) launched() bool { return r.status == domain.RunStatusClaimed && r.startedAt != nil }
+
+// lockRun locks a run of the workspace whose lane is held.
+func (t *tx) lockRun(ctx context.Context, runID xid.ID) (runRow, error) {
+	runs, err := collect(ctx, t, scanRun, `SELECT `+runColumns+` FROM runs r WHERE r.id = $1 FOR NO KEY UPDATE`, runID)
+	if err != nil {
+		return runRow{}, fmt.Errorf("lock run: %w", err)
+	}
+	if len(runs) == 0 {
+		return runRow{}, fmt.Errorf("lock run %s: %w", runID, sql.ErrNoRows)
+	}
+	return runs[0], nil
+}
+
+// lockClaimed locks the run of a live attempt; ErrFenced when the attempt is not the live one any more.
+func (t *tx) lockClaimed(ctx context.Context, a Attempt) (runRow, error) {
+	const query = `
+SELECT ` + runColumns + ` FROM runs r JOIN attempt_leases l ON l.run_id = r.id
+WHERE r.id = $1 AND r.status = 'CLAIMED' AND r.attempt = $2 AND l.attempt = $2 AND l.owner = $3
+FOR NO KEY UPDATE OF r`
+	runs, err := collect(ctx, t, scanRun, query, a.RunID, a.Number, a.Owner)
+	if err != nil {
+		return runRow{}, fmt.Errorf("lock run: %w", err)
+	}
+	if len(runs) == 0 {
+		return runRow{}, ErrFenced
+	}
+	return runs[0], nil
+}
+
+// withLive runs f on a live attempt: its agent's lane held, its workspace's lane held, its run locked, in this order.
+func (s *Store) withLive(ctx context.Context, a Attempt, f func(*tx, lane, runRow) error) error {
+	agentID, err := agentOfRun(ctx, s.db, a.RunID)
+	if err != nil {
+		return err
+	}
+	return s.inTx(ctx, func(t *tx) error {
+		l, err := t.lockLane(ctx, agentID)
+		if err != nil {
+			return err
+		}
+		if err := t.lockWorkspaceLanes(ctx, []xid.ID{l.workspaceID}); err != nil {
+			return err
+		}
+		run, err := t.lockClaimed(ctx, a)
+		if err != nil {
+			return err
+		}
+		return f(t, l, run)
+	})
+}
+
+// runEvent appends a step to the life of a run, numbered under the run's row lock, and tells the run's watchers.
+func (t *tx) runEvent(ctx context.Context, run runRow, kind domain.RunEventKind, attempt int, data any) error {
+	encoded, err := encodeData(data)
+	if err != nil {
+		return err
+	}
+	const query = `
+WITH r AS (UPDATE runs SET event_seq = event_seq + 1 WHERE id = $1 RETURNING id, workspace_id, event_seq)
+INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
+SELECT workspace_id, id, event_seq, $2, NULLIF($3::int, 0), $4, $5 FROM r`
+	if err := execOne(ctx, t, query, run.id, kind, attempt, encoded, t.now); err != nil {
+		return fmt.Errorf("append run event %s: %w", kind, err)
+	}
+	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+	return nil
+}
+
+func encodeData(data any) ([]byte, error) {
+	if data == nil {
+		return []byte("{}"), nil
+	}
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("encode event data: %w", err)
+	}
+	return encoded, nil
+}
+
+// activity appends an entry to the workspace's feed. actor is the component of the scheduler that acted.
+func (t *tx) activity(ctx context.Context, run runRow, code domain.ActivityCode, actor, summary string, data any) error {
+	encoded, err := encodeData(data)
+	if err != nil {
+		return err
+	}
+	const query = `
+INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at)
+VALUES ($1, $2, $3, $4, 'SYSTEM', $5, $6, $7, $8, $9, $10, $11)`
+	err = execOne(ctx, t, query, xid.New("act"), run.workspaceID, code, summary, actor, run.id, run.agentID, run.taskID, encoded, run.causationID, t.now)
+	if err != nil {
+		return fmt.Errorf("append activity %s: %w", code, err)
+	}
+	return nil
+}
+
+// isNoRows says that a query found nothing.
+func isNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }

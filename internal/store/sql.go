@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/lib/pq"
+
+	"rouse.dev/rouse/internal/xid"
+)
+
+// querier is what both a transaction and the pool can do.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// collect reads all rows of a query; scan reads one.
+func collect[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), query string, args ...any) (out []T, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// queryOne reads the single value of a query's single row; sql.ErrNoRows when there is none.
+func queryOne[T any](ctx context.Context, q querier, query string, args ...any) (T, error) {
+	all, err := collect(ctx, q, scanOne[T], query, args...)
+	if err != nil || len(all) == 0 {
+		var zero T
+		if err == nil {
+			err = sql.ErrNoRows
+		}
+		return zero, err
+	}
+	return all[0], nil
+}
+
+func scanOne[T any](rows *sql.Rows) (v T, err error) { return v, rows.Scan(&v) }
+
+// queryRow reads one row into dst; sql.ErrNoRows when there is none.
+func queryRow(ctx context.Context, q querier, dst []any, query string, args ...any) error {
+	found, err := collect(ctx, q, func(rows *sql.Rows) (struct{}, error) { return struct{}{}, rows.Scan(dst...) }, query, args...)
+	if err == nil && len(found) == 0 {
+		return sql.ErrNoRows
+	}
+	return err
+}
+
+// exec runs a statement and returns the number of rows it changed.
+func exec(ctx context.Context, q querier, query string, args ...any) (int64, error) {
+	res, err := q.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// execOne runs a statement that must change exactly one row.
+func execOne(ctx context.Context, q querier, query string, args ...any) error {
+	n, err := exec(ctx, q, query, args...)
+	if err != nil {
+		return err
+	}
+	if n != 1 {
+		return fmt.Errorf("changed %d rows, want 1", n)
+	}
+	return nil
+}
+
+// savepoint runs f so that its failure undoes only its own statements. It returns f's error; the transaction goes on.
+func (t *tx) savepoint(ctx context.Context, f func() error) error {
+	if _, err := exec(ctx, t, `SAVEPOINT part`); err != nil {
+		return fmt.Errorf("set savepoint: %w", err)
+	}
+	if err := f(); err != nil {
+		if _, back := exec(ctx, t, `ROLLBACK TO SAVEPOINT part`); back != nil {
+			return errors.Join(err, fmt.Errorf("roll back to savepoint: %w", back))
+		}
+		return err
+	}
+	_, err := exec(ctx, t, `RELEASE SAVEPOINT part`)
+	return err
+}
+
+func isConnectionError(err error) bool {
+	var ne net.Error
+	return errors.Is(err, driver.ErrBadConn) || errors.As(err, &ne)
+}
+
+// ptr is a pointer to v, for nullable columns.
+func ptr[T any](v T) *T { return &v }
+
+// ids is a list of ids as a text[] parameter.
+func ids(list []xid.ID) any {
+	texts := make([]string, len(list))
+	for i, id := range list {
+		texts[i] = string(id)
+	}
+	return pq.Array(texts)
+}
+
+// textArray is a list of strings as a text[] parameter.
+func textArray(list []string) any { return pq.Array(list) }
+
+// nullable is a text parameter; the empty string is NULL.
+func nullable[T ~string](v T) any {
+	if v == "" {
+		return nil
+	}
+	return string(v)
+}
+
+// nullableTime is an instant parameter; the zero time is NULL.
+func nullableTime(v time.Time) any {
+	if v.IsZero() {
+		return nil
+	}
+	return v
+}
+
+// closeRows ends a result and keeps the first error.
+func closeRows(rows *sql.Rows, err error) error { return errors.Join(err, rows.Close()) }

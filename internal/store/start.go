@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/routine"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/prompt"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Launch is what a worker needs to run one attempt. The sealed values in Executor are bound to ExecutorHolder, the
+// record that the spec was taken from. RunToken is plain: only its digest is stored.
+type Launch struct {
+	Attempt
+	WorkspaceID, AgentID, TaskID, RoutineID, CausationID xid.ID
+	Prompt                                               string
+	Executor                                             domain.ExecutorSpec
+	ExecutorHolder                                       xid.ID
+	ResumeSessionID                                      string
+	WakeReason                                           domain.WakeupSource
+	WakePayload                                          json.RawMessage
+	RunToken                                             auth.Token
+}
+
+// shownWakes is how many of a run's newest requests the prompt shows in full (SPEC S7.3); more are only counted.
+const shownWakes = 50
+
+// Start assembles the prompt from all of the run's requests, writes their receipts (SPEC S3.6) and returns what to
+// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, no executor.
+func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error) {
+	err = s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+		launch = nil
+		facts, err := t.admitFacts(ctx, l, run)
+		if err != nil {
+			return err
+		}
+		if settled := domain.AdmitStart(facts).Settle; settled != nil {
+			return t.settleStart(ctx, l, run, *settled)
+		}
+		launch, err = t.start(ctx, l, a, run)
+		return err
+	})
+	return launch, wrap("start run", err)
+}
+
+// settleStart ends a claimed run that must not be launched after all.
+func (t *tx) settleStart(ctx context.Context, l lane, run runRow, s domain.Settlement) error {
+	if err := t.settle(ctx, run, s); err != nil {
+		return err
+	}
+	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusCancelled})
+}
+
+func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow) (*Launch, error) {
+	ag, err := t.Agent.Query().Where(agent.ID(run.agentID)).WithWorkspace().Only(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the agent: %w", err)
+	}
+	spec, holder := resolveExecutor(ag)
+	if spec == nil {
+		return nil, t.failWithoutExecutor(ctx, l, run)
+	}
+	requests, err := t.promptRequests(ctx, run.id)
+	if err != nil {
+		return nil, err
+	}
+	built, err := t.buildPrompt(ctx, run, ag, requests)
+	if err != nil {
+		return nil, err
+	}
+	token, err := auth.NewRunToken(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a run token: %w", err)
+	}
+	if err := t.writeStart(ctx, run, spec.Kind(), token, built, requests); err != nil {
+		return nil, err
+	}
+	launch := &Launch{Attempt: a, WorkspaceID: run.workspaceID, AgentID: run.agentID, TaskID: run.taskID, RoutineID: run.routineID,
+		CausationID: run.causationID, Prompt: built.Text, Executor: *spec, ExecutorHolder: holder, WakeReason: run.source, RunToken: token}
+	launch.WakePayload = json.RawMessage("{}")
+	if len(requests) > 0 {
+		launch.WakePayload = requests[0].payload
+	}
+	return launch, nil
+}
+
+// resolveExecutor picks the spec and names the record it is stored on (SPEC S6.4).
+func resolveExecutor(ag *ent.Agent) (*domain.ExecutorSpec, xid.ID) {
+	workspace := ag.Edges.Workspace
+	spec := domain.ResolveExecutor(nil, ag.Executor, nil, workspace.DefaultExecutor)
+	if spec != nil && spec == workspace.DefaultExecutor {
+		return spec, workspace.ID
+	}
+	return spec, ag.ID
+}
+
+// promptRequests reads the run's requests, oldest first: all that were not delivered yet, or were to an attempt that
+// failed.
+func (t *tx) promptRequests(ctx context.Context, runID xid.ID) ([]requestRow, error) {
+	const query = `
+SELECT ` + requestColumns + ` FROM wakeup_requests WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') ORDER BY requested_at, id`
+	requests, err := collect(ctx, t, scanRequest, query, runID)
+	if err != nil {
+		return nil, fmt.Errorf("read the run's requests: %w", err)
+	}
+	return requests, nil
+}
+
+func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, requests []requestRow) (prompt.Prompt, error) {
+	wakes, err := t.promptWakes(ctx, requests)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	return prompt.Build(prompt.Input{
+		Agent: prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
+		Wakes: wakes,
+		Run: prompt.Run{ID: string(run.id), Attempt: run.attempt, AgentID: string(run.agentID),
+			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name},
+	}), nil
+}
+
+// promptWakes turns requests into what the prompt says of them; the routines they name are read in one query.
+func (t *tx) promptWakes(ctx context.Context, requests []requestRow) ([]prompt.Wake, error) {
+	var routineIDs []xid.ID
+	for _, q := range requests {
+		if q.routineID != "" {
+			routineIDs = append(routineIDs, q.routineID)
+		}
+	}
+	routines := map[xid.ID]*ent.Routine{}
+	if len(routineIDs) > 0 {
+		found, err := t.Routine.Query().Where(routine.IDIn(routineIDs...)).All(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the routines: %w", err)
+		}
+		for _, r := range found {
+			routines[r.ID] = r
+		}
+	}
+	wakes := make([]prompt.Wake, 0, len(requests))
+	for _, q := range requests {
+		w, err := promptWake(q, routines[q.routineID])
+		if err != nil {
+			return nil, err
+		}
+		wakes = append(wakes, w)
+	}
+	return wakes, nil
+}
+
+func promptWake(q requestRow, r *ent.Routine) (prompt.Wake, error) {
+	payload, err := domain.DecodePayload(q.source, q.payload)
+	if err != nil {
+		return prompt.Wake{}, fmt.Errorf("request %s: %w", q.id, err)
+	}
+	w := prompt.Wake{Source: q.source, At: q.requestedAt, Payload: payload}
+	switch p := payload.(type) {
+	case *domain.UserPayload:
+		w.User = p.UserID
+	case *domain.RoutinePayload:
+		if r != nil {
+			w.Routine, w.Text = r.Name, domain.Render(r.Description, p.Variables)
+		}
+	}
+	return w, nil
+}
+
+// writeStart stores the prompt and its receipts, and moves the attempt on.
+func (t *tx) writeStart(ctx context.Context, run runRow, kind domain.ExecutorKind, token auth.Token, built prompt.Prompt, requests []requestRow) error {
+	snapshot, err := contextSnapshot(requests)
+	if err != nil {
+		return err
+	}
+	const content = `
+INSERT INTO run_contents (id, workspace_id, run_id, assembled_prompt, summary_injected, context_snapshot) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (run_id) DO UPDATE SET assembled_prompt = excluded.assembled_prompt, summary_injected = excluded.summary_injected,
+  context_snapshot = excluded.context_snapshot`
+	if err := execOne(ctx, t, content, xid.New("rct"), run.workspaceID, run.id, built.Text, built.SummaryInjected, snapshot); err != nil {
+		return fmt.Errorf("store the prompt: %w", err)
+	}
+	if err := execOne(ctx, t, `UPDATE runs SET started_at = $2, revision = revision + 1 WHERE id = $1`, run.id, t.now); err != nil {
+		return fmt.Errorf("start run: %w", err)
+	}
+	const attempt = `UPDATE run_attempts SET executor = $3, token_digest = $4 WHERE run_id = $1 AND number = $2`
+	if err := execOne(ctx, t, attempt, run.id, run.attempt, string(kind), token.Digest().String()); err != nil {
+		return fmt.Errorf("start attempt: %w", err)
+	}
+	const receipts = `UPDATE wakeup_requests SET delivered_at = $2 WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') AND delivered_at IS NULL`
+	if _, err := exec(ctx, t, receipts, run.id, t.now); err != nil {
+		return fmt.Errorf("write receipts: %w", err)
+	}
+	return t.runEvent(ctx, run, domain.RunEventKindLaunched, run.attempt, map[string]any{"executor": kind, "wakeupRequests": len(requests)})
+}
+
+// contextSnapshot is what the run was started with: the newest requests' payloads in full, the rest counted.
+func contextSnapshot(requests []requestRow) ([]byte, error) {
+	type entry struct {
+		ID      xid.ID              `json:"id"`
+		Source  domain.WakeupSource `json:"source"`
+		Reason  string              `json:"reason"`
+		Payload json.RawMessage     `json:"payload"`
+	}
+	shown := requests[max(0, len(requests)-shownWakes):]
+	entries := make([]entry, len(shown))
+	for i, q := range shown {
+		entries[i] = entry{q.id, q.source, q.reason, q.payload}
+	}
+	snapshot, err := json.Marshal(map[string]any{"wakeupRequests": entries, "count": len(requests)})
+	if err != nil {
+		return nil, fmt.Errorf("encode the context snapshot: %w", err)
+	}
+	return snapshot, nil
+}

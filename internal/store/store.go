@@ -1,0 +1,181 @@
+// Package store owns every write and all SQL. A method is one transaction, named for the transition it makes; what
+// follows from it (signals, counters) happens only after its commit. Decisions are made by the pure rules of
+// internal/domain and its siblings: a method gathers their facts under locks and writes down what they decide.
+//
+// The lock order of every transaction is: mutation key, agent lane, tasks, routines, triggers, workspace lane, budgets,
+// runs, attempts and requests, then inserts only (docs/architecture.md).
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/lib/pq"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
+)
+
+// ErrFenced says that another attempt, or none, owns the run: the report of this one changes nothing (SPEC S7.7).
+var ErrFenced = errors.New("the attempt no longer owns its run")
+
+// Publisher tells others, after a commit, that something changed. It never blocks.
+type Publisher interface{ Publish(events ...event.Event) }
+
+// Options are what a Store needs besides the database. Jitter returns a number in [0,1) for retry delays.
+type Options struct {
+	Events   Publisher
+	Counters *metrics.Counters
+	Log      *slog.Logger
+	Jitter   func() float64
+}
+
+// Store is the database of one process. It is safe for concurrent use.
+type Store struct {
+	db       *sql.DB
+	client   *ent.Client
+	events   Publisher
+	counters *metrics.Counters
+	log      *slog.Logger
+	jitter   func() float64
+	starved  starved
+
+	activated atomic.Pointer[time.Time] // the activation instant, once Activate has read it
+}
+
+// New makes a store on an open, migrated database.
+func New(db *sql.DB, o Options) *Store {
+	return &Store{
+		db:       db,
+		client:   ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db))),
+		events:   o.Events,
+		counters: o.Counters,
+		log:      o.Log,
+		jitter:   o.Jitter,
+	}
+}
+
+// effects are what a transaction causes outside the database, once it has committed.
+type effects struct {
+	events []event.Event
+	counts []func(*metrics.Counters)
+	then   []func(*Store)
+}
+
+// tx is one transaction. now is read from the database's clock after the first lock and decides everything in it; the
+// process's own clock decides nothing (queue rule 7).
+type tx struct {
+	*ent.Tx
+	now time.Time
+	effects
+}
+
+func (t *tx) publish(events ...event.Event)     { t.events = append(t.events, events...) }
+func (t *tx) count(f func(c *metrics.Counters)) { t.counts = append(t.counts, f) }
+func (t *tx) onCommit(f func(s *Store))         { t.then = append(t.then, f) }
+
+// maxTries bounds how often a transaction that lost a deadlock or a serialization race is repeated.
+const maxTries = 5
+
+// inTx runs f in one transaction, repeats it after a deadlock or a lost race, and lets its effects happen after commit.
+func (s *Store) inTx(ctx context.Context, f func(*tx) error) error {
+	var err error
+	for range maxTries {
+		var done effects
+		if done, err = s.tryTx(ctx, f); err == nil {
+			s.apply(done)
+			return nil
+		}
+		if !isRetryable(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *Store) tryTx(ctx context.Context, f func(*tx) error) (effects, error) {
+	et, err := s.client.Tx(ctx)
+	if err != nil {
+		return effects{}, fmt.Errorf("begin transaction: %w", err)
+	}
+	t := &tx{Tx: et}
+	finished := false
+	defer func() {
+		if !finished { // f panicked: the connection must not stay in a transaction
+			_ = et.Rollback()
+		}
+	}()
+	err = f(t)
+	finished = true
+	if err != nil {
+		return effects{}, errors.Join(err, rollback(et))
+	}
+	if err := et.Commit(); err != nil {
+		return effects{}, fmt.Errorf("commit: %w", err)
+	}
+	return t.effects, nil
+}
+
+// rollback ends a failed transaction; that the connection was already gone is no further error.
+func rollback(et *ent.Tx) error {
+	err := et.Rollback()
+	if err == nil || errors.Is(err, sql.ErrTxDone) || isConnectionError(err) {
+		return nil
+	}
+	return fmt.Errorf("roll back: %w", err)
+}
+
+func (s *Store) apply(e effects) {
+	for _, f := range e.counts {
+		f(s.counters)
+	}
+	if len(e.events) > 0 {
+		s.events.Publish(e.events...)
+	}
+	for _, f := range e.then {
+		f(s)
+	}
+}
+
+// isRetryable is true for a deadlock and for a lost serialization race.
+func isRetryable(err error) bool { return hasCode(err, "40P01", "40001") }
+
+func hasCode(err error, codes ...pq.ErrorCode) bool {
+	var pe *pq.Error
+	if !errors.As(err, &pe) {
+		return false
+	}
+	for _, c := range codes {
+		if pe.Code == c {
+			return true
+		}
+	}
+	return false
+}
+
+// uniqueViolation names the constraint that an insert ran into, or "".
+func uniqueViolation(err error) string {
+	var pe *pq.Error
+	if errors.As(err, &pe) && pe.Code == "23505" {
+		return pe.Constraint
+	}
+	return ""
+}
+
+// readClock sets now from the database; it is called once, after the transaction's first lock.
+func (t *tx) readClock(ctx context.Context) error {
+	now, err := queryOne[time.Time](ctx, t, `SELECT clock_timestamp()`)
+	if err != nil {
+		return fmt.Errorf("read the database's clock: %w", err)
+	}
+	t.now = now.UTC()
+	return nil
+}

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// NewToken is a bearer token to store: its digest, never itself. WorkspaceID "" makes an instance token.
+type NewToken struct {
+	WorkspaceID    xid.ID
+	Name           string
+	Prefix, Digest string
+	Scopes         []domain.TokenScope
+	ExpiresAt      *time.Time
+}
+
+// Token is a live bearer token.
+type Token struct {
+	ID          xid.ID
+	WorkspaceID xid.ID // "": instance
+	Name        string
+	Scopes      []domain.TokenScope
+	ExpiresAt   *time.Time
+}
+
+// CreateToken stores a token. A digest that exists already is left as it is and its id returned, so that a bootstrap
+// token may be given at every start.
+func (s *Store) CreateToken(ctx context.Context, in NewToken) (xid.ID, error) {
+	var problems []domain.FieldError
+	in.Name, problems = checkName(in.Name, nil)
+	if len(in.Scopes) == 0 {
+		problems = append(problems, domain.FieldError{Field: []string{"scopes"}, Code: domain.UserErrorCodeRequired, Message: "a token needs at least one scope"})
+	}
+	if err := domain.AsUserError(problems); err != nil {
+		return "", err
+	}
+	scopes, err := json.Marshal(in.Scopes)
+	if err != nil {
+		return "", fmt.Errorf("create token: %w", err)
+	}
+	const query = `
+INSERT INTO api_tokens (id, workspace_id, name, prefix, digest, scopes, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id`
+	id, err := queryOne[xid.ID](ctx, s.db, query, xid.New("tok"), in.WorkspaceID, in.Name, in.Prefix, in.Digest, scopes, in.ExpiresAt)
+	if err != nil {
+		return "", fmt.Errorf("create token: %w", err)
+	}
+	return id, nil
+}
+
+// lastUsedStep is how exact last_used_at is: a busy token rewrites its row once a minute, not on every request.
+const lastUsedStep = "1 minute"
+
+// TokenByDigest finds a token that is neither revoked nor expired, and notes its use; nil when there is none.
+func (s *Store) TokenByDigest(ctx context.Context, digest string) (*Token, error) {
+	var t Token
+	var scopes []byte
+	const query = `
+SELECT id, workspace_id, name, scopes, expires_at FROM api_tokens
+WHERE digest = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
+	err := queryRow(ctx, s.db, []any{&t.ID, &t.WorkspaceID, &t.Name, &scopes, &t.ExpiresAt}, query, digest)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find token: %w", err)
+	}
+	if err := json.Unmarshal(scopes, &t.Scopes); err != nil {
+		return nil, fmt.Errorf("read the token's scopes: %w", err)
+	}
+	const touch = `UPDATE api_tokens SET last_used_at = clock_timestamp() WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '` + lastUsedStep + `')`
+	if _, err := exec(ctx, s.db, touch, t.ID); err != nil {
+		return nil, fmt.Errorf("note the token's use: %w", err)
+	}
+	return &t, nil
+}
+
+// RunToken is what a run token stands for while its attempt is live (SPEC S7.4).
+type RunToken struct {
+	WorkspaceID, AgentID, RunID, TaskID xid.ID
+	Attempt                             int
+}
+
+// RunTokenByDigest finds the live attempt behind a run token; nil when the attempt has ended.
+func (s *Store) RunTokenByDigest(ctx context.Context, digest string) (*RunToken, error) {
+	var t RunToken
+	const query = `
+SELECT r.workspace_id, r.agent_id, r.id, r.task_id, a.number
+FROM run_attempts a JOIN runs r ON r.id = a.run_id
+WHERE a.token_digest = $1 AND a.finished_at IS NULL AND r.status = 'CLAIMED' AND r.attempt = a.number`
+	err := queryRow(ctx, s.db, []any{&t.WorkspaceID, &t.AgentID, &t.RunID, &t.TaskID, &t.Attempt}, query, digest)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find run token: %w", err)
+	}
+	return &t, nil
+}
+
+// HasTokens says whether any token could be used now.
+func (s *Store) HasTokens(ctx context.Context) (bool, error) {
+	const query = `SELECT EXISTS (SELECT 1 FROM api_tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp()))`
+	has, err := queryOne[bool](ctx, s.db, query)
+	if err != nil {
+		return false, fmt.Errorf("look for tokens: %w", err)
+	}
+	return has, nil
+}
+
+// RevokeToken ends a token now. workspaceID "" may revoke any token, else only one of that workspace.
+func (s *Store) RevokeToken(ctx context.Context, workspaceID, id xid.ID) error {
+	const query = `
+UPDATE api_tokens SET revoked_at = coalesce(revoked_at, clock_timestamp())
+WHERE id = $1 AND ($2::text IS NULL OR workspace_id = $2)`
+	n, err := exec(ctx, s.db, query, id, workspaceID)
+	if err != nil {
+		return fmt.Errorf("revoke token: %w", err)
+	}
+	if n == 0 {
+		return notFound(sql.ErrNoRows, []string{"apiTokenId"}, "token", id)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Wake is a person's wish that an agent be woken now (source USER).
+type Wake struct {
+	WorkspaceID, AgentID xid.ID
+	UserID               string         // the person, as the front end knows them
+	Context              map[string]any // details for the agent
+	Idempotency
+}
+
+// Wake inserts the request, unrouted; Route makes or finds its run. It is refused when the agent has too many queued
+// runs (SPEC S3.10).
+func (s *Store) Wake(ctx context.Context, in Wake) (made Made, err error) {
+	if in.UserID == "" {
+		return Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeRequired, "say who wakes the agent")
+	}
+	err = s.inTx(ctx, func(t *tx) error {
+		made, err = t.once(ctx, in.WorkspaceID, "wakeAgent", in.Idempotency, func() (Made, error) { return t.wake(ctx, in) })
+		return err
+	})
+	return made, wrap("wake agent", err)
+}
+
+func (t *tx) wake(ctx context.Context, in Wake) (Made, error) {
+	if err := t.checkAgent(ctx, in.WorkspaceID, in.AgentID, []string{"agentId"}); err != nil {
+		return Made{}, err
+	}
+	if err := t.checkBacklog(ctx, in.AgentID); err != nil {
+		return Made{}, err
+	}
+	key := ""
+	if in.Key != "" {
+		key = "user:" + string(in.AgentID) + ":" + in.Key
+	}
+	id, _, err := t.insertRequest(ctx, newRequest{
+		workspaceID: in.WorkspaceID, agentID: in.AgentID, causationID: xid.New("cau"),
+		scope: domain.ScopeTaskless, source: domain.WakeupSourceUser, class: domain.WakeClassEvent, personWaiting: true,
+		reason: "woken by " + in.UserID, payload: &domain.UserPayload{UserID: in.UserID, Context: in.Context}, key: key,
+	})
+	return Made{ID: id}, err
+}
+
+// checkAgent refuses an agent that is not in the workspace or was deleted.
+func (t *tx) checkAgent(ctx context.Context, workspaceID, agentID xid.ID, path []string) error {
+	_, err := queryOne[bool](ctx, t, `SELECT true FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, agentID, workspaceID)
+	if err != nil {
+		return notFound(err, path, "agent", agentID)
+	}
+	return nil
+}
+
+// checkBacklog refuses a person's wake when the agent's backlog is full.
+func (t *tx) checkBacklog(ctx context.Context, agentID xid.ID) error {
+	full, err := t.backlogFull(ctx, agentID)
+	if err != nil {
+		return err
+	}
+	if full {
+		return domain.Refuse(domain.UserErrorCodeBacklogFull,
+			"the agent has more than %d queued runs; let it work some off, or cancel some, and try again", domain.MaxBacklog)
+	}
+	return nil
+}
+
+func (t *tx) backlogFull(ctx context.Context, agentID xid.ID) (bool, error) {
+	const query = `SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $2) some`
+	n, err := queryOne[int](ctx, t, query, agentID, domain.MaxBacklog+1)
+	if err != nil {
+		return false, wrap("count the agent's queued runs", err)
+	}
+	return n > domain.MaxBacklog, nil
+}
