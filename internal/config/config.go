@@ -1,0 +1,64 @@
+// Package config holds every setting of a rouse process in one struct: its defaults, and what makes a setting wrong. The
+// command line fills it from flags and the environment; nothing else reads either.
+package config
+
+import (
+	"log/slog"
+	"time"
+
+	"rouse.dev/rouse/internal/secret"
+)
+
+// Config is how one process runs. Secrets do not print.
+type Config struct {
+	Addr           string        // host:port of the API and the console; a host that is not loopback needs tokens
+	AdminAddr      string        // host:port of /metrics, /debug/vars, /healthz and /readyz, loopback only; "": off
+	DataDir        string        // of the private cluster, the secret key and the lock; "": the default of the account
+	DatabaseURL    secret.String // postgres:// URL (it may hold a password); empty: a private cluster in DataDir
+	Workers        int           // attempts that run at the same time
+	Lease          time.Duration // for how long this process holds an attempt without renewing; the rescue waits as long
+	Drain          time.Duration // how long live attempts may go on after SIGTERM; 0: they are handed back at once
+	BootstrapToken secret.String // bearer token with all scopes, for a first start in a container; empty: none
+	SecretKey      secret.String // 32 bytes as hex or base64, seals secrets at rest; empty: a key file in DataDir
+	AgentUser      string        // account that agent commands run as when rouse runs as root; "": chosen
+	LogLevel       string        // debug, info, warn or error
+	LogFormat      string        // text or json
+}
+
+// Names of the environment variables, as they stand in messages and in the command line's tags.
+const (
+	EnvAddr           = "ROUSE_ADDR"
+	EnvAdminAddr      = "ROUSE_ADMIN_ADDR"
+	EnvDataDir        = "ROUSE_DATA_DIR"
+	EnvDatabaseURL    = "ROUSE_DATABASE_URL"
+	EnvWorkers        = "ROUSE_WORKERS"
+	EnvLease          = "ROUSE_LEASE"
+	EnvDrain          = "ROUSE_DRAIN"
+	EnvBootstrapToken = "ROUSE_BOOTSTRAP_TOKEN"
+	EnvSecretKey      = "ROUSE_SECRET_KEY"
+	EnvAgentUser      = "ROUSE_AGENT_USER"
+	EnvLogLevel       = "ROUSE_LOG_LEVEL"
+	EnvLogFormat      = "ROUSE_LOG_FORMAT"
+)
+
+// Default is a process that needs no setting.
+func Default() Config {
+	return Config{
+		Addr:      "127.0.0.1:8080",
+		AdminAddr: "127.0.0.1:8081",
+		Workers:   16,
+		Lease:     20 * time.Second,
+		Drain:     30 * time.Second,
+		LogLevel:  "info",
+		LogFormat: "text",
+	}
+}
+
+// Level is LogLevel for slog; info when it is not a level, which Validate refuses.
+func (c Config) Level() slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return slog.LevelInfo
+	}
+	return level
+}

@@ -1,0 +1,74 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Store is what the loops ask of the store.
+type Store interface {
+	queue
+	triggers
+	leases
+	Repair(ctx context.Context) (store.Repairs, error)
+}
+
+// queue is what the dispatcher asks.
+type queue interface {
+	router
+	clock
+	UnroutedAgents(ctx context.Context, limit int) ([]xid.ID, error)
+	Claim(ctx context.Context, owner store.Owner, max int, lease time.Duration) ([]store.Claimed, error)
+}
+
+// router routes what waits for one agent.
+type router interface {
+	Route(ctx context.Context, agentID xid.ID) (int, error)
+}
+
+// clock tells the database's time, and the next instant at which a queued run may become due.
+type clock interface {
+	NextInstant(ctx context.Context) (at, now time.Time, err error)
+}
+
+// triggers is what the cron tick asks.
+type triggers interface {
+	router
+	clock
+	DueTriggers(ctx context.Context, after store.DueTrigger, limit int) ([]store.DueTrigger, error)
+	FireDue(ctx context.Context, triggerID xid.ID) ([]xid.ID, error)
+	ArmTriggers(ctx context.Context) (int, error)
+}
+
+// leases is what the rescue sweep asks.
+type leases interface {
+	Leases(ctx context.Context, notOwner xid.ID, host string) ([]store.Leftover, error)
+	Abandon(ctx context.Context, a store.Attempt, dead bool) (bool, error)
+	Uptime(ctx context.Context) (time.Duration, error)
+}
+
+// Worker executes claimed runs.
+type Worker interface {
+	// Free is how many more runs it takes now.
+	Free() int
+	// Process takes a claimed run and returns at once. The context carries values only and never ends; the worker alone
+	// decides how long the attempt lives. It must not refuse, not even while it is being stopped: the run is leased to
+	// this process and would have to wait for its lease to end.
+	Process(ctx context.Context, c store.Claimed)
+	// Freed has capacity 1 and signals that Free has risen.
+	Freed() <-chan struct{}
+}
+
+// QueueWatcher tells when something may be routed or claimed.
+type QueueWatcher interface {
+	WatchQueue(ctx context.Context) <-chan struct{}
+}
+
+// GroupEnder ends what is left of an agent whose owner is gone, and returns when no process of it runs any more. A group
+// of another machine or boot, or none at all (PGID 0), is no error.
+type GroupEnder interface {
+	EndLeftover(ctx context.Context, g store.ProcessGroup) error
+}

@@ -1,0 +1,29 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"rouse.dev/rouse/internal/store"
+)
+
+// repairer lets the store put right what no transaction should have left behind (QUEUE.md rule 6).
+type repairer struct {
+	store interface {
+		Repair(ctx context.Context) (store.Repairs, error)
+	}
+	log *slog.Logger
+}
+
+func (r *repairer) runOnce(ctx context.Context, _ <-chan struct{}) (time.Duration, error) {
+	done, err := r.store.Repair(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("repair the queue: %w", err)
+	}
+	if done != (store.Repairs{}) {
+		r.log.Warn("queue repaired", "heads", done.Heads, "running", done.Running, "locks", done.Locks, "scopes", done.Scopes, "unrouted", done.Unrouted)
+	}
+	return 0, nil
+}

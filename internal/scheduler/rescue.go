@@ -1,0 +1,98 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"rouse.dev/rouse/internal/store"
+)
+
+// rescuer gives the runs of dead owners back to the queue (SPEC S8.4).
+type rescuer struct {
+	store  leases
+	groups GroupEnder
+	owner  store.Owner
+	lease  time.Duration
+	log    *slog.Logger
+	alive  func(pid int, started int64) bool
+
+	connectedSince time.Time // zero: the last sweep could not read, or there was none
+	lastSweep      time.Time
+}
+
+// runOnce looks at the live leases of other owners. A lease of this host and boot whose owner is dead ends at once;
+// one that ran out ends only when neither the database nor this sweep was away for a whole lease, since after an outage
+// the owners must have had the time to renew.
+func (r *rescuer) runOnce(ctx context.Context, enough <-chan struct{}) (time.Duration, error) {
+	found, settled, err := r.look(ctx)
+	if err != nil {
+		r.connectedSince = time.Time{}
+		return 0, err
+	}
+	var problems failures
+	for _, l := range found {
+		if closed(enough) {
+			break
+		}
+		if err := r.rescue(ctx, l, settled); err != nil { // one run that cannot be rescued keeps no other
+			problems.add(fmt.Errorf("rescue run %s attempt %d: %w", l.RunID, l.Number, err))
+		}
+	}
+	return 0, problems.err()
+}
+
+// look reads the leases; an error means that the database is away.
+func (r *rescuer) look(ctx context.Context) (found []store.Leftover, settled bool, err error) {
+	found, err = r.store.Leases(ctx, r.owner.ID, r.owner.Host)
+	if err != nil {
+		return nil, false, fmt.Errorf("list leases: %w", err)
+	}
+	settled, err = r.settled(ctx)
+	return found, settled, err
+}
+
+// settled reports whether the database has been up, and this sweep connected, for a whole lease. A sweep that comes much
+// too late, in a process or machine that was stopped meanwhile, was not connected.
+func (r *rescuer) settled(ctx context.Context) (bool, error) {
+	up, err := r.store.Uptime(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read the database's uptime: %w", err)
+	}
+	now := time.Now()
+	if r.connectedSince.IsZero() || elapsed(r.lastSweep, now) > max(r.lease, 2*rescueBeat) {
+		r.connectedSince = now
+	}
+	r.lastSweep = now
+	return up >= r.lease && now.Sub(r.connectedSince) >= r.lease, nil
+}
+
+// elapsed is the larger of the time by the monotonic clock, which may stand still in a machine that sleeps, and by the
+// wall clock.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// rescue ends one lease where that is due: first what is left of the agent, then the attempt, so that the run is never
+// due while a process of it lives. A group that cannot be ended keeps its run; the next sweep tries again.
+func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) error {
+	local := l.OwnerHost == r.owner.Host && l.OwnerBootID == r.owner.BootID && l.OwnerBootID != ""
+	dead := local && !r.alive(l.OwnerPID, l.OwnerStarted)
+	if !dead && !(l.Expired && settled) {
+		return nil
+	}
+	if l.OwnerHost == r.owner.Host && l.Group.PGID != 0 {
+		if err := r.groups.EndLeftover(ctx, l.Group); err != nil {
+			return fmt.Errorf("end the agent's processes (group %d): %w", l.Group.PGID, err)
+		}
+	}
+	abandoned, err := r.store.Abandon(ctx, l.Attempt, dead)
+	if err != nil {
+		return fmt.Errorf("abandon: %w", err)
+	}
+	if abandoned {
+		r.log.Warn("run rescued", "run", l.RunID, "attempt", l.Number, "owner", l.Owner, "owner_dead", dead)
+	}
+	return nil
+}

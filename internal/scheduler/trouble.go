@@ -1,0 +1,76 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+const (
+	// repeatLog is how often a loop that keeps failing in the same way says so.
+	repeatLog = time.Minute
+	// mostFailures bounds how many failures of one pass are told.
+	mostFailures = 5
+)
+
+// panicError is a pass that panicked.
+type panicError struct {
+	value any
+	stack string
+}
+
+// Error says what it panicked with.
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// failures gathers what went wrong in a pass that goes on past failures.
+type failures struct {
+	told []error
+	more int
+}
+
+func (f *failures) add(err error) {
+	switch {
+	case err == nil:
+	case len(f.told) < mostFailures:
+		f.told = append(f.told, err)
+	default:
+		f.more++
+	}
+}
+
+// err is nil when nothing went wrong.
+func (f *failures) err() error {
+	if f.more == 0 {
+		return errors.Join(f.told...)
+	}
+	return errors.Join(append(f.told, fmt.Errorf("and %d more", f.more))...)
+}
+
+// trouble tells that passes fail: at the first failure, when the reason changes, once a minute while they go on, and when
+// they are over. A database that is away for an hour is not four thousand lines.
+type trouble struct {
+	reason   string // "": none
+	told     time.Time
+	failures int
+}
+
+func (t *trouble) tell(log *slog.Logger, err error) {
+	if err == nil {
+		if t.failures > 0 {
+			log.Info("passes succeed again", "failures", t.failures)
+		}
+		*t = trouble{}
+		return
+	}
+	t.failures++
+	if t.reason == err.Error() && time.Since(t.told) < repeatLog {
+		return
+	}
+	t.reason, t.told = err.Error(), time.Now()
+	if panicked := (*panicError)(nil); errors.As(err, &panicked) {
+		log.Error("a pass panicked, which is a fault of rouse; the next pass runs as usual", "error", err, "failures", t.failures, "stack", panicked.stack)
+		return
+	}
+	log.Error("a pass failed; the next one tries again", "error", err, "failures", t.failures)
+}
