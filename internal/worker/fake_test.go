@@ -7,24 +7,30 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/executor"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
 
-func TestMain(m *testing.M) {
-	if store.ErrFenced == nil {
-		store.ErrFenced = errors.New("another attempt owns the run")
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runToken is the token of every attempt.
+var runToken = func() auth.Token {
+	token, err := auth.ParseToken("rsr_" + strings.Repeat("a1", 22))
+	if err != nil {
+		panic(err)
 	}
-	goleak.VerifyTestMain(m)
-}
+	return token
+}()
 
 // errAway is what a database that is away answers.
 var errAway = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
@@ -59,7 +65,7 @@ func newFakeStore() *fakeStore {
 	return &fakeStore{rows: map[store.Attempt]*row{}, calls: map[string]int{}, fail: map[string]error{}, watch: map[xid.ID]chan struct{}{},
 		ends: make(chan store.Attempt, 2000), launch: store.Launch{
 			WorkspaceID: "wsp_1", AgentID: "agt_1", Prompt: "work", Executor: domain.ExecutorSpec{Echo: &domain.EchoSpec{}},
-			ExecutorHolder: "agt_1", WakeReason: domain.WakeupSourceUser, WakePayload: []byte(`{"user_id":"u"}`), RunToken: "rsr_run_token_of_this_attempt",
+			ExecutorHolder: "agt_1", WakeReason: domain.WakeupSourceUser, WakePayload: []byte(`{"user_id":"u"}`), RunToken: runToken,
 		}}
 }
 
@@ -122,6 +128,12 @@ func (s *fakeStore) RecordSession(_ context.Context, a store.Attempt, id string)
 		r.session = id
 	}
 	return err
+}
+
+func (s *fakeStore) SessionNotStored(xid.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls["SessionNotStored"]++
 }
 
 func (s *fakeStore) AppendLog(_ context.Context, a store.Attempt, lines []store.LogLine) error {

@@ -104,6 +104,7 @@ func (s *sink) Session(id string) error {
 	defer cancel()
 	err := s.pool.options.Store.RecordSession(ctx, s.attempt.Attempt, id)
 	if err != nil {
+		s.pool.options.Store.SessionNotStored(s.attempt.claimed.WorkspaceID)
 		s.pool.log.Warn("a session could not be recorded", s.attempt.keys(), "session_id", id, "error", err)
 	}
 	return err

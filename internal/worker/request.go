@@ -22,7 +22,7 @@ func (p *Pool) request(l *store.Launch) (executor.Request, error) {
 	if err != nil {
 		return executor.Request{}, err
 	}
-	secrets := []string{l.RunToken}
+	secrets := []string{l.RunToken.Reveal()}
 	for _, v := range opened {
 		secrets = append(secrets, v.Value)
 	}
@@ -46,7 +46,7 @@ func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 	}
 	return []executor.Variable{
 		{Name: "ROUSE_API_URL", Value: apiURL},
-		{Name: "ROUSE_RUN_TOKEN", Value: l.RunToken},
+		{Name: "ROUSE_RUN_TOKEN", Value: l.RunToken.Reveal()},
 		{Name: "ROUSE_RUN_ID", Value: l.RunID.String()},
 		{Name: "ROUSE_AGENT_ID", Value: l.AgentID.String()},
 		{Name: "ROUSE_WORKSPACE_ID", Value: l.WorkspaceID.String()},

@@ -21,6 +21,7 @@ type Store interface {
 	Start(ctx context.Context, a store.Attempt) (*store.Launch, error)
 	RecordProcess(ctx context.Context, a store.Attempt, g store.ProcessGroup) error
 	RecordSession(ctx context.Context, a store.Attempt, sessionID string) error
+	SessionNotStored(workspaceID xid.ID)
 	AppendLog(ctx context.Context, a store.Attempt, lines []store.LogLine) error
 	Heartbeat(ctx context.Context, attempts []store.Attempt, lease time.Duration) ([]store.AttemptState, error)
 	CancelRequested(ctx context.Context, runID xid.ID) (bool, error)

@@ -116,7 +116,7 @@ func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
 	<-s.ends
 	drain(t, p)
 	want := map[string]string{
-		"KEY": "plain of agt_1/KEY abc", "ROUSE_API_URL": "http://127.0.0.1:1/graphql", "ROUSE_RUN_TOKEN": "rsr_run_token_of_this_attempt",
+		"KEY": "plain of agt_1/KEY abc", "ROUSE_API_URL": "http://127.0.0.1:1/graphql", "ROUSE_RUN_TOKEN": runToken.Reveal(),
 		"ROUSE_RUN_ID": c.RunID.String(), "ROUSE_AGENT_ID": "agt_1", "ROUSE_WORKSPACE_ID": "wsp_1", "ROUSE_TASK_ID": "tsk_1",
 		"ROUSE_WAKE_REASON": "USER", "ROUSE_WAKE_PAYLOAD_JSON": `{"user_id":"u"}`,
 	}
@@ -129,7 +129,7 @@ func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("missing: %v", want)
 	}
-	if text := got.Mask("token rsr_run_token_of_this_attempt, key plain of agt_1/KEY abc."); text != "token ***, key ***." {
+	if text := got.Mask("token " + runToken.Reveal() + ", key plain of agt_1/KEY abc."); text != "token ***, key ***." {
 		t.Errorf("masked: %q", text)
 	}
 	if got.Prompt != "work" || got.ResumeSessionID != "ses_0" {
