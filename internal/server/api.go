@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/graph"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/edge"
+	"rouse.dev/rouse/internal/lifecycle"
+	"rouse.dev/rouse/internal/store"
+)
+
+// newReader is the client that the API reads through.
+func newReader(db *sql.DB) *ent.Client {
+	return store.NewReader(ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db))))
+}
+
+// newAPI makes the GraphQL server, and starts to watch the tokens of its sockets until the front stops.
+func (s *Server) newAPI() *edge.Server {
+	schema := graph.NewSchema(graph.Resolver{
+		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo,
+		ActivatedAt: s.activatedAt, EndStream: edge.EndSubscription, Log: s.log,
+	})
+	g := &gatekeeper{tokens: s.store, local: s.front.loopback, sockets: &liveSockets{}}
+	s.front.serving.Go(func() { g.sockets.run(s.front.base, g.stillGood) })
+	return edge.New(schema, edge.Options{Authenticate: g.authenticate, PresentError: presentError, Log: s.log})
+}
+
+// presentError shows a caller the errors that the resolvers meant for it.
+func presentError(_ context.Context, err error) *edge.Error {
+	if e, ok := errors.AsType[*graph.Error](err); ok {
+		return &edge.Error{Code: e.Code, Message: e.Message, Extensions: e.Extensions}
+	}
+	return nil
+}
+
+func (s *Server) activatedAt(context.Context) (time.Time, error) {
+	if at := s.store.ActivatedAt(); at != nil {
+		return *at, nil
+	}
+	return time.Time{}, nil
+}
+
+// processInfo is the state of this process, for the API.
+func (s *Server) processInfo() model.ProcessInfo {
+	p := s.counters.Process()
+	return model.ProcessInfo{
+		Version: s.options.Version, StartedAt: p.StartedAt, LastCronTickAt: p.LastCronTick, LastQueuePassAt: p.LastQueuePass,
+		CronTicks: int(p.CronTicks), Scheduler: schedulerState(s.loops.State()),
+	}
+}
+
+func schedulerState(state lifecycle.State) model.SchedulerState {
+	switch state {
+	case lifecycle.Running:
+		return model.SchedulerStateRunning
+	case lifecycle.Stopping:
+		return model.SchedulerStateStopping
+	}
+	return model.SchedulerStateStopped
+}
