@@ -135,3 +135,12 @@ func nullableTime(v time.Time) any {
 
 // closeRows ends a result and keeps the first error.
 func closeRows(rows *sql.Rows, err error) error { return errors.Join(err, rows.Close()) }
+
+// enumArray is a list of enum values as a text[] parameter.
+func enumArray[T ~string](list []T) any {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = string(v)
+	}
+	return pq.Array(texts)
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/runcontent"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// RunEvent is a step in the life of a run. Seq is gapless within the run, from 1; Attempt 0 means none.
+type RunEvent struct {
+	Seq        int64
+	Kind       domain.RunEventKind
+	Attempt    int
+	Data       json.RawMessage
+	OccurredAt time.Time
+}
+
+// RunEventsAfter reads a run's events after a sequence number, oldest first, at most limit.
+func (s *Store) RunEventsAfter(ctx context.Context, runID xid.ID, seq int64, limit int) ([]RunEvent, error) {
+	const query = `
+SELECT seq, kind, coalesce(attempt, 0), data, occurred_at FROM run_events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+	events, err := collect(ctx, s.db, func(rows *sql.Rows) (e RunEvent, err error) {
+		return e, rows.Scan(&e.Seq, &e.Kind, &e.Attempt, &e.Data, &e.OccurredAt)
+	}, query, runID, seq, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read run events: %w", err)
+	}
+	return events, nil
+}
+
+// LogPosition is the place of a log line: its attempt and its number within it. The zero position is before all.
+type LogPosition struct {
+	Attempt int
+	Seq     int64
+}
+
+// LogRow is a stored log line.
+type LogRow struct {
+	LogPosition
+	Stream domain.LogStream
+	Text   string
+	At     time.Time
+}
+
+// LogFilter narrows a run's log; zero members do not narrow. Search is a part of the text, any case.
+type LogFilter struct {
+	Streams []domain.LogStream
+	Attempt int
+	Search  string
+}
+
+// LogAfter reads a run's log lines after a position, in order, at most limit.
+func (s *Store) LogAfter(ctx context.Context, runID xid.ID, after LogPosition, limit int) ([]LogRow, error) {
+	return s.Log(ctx, runID, LogFilter{}, after, limit)
+}
+
+// Log reads the lines of a run's log that the filter lets through, after a position, in order, at most limit.
+func (s *Store) Log(ctx context.Context, runID xid.ID, f LogFilter, after LogPosition, limit int) ([]LogRow, error) {
+	const query = `
+SELECT attempt, seq, stream, text, at FROM run_log_lines
+WHERE run_id = $1 AND (attempt, seq) > ($2, $3) AND ($4::text[] IS NULL OR stream = ANY($4)) AND ($5 = 0 OR attempt = $5)
+  AND ($6 = '' OR position(lower($6) IN lower(text)) > 0)
+ORDER BY attempt, seq LIMIT $7`
+	var streams any
+	if len(f.Streams) > 0 {
+		streams = enumArray(f.Streams)
+	}
+	lines, err := collect(ctx, s.db, func(rows *sql.Rows) (l LogRow, err error) {
+		return l, rows.Scan(&l.Attempt, &l.Seq, &l.Stream, &l.Text, &l.At)
+	}, query, runID, after.Attempt, after.Seq, streams, f.Attempt, f.Search, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read log lines: %w", err)
+	}
+	return lines, nil
+}
+
+// RunContents reads the long texts of several runs in one query; runs that never started have none.
+func (s *Store) RunContents(ctx context.Context, runIDs []xid.ID) (map[xid.ID]*ent.RunContent, error) {
+	found, err := s.client.RunContent.Query().Where(runcontent.RunIDIn(runIDs...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read run contents: %w", err)
+	}
+	byRun := make(map[xid.ID]*ent.RunContent, len(found))
+	for _, c := range found {
+		byRun[c.RunID] = c
+	}
+	return byRun, nil
+}
+
+// NextInstant is the earliest end of a parking or of a cooldown that a due run waits for, and the database's clock; at
+// is zero when nothing waits for an instant.
+func (s *Store) NextInstant(ctx context.Context) (at, now time.Time, err error) {
+	var next *time.Time
+	const query = `
+SELECT least(
+  (SELECT min(parked_until) FROM runs WHERE status = 'QUEUED' AND parked_until IS NOT NULL),
+  (SELECT min(eligible_at) FROM agent_lanes WHERE head_at IS NOT NULL AND running < max_sessions AND eligible_at > clock_timestamp())),
+  clock_timestamp()`
+	if err := queryRow(ctx, s.db, []any{&next, &now}, query); err != nil {
+		return time.Time{}, time.Time{}, fmt.Errorf("read the next instant: %w", err)
+	}
+	if next != nil {
+		at = *next
+	}
+	return at, now, nil
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/intercept"
+	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/internal/auth"
+)
+
+// ErrNoPrincipal says that a read came without a caller: a defect of the program, since nothing is read for nobody.
+var ErrNoPrincipal = errors.New("no caller in this context: authenticate before reading")
+
+// ErrReadOnly says that somebody tried to write through the API's reader.
+var ErrReadOnly = errors.New("this client only reads: write through a method of the store")
+
+// Reader is the client that the API reads through. It refuses every write, and adds the caller's workspace to every
+// query: a row of another workspace does not exist for it (SPEC S2). This is the one place of that predicate.
+func (s *Store) Reader() *ent.Client {
+	reader := ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, s.db)))
+	reader.Use(func(ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(context.Context, ent.Mutation) (ent.Value, error) { return nil, ErrReadOnly })
+	})
+	reader.Intercept(intercept.TraverseFunc(withinWorkspace))
+	return reader
+}
+
+func withinWorkspace(ctx context.Context, q intercept.Query) error {
+	caller, ok := auth.FromContext(ctx)
+	if !ok {
+		return ErrNoPrincipal
+	}
+	if caller.IsInstance() {
+		return nil
+	}
+	column := "workspace_id"
+	switch q.Type() {
+	case ent.TypeWorkspace:
+		column = workspace.FieldID
+	case ent.TypeMutationKey, ent.TypeInstanceFact, ent.TypeWorkspaceLane:
+		return fmt.Errorf("%s is not for callers of one workspace", q.Type())
+	}
+	q.WhereP(func(sel *entsql.Selector) { sel.Where(entsql.EQ(sel.C(column), string(caller.WorkspaceID))) })
+	return nil
+}

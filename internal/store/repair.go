@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Repairs counts what a repair sweep had to put right. All zero is the normal case: each is a defect to look into.
+type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases int }
+
+// repairLock is the advisory lock that keeps sweeps of several processes apart.
+const repairLock = 0x726f757365 // "rouse"
+
+// Repair puts right what should never be wrong (queue rule 6): lanes' heads and counts, workspaces' counts, runs that
+// wait for a scope that is free, and leases without a live run. It does nothing while another process sweeps.
+func (s *Store) Repair(ctx context.Context) (Repairs, error) {
+	var done Repairs
+	suspects, err := s.suspectLanes(ctx)
+	if err != nil {
+		return done, fmt.Errorf("look for lanes to repair: %w", err)
+	}
+	for _, agentID := range suspects {
+		if err := s.inTx(ctx, func(t *tx) error { return t.repairLane(ctx, agentID, &done) }); err != nil {
+			return done, fmt.Errorf("repair lane %s: %w", agentID, err)
+		}
+	}
+	if err := s.inTx(ctx, func(t *tx) error { return t.repairWorkspaces(ctx, &done) }); err != nil {
+		return done, fmt.Errorf("repair workspaces: %w", err)
+	}
+	s.noteRepairs(done)
+	return done, nil
+}
+
+func (s *Store) noteRepairs(done Repairs) {
+	for what, n := range map[string]int{"head": done.Heads, "running": done.Running, "workspace": done.Workspaces, "scope": done.Scopes, "lease": done.Leases} {
+		if n > 0 {
+			s.counters.Repaired(what, n)
+			s.log.Warn("the queue was repaired; this should never be needed", "what", what, "count", n)
+		}
+	}
+}
+
+// suspectLanes finds lanes that look wrong, without locks: what is really wrong is judged again under the lock.
+func (s *Store) suspectLanes(ctx context.Context) ([]xid.ID, error) {
+	const query = `
+SELECT l.agent_id FROM agent_lanes l
+LEFT JOIN LATERAL (SELECT id FROM runs WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_reason IS NULL
+                   ORDER BY requested_at, id LIMIT 1) head ON true
+WHERE l.head_id IS DISTINCT FROM head.id
+   OR l.running <> (SELECT count(*) FROM runs WHERE agent_id = l.agent_id AND status = 'CLAIMED')
+   OR l.running <> (SELECT count(*) FROM attempt_leases WHERE agent_id = l.agent_id)
+   OR EXISTS (SELECT 1 FROM runs b WHERE b.agent_id = l.agent_id AND b.status = 'QUEUED' AND b.parked_reason = 'SCOPE_BUSY'
+              AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = b.agent_id AND o.scope = b.scope
+                              AND (o.status = 'CLAIMED' OR o.status = 'QUEUED' AND o.parked_reason IS NULL)))
+LIMIT 200`
+	return collect(ctx, s.db, scanOne[xid.ID], query)
+}
+
+func (t *tx) repairLane(ctx context.Context, agentID xid.ID, done *Repairs) error {
+	free, err := queryOne[bool](ctx, t, `SELECT pg_try_advisory_xact_lock($1)`, repairLock)
+	if err != nil || !free {
+		return err
+	}
+	l, err := t.lockLane(ctx, agentID)
+	if err != nil {
+		return err
+	}
+	scopes, err := collect(ctx, t, scanOne[string], `SELECT DISTINCT scope FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'`, agentID)
+	if err != nil {
+		return err
+	}
+	before, err := t.busyRuns(ctx, agentID)
+	if err != nil {
+		return err
+	}
+	for _, scope := range scopes {
+		if err := t.releaseScope(ctx, agentID, scope); err != nil {
+			return err
+		}
+	}
+	after, err := t.busyRuns(ctx, agentID)
+	if err != nil {
+		return err
+	}
+	done.Scopes += before - after
+	if err := t.repairCounts(ctx, l, done); err != nil {
+		return err
+	}
+	return t.fixHead(ctx, l)
+}
+
+func (t *tx) busyRuns(ctx context.Context, agentID xid.ID) (int, error) {
+	return queryOne[int](ctx, t, `SELECT count(*) FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'`, agentID)
+}
+
+func (t *tx) repairCounts(ctx context.Context, l lane, done *Repairs) error {
+	const leases = `
+DELETE FROM attempt_leases WHERE agent_id = $1 AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = run_id AND r.status = 'CLAIMED' AND r.attempt = attempt_leases.attempt)`
+	n, err := exec(ctx, t, leases, l.agentID)
+	if err != nil {
+		return err
+	}
+	done.Leases += int(n)
+	const running = `
+UPDATE agent_lanes SET running = live.n FROM (SELECT count(*)::int AS n FROM runs WHERE agent_id = $1 AND status = 'CLAIMED') live
+WHERE agent_id = $1 AND running <> live.n`
+	if n, err = exec(ctx, t, running, l.agentID); err != nil {
+		return err
+	}
+	done.Running += int(n)
+	const head = `
+SELECT count(*) FROM agent_lanes l WHERE agent_id = $1 AND head_id IS DISTINCT FROM (
+  SELECT id FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT 1)`
+	wrong, err := queryOne[int](ctx, t, head, l.agentID)
+	done.Heads += wrong
+	return err
+}
+
+// repairWorkspaces makes each workspace's count the sum of its lanes'. The lanes are locked first, in order, so that no
+// claim or finish is between the two.
+func (t *tx) repairWorkspaces(ctx context.Context, done *Repairs) error {
+	const suspects = `
+SELECT w.workspace_id FROM workspace_lanes w
+WHERE w.running <> (SELECT coalesce(sum(running), 0) FROM agent_lanes l WHERE l.workspace_id = w.workspace_id) ORDER BY 1 LIMIT 20`
+	workspaces, err := collect(ctx, t, scanOne[xid.ID], suspects)
+	if err != nil || len(workspaces) == 0 {
+		return err
+	}
+	if _, err := exec(ctx, t, `SELECT 1 FROM agent_lanes WHERE workspace_id = ANY($1) ORDER BY agent_id FOR NO KEY UPDATE`, ids(workspaces)); err != nil {
+		return err
+	}
+	const fix = `
+UPDATE workspace_lanes w SET running = s.n FROM (SELECT workspace_id, sum(running)::int AS n FROM agent_lanes GROUP BY workspace_id) s
+WHERE w.workspace_id = s.workspace_id AND w.workspace_id = ANY($1) AND w.running <> s.n`
+	n, err := exec(ctx, t, fix, ids(workspaces))
+	done.Workspaces += int(n)
+	t.publish(event.Event{Kind: event.Queue})
+	return err
+}
