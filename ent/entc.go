@@ -4,6 +4,9 @@
 package main
 
 import (
+	"bufio"
+	_ "embed"
+	"fmt"
 	"log"
 	"slices"
 	"strings"
@@ -37,15 +40,25 @@ func main() {
 	}
 }
 
-// contract bends entgql's SDL to the public contract: three trigger types instead of one, DateTime instead of Time, and
-// connections whose lists have no null members.
+//go:embed descriptions.txt
+var descriptions string
+
+// contract bends entgql's SDL to the public contract: three trigger types instead of one, DateTime instead of Time, the
+// contract's names, connections whose lists have no null members, and a description on every element. Go types are bound
+// in gqlgen.yml, so that no directive of gqlgen reaches the public schema.
 func contract(_ *gen.Graph, s *ast.Schema) error {
 	for name := range s.Types {
 		if strings.HasPrefix(name, "RoutineTrigger") {
 			delete(s.Types, name)
 		}
 	}
+	for from, to := range map[string]string{"WakeupRequestOrder": "WakeupOrder", "WakeupRequestOrderField": "WakeupOrderField"} {
+		s.Types[to] = s.Types[from]
+		s.Types[to].Name = to
+		delete(s.Types, from)
+	}
 	for name, def := range s.Types {
+		def.Directives = nil
 		for _, f := range def.Fields {
 			switch {
 			case strings.HasSuffix(name, "Connection") && f.Name == "edges":
@@ -54,18 +67,63 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 				f.Type = ast.NonNullNamedType(f.Type.NamedType, nil)
 			}
 			rename(f.Type, "Time", "DateTime")
+			rename(f.Type, "WakeupRequestOrderField", "WakeupOrderField")
 		}
 	}
-	for _, name := range []string{"Run", "RoutineRun", "WakeupRequest"} {
-		prune(s.Types[name], "createdAt", "workspace")
+	for name, fields := range map[string][]string{
+		"Agent": {"createdAt", "updatedAt"}, "Workspace": {"updatedAt"}, "WorkspaceConnection": {"totalCount"},
+		"Run": {"createdAt", "workspace"}, "RoutineRun": {"createdAt", "workspace"}, "WakeupRequest": {"createdAt", "workspace"},
+	} {
+		prune(s.Types[name], fields...)
 	}
-	for _, name := range []string{"RunOrder", "WakeupRequestOrder"} {
+	for _, name := range []string{"RunOrder", "WakeupOrder"} {
 		s.Types[name+"Field"].EnumValues = slices.DeleteFunc(s.Types[name+"Field"].EnumValues, func(v *ast.EnumValueDefinition) bool { return v.Name == "CREATED_AT" })
 		s.Types[name].Fields.ForName("direction").DefaultValue.Raw = "DESC"
 	}
 	// DateTime is in schema/scalar.graphql; the rest is not part of the contract.
 	for _, name := range []string{"Time", "Query", "RoutineRunOrder", "RoutineRunOrderField", "WorkspaceOrder", "WorkspaceOrderField"} {
 		delete(s.Types, name)
+	}
+	clear(s.Directives)
+	return describe(s)
+}
+
+// describe gives every element its line of descriptions.txt. Missing, stale and empty lines are errors.
+func describe(s *ast.Schema) error {
+	texts := map[string]string{}
+	for lines := bufio.NewScanner(strings.NewReader(descriptions)); lines.Scan(); {
+		if name, text, ok := strings.Cut(lines.Text(), ": "); ok && !strings.HasPrefix(name, "#") {
+			texts[name] = text
+		}
+	}
+	take := func(name string, into *string) error {
+		if texts[name] == "" {
+			return fmt.Errorf("descriptions.txt: %s has no description", name)
+		}
+		*into = texts[name]
+		delete(texts, name)
+		return nil
+	}
+	for name, def := range s.Types {
+		if def.BuiltIn {
+			continue
+		}
+		if err := take(name, &def.Description); err != nil {
+			return err
+		}
+		for _, f := range def.Fields {
+			if err := take(name+"."+f.Name, &f.Description); err != nil {
+				return err
+			}
+		}
+		for _, v := range def.EnumValues {
+			if err := take(name+"."+v.Name, &v.Description); err != nil {
+				return err
+			}
+		}
+	}
+	for name := range texts {
+		return fmt.Errorf("descriptions.txt: %s is not in the schema any more", name)
 	}
 	return nil
 }
