@@ -2,25 +2,14 @@ package server
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"time"
 
-	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
-
-	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/edge"
 	"rouse.dev/rouse/internal/lifecycle"
-	"rouse.dev/rouse/internal/store"
 )
-
-// newReader is the client that the API reads through.
-func newReader(db *sql.DB) *ent.Client {
-	return store.NewReader(ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db))))
-}
 
 // newAPI makes the GraphQL server, and starts to watch the tokens of its sockets until the front stops.
 func (s *Server) newAPI() *edge.Server {

@@ -140,7 +140,7 @@ func (s *Server) openStore(ctx context.Context) error {
 		return err
 	}
 	s.store = store.New(s.db.DB, store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64})
-	s.reader = newReader(s.db.DB)
+	s.reader = s.store.Reader()
 	return s.store.Activate(ctx)
 }
 
@@ -200,7 +200,9 @@ func (s *Server) stop(hurry context.Context) error {
 		}
 	}
 	if s.front != nil {
-		s.log.Info("shutting down; once more to end live runs at once")
+		if s.front.api != nil {
+			s.log.Info("shutting down; signal once more to end live runs at once")
+		}
 		note("close connections", s.front.stop(requestsLimit))
 	}
 	if s.loops != nil {
