@@ -16,8 +16,8 @@ type ShapeFacts struct {
 	ActivatedAt *time.Time
 }
 
-// skipOutcomes are the outcomes of runs that were rightly not launched.
-var skipOutcomes = []string{OutcomeAgentInactive, OutcomeIdleSkipped, OutcomeCheckoutHeld, OutcomeBudgetBlocked}
+// SkipOutcomes are the outcomes of runs that were rightly not launched.
+var SkipOutcomes = []string{OutcomeAgentInactive, OutcomeIdleSkipped, OutcomeCheckoutHeld, OutcomeBudgetBlocked}
 
 // ShapeOf classifies a terminal run into exactly one shape, first match (SPEC S10.2); "" for a run that has not ended.
 func ShapeOf(f ShapeFacts) TerminalShape {
@@ -33,11 +33,16 @@ func ShapeOf(f ShapeFacts) TerminalShape {
 		return TerminalShapeLaunchedFailed
 	case f.Status == RunStatusFinished && f.Outcome == OutcomeProcessed:
 		return TerminalShapeSilentSuccess
-	case f.Status == RunStatusFinished && !session && slices.Contains(skipOutcomes, f.Outcome),
+	case f.Status == RunStatusFinished && !session && slices.Contains(SkipOutcomes, f.Outcome),
 		f.Status == RunStatusCancelled && !session && f.EndReason != "":
 		return TerminalShapeUnlaunchedSkipped
 	case f.Status == RunStatusFailed:
 		return TerminalShapeUnlaunchedFailed
 	}
 	return TerminalShapeUnclassified
+}
+
+// Terminal says whether the status is an end.
+func (v RunStatus) Terminal() bool {
+	return v == RunStatusFinished || v == RunStatusFailed || v == RunStatusCancelled
 }

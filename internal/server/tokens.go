@@ -71,7 +71,7 @@ func (t *Tokens) List(ctx context.Context) ([]TokenRow, error) {
 	rows := make([]TokenRow, len(tokens))
 	for i, token := range tokens {
 		rows[i] = TokenRow{ID: token.ID, Name: token.Name, Prefix: token.Prefix, Scopes: scopeNames(token.Scopes), Workspace: "(instance)", State: stateOf(token, time.Now())}
-		if token.WorkspaceID != nil {
+		if token.WorkspaceID != "" {
 			rows[i].Workspace = token.WorkspaceID.String()
 		}
 	}

@@ -1,0 +1,183 @@
+package graph
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Bounds of an executor's settings.
+const (
+	argumentsMax     = 200
+	argumentBytesMax = 64 << 10 // all arguments together
+	variablesMax     = 100
+	valueBytesMax    = 32 << 10 // one value
+	pathMax          = 4096
+	graceMax         = 5 * time.Minute
+	timeoutMin       = time.Second
+	timeoutMax       = 24 * time.Hour
+	reservedPrefix   = "ROUSE_" // names that the worker sets itself (SPEC S7.4)
+)
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,199}$`)
+
+// report collects problems below a path of the input.
+type report struct{ problems []domain.FieldError }
+
+func (r *report) add(path []string, code domain.UserErrorCode, format string, args ...any) {
+	r.problems = append(r.problems, domain.FieldError{Field: path, Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// duration holds a length of time to bounds, both included.
+func (r *report) duration(path []string, d, least, most time.Duration) {
+	if d < least || d > most {
+		r.add(path, domain.UserErrorCodeOutOfRange, "must be from %s to %s, not %s", model.FormatDuration(least), model.FormatDuration(most), model.FormatDuration(d))
+	}
+}
+
+// below makes a path; it never shares memory with another.
+func below(path []string, names ...string) []string { return append(slices.Clone(path), names...) }
+
+// oneMember says whether exactly one of the members of a @oneOf input is set. gqlparser holds literals to it and not what
+// comes by variables.
+func oneMember(set ...bool) bool {
+	n := 0
+	for _, s := range set {
+		if s {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// executorSpec turns an input into a spec for the record holder, its values sealed. What the caller can fix is a
+// *domain.UserError with paths below path. A nil input is no spec.
+func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
+	if in == nil {
+		return nil, nil
+	}
+	r := &report{}
+	if !oneMember(in.Command != nil, in.Echo != nil) {
+		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command and echo")
+		return nil, domain.AsUserError(r.problems)
+	}
+	if in.Echo != nil {
+		r.duration(below(path, "echo", "delay"), in.Echo.Delay, 0, timeoutMax)
+		return &domain.ExecutorSpec{Echo: &domain.EchoSpec{Delay: in.Echo.Delay}}, domain.AsUserError(r.problems)
+	}
+	c, path := in.Command, below(path, "command")
+	checkCommand(r, c, path)
+	if len(r.problems) > 0 {
+		return nil, domain.AsUserError(r.problems)
+	}
+	sealed, err := sealAll(c.Environment, holder, sealer)
+	if err != nil {
+		return nil, err
+	}
+	return &domain.ExecutorSpec{Command: &domain.CommandSpec{
+		Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace,
+	}}, nil
+}
+
+func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
+	if valueOf(c.Preset) != "" {
+		r.add(below(path, "preset"), domain.UserErrorCodeInvalid, "presets are not available in this version yet; give argv, e.g. [\"claude\", \"-p\"]")
+	}
+	checkArguments(r, c.Argv, below(path, "argv"))
+	if dir := valueOf(c.WorkingDirectory); dir != "" {
+		switch at := below(path, "workingDirectory"); {
+		case !filepath.IsAbs(dir) || !plain(dir):
+			r.add(at, domain.UserErrorCodeInvalid, "must be an absolute path, e.g. /srv/work")
+		case len(dir) > pathMax:
+			r.add(at, domain.UserErrorCodeTooLong, "must be at most %d bytes", pathMax)
+		}
+	}
+	checkVariables(r, c.Environment, below(path, "environment"))
+	r.duration(below(path, "timeout"), c.Timeout, timeoutMin, timeoutMax)
+	r.duration(below(path, "grace"), c.Grace, 0, graceMax)
+}
+
+func checkArguments(r *report, argv []string, path []string) {
+	if len(argv) == 0 || argv[0] == "" {
+		r.add(path, domain.UserErrorCodeRequired, "name the program to run, then its arguments, e.g. [\"claude\", \"-p\"]")
+		return
+	}
+	bytes := 0
+	for i, a := range argv {
+		if bytes += len(a); !plain(a) {
+			r.add(below(path, strconv.Itoa(i)), domain.UserErrorCodeInvalid, "must be UTF-8 text without NUL")
+		}
+	}
+	if len(argv) > argumentsMax || bytes > argumentBytesMax {
+		r.add(path, domain.UserErrorCodeTooLong, "must be at most %d arguments of %d bytes together", argumentsMax, argumentBytesMax)
+	}
+}
+
+func checkVariables(r *report, list []*model.NameValueInput, path []string) {
+	if len(list) > variablesMax {
+		r.add(path, domain.UserErrorCodeTooLong, "must be at most %d variables", variablesMax)
+		return
+	}
+	seen := map[string]bool{}
+	for i, v := range list {
+		name, value := below(path, strconv.Itoa(i), "name"), below(path, strconv.Itoa(i), "value")
+		switch {
+		case !variableName.MatchString(v.Name):
+			r.add(name, domain.UserErrorCodeInvalid, "must be letters, digits and _, at most 200, and not begin with a digit")
+		case strings.HasPrefix(strings.ToUpper(v.Name), reservedPrefix):
+			r.add(name, domain.UserErrorCodeInvalid, "must not begin with %s: rouse sets those itself", reservedPrefix)
+		case seen[v.Name]:
+			r.add(name, domain.UserErrorCodeInvalid, "%s is given twice", v.Name)
+		}
+		seen[v.Name] = true
+		if !plain(v.Value) {
+			r.add(value, domain.UserErrorCodeInvalid, "must be UTF-8 text without NUL")
+		}
+		if len(v.Value) > valueBytesMax {
+			r.add(value, domain.UserErrorCodeTooLong, "must be at most %d bytes", valueBytesMax)
+		}
+	}
+}
+
+// sealAll seals each value for its place: the record that holds it and its name.
+func sealAll(list []*model.NameValueInput, holder xid.ID, sealer Sealer) ([]domain.SealedValue, error) {
+	var out []domain.SealedValue
+	for _, v := range list {
+		sealed, err := sealer.Seal(v.Value, holder.String()+"/"+v.Name)
+		if err != nil {
+			return nil, fmt.Errorf("seal variable %s of %s: %w", v.Name, holder, err)
+		}
+		out = append(out, domain.SealedValue{Name: v.Name, Sealed: sealed})
+	}
+	return out, nil
+}
+
+// executorOf shows a spec without its values; nil when there is none.
+func executorOf(s *domain.ExecutorSpec) model.Executor {
+	switch s.Kind() {
+	case domain.ExecutorCommand:
+		c := s.Command
+		out := &model.CommandExecutor{Argv: c.Argv, Environment: []string{}, Timeout: c.Timeout, Grace: c.Grace}
+		if c.Preset != "" {
+			out.Preset = &c.Preset
+		}
+		if c.WorkingDirectory != "" {
+			out.WorkingDirectory = &c.WorkingDirectory
+		}
+		for _, v := range c.Environment {
+			out.Environment = append(out.Environment, v.Name)
+		}
+		return out
+	case domain.ExecutorEcho:
+		return &model.EchoExecutor{Delay: s.Echo.Delay}
+	}
+	return nil
+}

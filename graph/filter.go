@@ -1,0 +1,208 @@
+package graph
+
+import (
+	"context"
+	"time"
+
+	"entgo.io/ent/dialect/sql"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/agentlane"
+	"rouse.dev/rouse/ent/predicate"
+	"rouse.dev/rouse/ent/routine"
+	"rouse.dev/rouse/ent/routinerun"
+	"rouse.dev/rouse/ent/run"
+	"rouse.dev/rouse/ent/wakeuprequest"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+)
+
+// filterAgents adds the conditions of f, which may be nil.
+func filterAgents(q *ent.AgentQuery, f *model.AgentFilter) error {
+	if f == nil {
+		return nil
+	}
+	if len(f.Status) > 0 {
+		q.Where(agentStatusIn(f.Status))
+	}
+	if len(f.Role) > 0 {
+		q.Where(agent.RoleIn(f.Role...))
+	}
+	if f.Search != nil && *f.Search != "" {
+		q.Where(agent.NameContainsFold(*f.Search))
+	}
+	return checkText("filter.search", f.Search)
+}
+
+// agentStatusIn reads the lane: WORKING is IDLE with a live run.
+func agentStatusIn(wanted []domain.AgentStatus) predicate.Agent {
+	return func(s *sql.Selector) {
+		lane := sql.Table(agentlane.Table)
+		var any []*sql.Predicate
+		for _, status := range wanted {
+			awake := sql.In(lane.C(agentlane.FieldStatus), domain.AgentStatusIdle, domain.AgentStatusWorking)
+			switch status {
+			case domain.AgentStatusIdle:
+				any = append(any, sql.And(awake, sql.EQ(lane.C(agentlane.FieldRunning), 0)))
+			case domain.AgentStatusWorking:
+				any = append(any, sql.And(awake, sql.GT(lane.C(agentlane.FieldRunning), 0)))
+			default:
+				any = append(any, sql.EQ(lane.C(agentlane.FieldStatus), status))
+			}
+		}
+		s.Where(sql.In(s.C(agent.FieldID), sql.Select(lane.C(agentlane.FieldID)).From(lane).Where(sql.Or(any...))))
+	}
+}
+
+func filterRoutines(q *ent.RoutineQuery, f *model.RoutineFilter) error {
+	if f == nil {
+		return nil
+	}
+	if len(f.Status) > 0 {
+		q.Where(routine.StatusIn(f.Status...))
+	}
+	if f.AssigneeID != nil {
+		q.Where(routine.AssigneeID(*f.AssigneeID))
+	}
+	switch valueOf(f.Kind) {
+	case model.RoutineKindHeavy:
+		q.Where(routine.TaskTemplateNotNil())
+	case model.RoutineKindLightweight:
+		q.Where(routine.TaskTemplateIsNil())
+	}
+	if f.Search != nil && *f.Search != "" {
+		q.Where(routine.NameContainsFold(*f.Search))
+	}
+	return checkText("filter.search", f.Search)
+}
+
+func filterFires(q *ent.RoutineRunQuery, f *model.RoutineRunFilter) {
+	if f == nil {
+		return
+	}
+	if f.RoutineID != nil {
+		q.Where(routinerun.RoutineID(*f.RoutineID))
+	}
+	if len(f.Status) > 0 {
+		q.Where(routinerun.StatusIn(f.Status...))
+	}
+	if len(f.Source) > 0 {
+		q.Where(routinerun.SourceIn(f.Source...))
+	}
+	if f.Since != nil {
+		q.Where(routinerun.StartedAtGTE(*f.Since))
+	}
+	if f.Until != nil {
+		q.Where(routinerun.StartedAtLT(*f.Until))
+	}
+}
+
+func filterWakeups(q *ent.WakeupRequestQuery, f *model.WakeupFilter) {
+	if f == nil {
+		return
+	}
+	if len(f.Status) > 0 {
+		q.Where(wakeuprequest.StatusIn(f.Status...))
+	}
+	if len(f.Source) > 0 {
+		q.Where(wakeuprequest.SourceIn(f.Source...))
+	}
+	if f.AgentID != nil {
+		q.Where(wakeuprequest.AgentID(*f.AgentID))
+	}
+	if f.CausationID != nil {
+		q.Where(wakeuprequest.CausationID(*f.CausationID))
+	}
+	if f.Since != nil {
+		q.Where(wakeuprequest.RequestedAtGTE(*f.Since))
+	}
+}
+
+func (r *Resolver) filterRuns(ctx context.Context, q *ent.RunQuery, f *model.RunFilter) error {
+	if f == nil {
+		return nil
+	}
+	if len(f.Status) > 0 {
+		q.Where(run.StatusIn(f.Status...))
+	}
+	if f.AgentID != nil {
+		q.Where(run.AgentID(*f.AgentID))
+	}
+	if f.RoutineID != nil {
+		q.Where(run.RoutineID(*f.RoutineID))
+	}
+	if f.CausationID != nil {
+		q.Where(run.CausationID(*f.CausationID))
+	}
+	if f.Retrying != nil {
+		retrying := run.ParkedReasonIn(retryReasons...)
+		if !*f.Retrying {
+			retrying = run.Or(run.ParkedReasonIsNil(), run.ParkedReasonNotIn(retryReasons...))
+		}
+		q.Where(retrying)
+	}
+	if f.Since != nil {
+		q.Where(run.RequestedAtGTE(*f.Since))
+	}
+	if f.Until != nil {
+		q.Where(run.RequestedAtLT(*f.Until))
+	}
+	if len(f.TerminalShape) == 0 {
+		return nil
+	}
+	activated, err := r.ActivatedAt(ctx)
+	if err != nil {
+		return err
+	}
+	var any []predicate.Run
+	for _, shape := range f.TerminalShape {
+		any = append(any, shapeIs(shape, activated))
+	}
+	q.Where(run.StatusIn(domain.RunStatusFinished, domain.RunStatusFailed, domain.RunStatusCancelled), run.Or(any...))
+	return nil
+}
+
+// retryReasons are the reasons for parking that mean a planned retry.
+var retryReasons = []domain.ParkedReason{domain.ParkedReasonBackoff, domain.ParkedReasonRateLimit}
+
+// shapeIs is domain.ShapeOf as a condition on ended runs.
+func shapeIs(shape domain.TerminalShape, activated time.Time) predicate.Run {
+	if shape == domain.TerminalShapePreActivation {
+		if activated.IsZero() {
+			return constant(true)
+		}
+		return run.RequestedAtLT(activated)
+	}
+	if activated.IsZero() {
+		return constant(false)
+	}
+	session := run.And(run.SessionIDNotNil(), run.SessionIDNEQ(""))
+	none := run.Or(run.SessionIDIsNil(), run.SessionID(""))
+	skipped, notSkipped := run.OutcomeIn(domain.SkipOutcomes...), run.Or(run.OutcomeIsNil(), run.OutcomeNotIn(domain.SkipOutcomes...))
+	processed, notProcessed := run.Outcome(domain.OutcomeProcessed), run.Or(run.OutcomeIsNil(), run.OutcomeNEQ(domain.OutcomeProcessed))
+	finished, failed, cancelled := run.StatusEQ(domain.RunStatusFinished), run.StatusEQ(domain.RunStatusFailed), run.StatusEQ(domain.RunStatusCancelled)
+	is := map[domain.TerminalShape]predicate.Run{
+		domain.TerminalShapeLaunchedCompleted: run.And(finished, processed, session),
+		domain.TerminalShapeLaunchedFailed:    run.And(run.Or(failed, cancelled), session),
+		domain.TerminalShapeSilentSuccess:     run.And(finished, processed, none),
+		domain.TerminalShapeUnlaunchedSkipped: run.And(none, run.Or(skipped, run.And(cancelled, run.EndReasonNotNil()))),
+		domain.TerminalShapeUnlaunchedFailed:  run.And(failed, none, notSkipped),
+		domain.TerminalShapeUnclassified: run.Or(
+			run.And(finished, session, notProcessed),
+			run.And(finished, none, notProcessed, notSkipped),
+			run.And(cancelled, none, notSkipped, run.EndReasonIsNil()),
+		),
+	}[shape]
+	return run.And(run.RequestedAtGTE(activated), is)
+}
+
+func constant(v bool) predicate.Run {
+	return func(s *sql.Selector) {
+		text := "FALSE"
+		if v {
+			text = "TRUE"
+		}
+		s.Where(sql.ExprP(text))
+	}
+}

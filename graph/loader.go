@@ -1,0 +1,159 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"entgo.io/ent/dialect/sql"
+	"github.com/vikstrous/dataloadgen"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/routine"
+	"rouse.dev/rouse/ent/routinerun"
+	"rouse.dev/rouse/ent/routinetrigger"
+	"rouse.dev/rouse/ent/run"
+	"rouse.dev/rouse/ent/runattempt"
+	"rouse.dev/rouse/ent/wakeuprequest"
+	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// loader collects the ids that one level of a response asks for and reads them in one statement. An id without a row, or
+// of another workspace, gives the zero value.
+type loader[T any] = *dataloadgen.Loader[xid.ID, T]
+
+// attemptsShown bounds Run.attempts.
+const attemptsShown = 100
+
+// loaders are the loaders of one response.
+type loaders struct {
+	workspaces loader[*ent.Workspace]
+	agents     loader[*ent.Agent]
+	routines   loader[*ent.Routine]
+	fires      loader[*ent.RoutineRun]
+	triggers   loader[*ent.RoutineTrigger]
+	runs       loader[*ent.Run]
+	contents   loader[*ent.RunContent]
+	lanes      loader[*store.Lane]
+	heads      loader[position]
+	triggersOf loader[[]*ent.RoutineTrigger] // by routine
+	attemptsOf loader[[]*ent.RunAttempt]     // by run
+	wakeupOf   loader[*ent.WakeupRequest]    // by routine run
+}
+
+type loadersKey struct{}
+
+// withLoaders gives ctx fresh loaders.
+func (r *Resolver) withLoaders(ctx context.Context) context.Context {
+	db := r.Reader
+	return context.WithValue(ctx, loadersKey{}, &loaders{
+		workspaces: rows("workspaces", func(ctx context.Context, ids []xid.ID) ([]*ent.Workspace, error) {
+			return db.Workspace.Query().Where(workspace.IDIn(ids...)).All(ctx)
+		}, func(w *ent.Workspace) xid.ID { return w.ID }),
+		agents: rows("agents", func(ctx context.Context, ids []xid.ID) ([]*ent.Agent, error) {
+			return db.Agent.Query().Where(agent.IDIn(ids...)).All(ctx)
+		}, func(a *ent.Agent) xid.ID { return a.ID }),
+		routines: rows("routines", func(ctx context.Context, ids []xid.ID) ([]*ent.Routine, error) {
+			return db.Routine.Query().Where(routine.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Routine) xid.ID { return x.ID }),
+		fires: rows("routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineRun, error) {
+			return db.RoutineRun.Query().Where(routinerun.IDIn(ids...)).All(ctx)
+		}, func(x *ent.RoutineRun) xid.ID { return x.ID }),
+		triggers: rows("triggers", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
+			return db.RoutineTrigger.Query().Where(routinetrigger.IDIn(ids...)).All(ctx)
+		}, func(x *ent.RoutineTrigger) xid.ID { return x.ID }),
+		runs: rows("runs", func(ctx context.Context, ids []xid.ID) ([]*ent.Run, error) {
+			return db.Run.Query().Where(run.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Run) xid.ID { return x.ID }),
+		contents: mapped("run contents", r.Store.RunContents),
+		lanes:    mapped("lanes", r.Store.Lanes),
+		heads:    mapped("positions", r.heads),
+		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
+			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...)).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
+		}, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),
+		attemptsOf: groups("attempts of runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RunAttempt, error) {
+			return db.RunAttempt.Query().Where(runattempt.RunIDIn(ids...), newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber()).All(ctx)
+		}, func(x *ent.RunAttempt) xid.ID { return x.RunID }),
+		wakeupOf: rows("wakeups of routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
+			return db.WakeupRequest.Query().Where(wakeuprequest.RoutineRunIDIn(ids...)).Order(wakeuprequest.ByID()).All(ctx)
+		}, func(x *ent.WakeupRequest) xid.ID { return x.RoutineRunID }),
+	})
+}
+
+// load is the loaders of the response that ctx belongs to.
+func load(ctx context.Context) *loaders { return ctx.Value(loadersKey{}).(*loaders) }
+
+// newestAttempts leaves out attempts that Run.attempts does not show, at the database.
+func newestAttempts(s *sql.Selector) {
+	s.Where(sql.P(func(b *sql.Builder) {
+		b.Ident(s.C(runattempt.FieldNumber)).WriteString(" > (SELECT ").Ident(run.FieldAttempt).WriteString(" FROM ").Ident(run.Table).
+			WriteString(" AS r WHERE r.").Ident(run.FieldID).WriteString(" = ").Ident(s.C(runattempt.FieldRunID)).WriteString(") - ").Arg(attemptsShown)
+	}))
+}
+
+// rows loads one row for each key; of several rows with a key the first counts.
+func rows[T any](what string, read func(context.Context, []xid.ID) ([]*T, error), key func(*T) xid.ID) loader[*T] {
+	return mapped(what, func(ctx context.Context, ids []xid.ID) (map[xid.ID]*T, error) {
+		list, err := read(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		out := make(map[xid.ID]*T, len(list))
+		for _, row := range list {
+			if out[key(row)] == nil {
+				out[key(row)] = row
+			}
+		}
+		return out, nil
+	})
+}
+
+// groups loads all rows with a key, in the order in which they are read.
+func groups[T any](what string, read func(context.Context, []xid.ID) ([]*T, error), key func(*T) xid.ID) loader[[]*T] {
+	return mapped(what, func(ctx context.Context, ids []xid.ID) (map[xid.ID][]*T, error) {
+		list, err := read(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		out := make(map[xid.ID][]*T, len(ids))
+		for _, row := range list {
+			out[key(row)] = append(out[key(row)], row)
+		}
+		return out, nil
+	})
+}
+
+// mapped makes a loader of a batch read. It waits a millisecond for the siblings of a field.
+func mapped[T any](what string, read func(context.Context, []xid.ID) (map[xid.ID]T, error)) loader[T] {
+	return dataloadgen.NewLoader(func(ctx context.Context, ids []xid.ID) ([]T, []error) {
+		found, err := read(ctx, ids)
+		if err != nil {
+			return nil, []error{fmt.Errorf("load %s: %w", what, err)}
+		}
+		out := make([]T, len(ids))
+		for i, id := range ids {
+			out[i] = found[id]
+		}
+		return out, nil
+	}, dataloadgen.WithWait(time.Millisecond), dataloadgen.WithBatchCapacity(1000))
+}
+
+// linked loads what a column refers to; an empty column is null.
+func linked[T any](ctx context.Context, l loader[*T], id xid.ID) (*T, error) {
+	if id == "" {
+		return nil, nil
+	}
+	return l.Load(ctx, id)
+}
+
+// required loads what a NOT NULL column refers to.
+func required[T any](ctx context.Context, l loader[*T], id xid.ID) (*T, error) {
+	row, err := l.Load(ctx, id)
+	if err == nil && row == nil {
+		return nil, fmt.Errorf("load %s: a row refers to it and it is not there", id)
+	}
+	return row, err
+}

@@ -1,0 +1,62 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+)
+
+// dateTimeLayout is RFC 3339 with milliseconds; instants are written in UTC.
+const dateTimeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// MarshalDateTime writes an instant in UTC, with milliseconds.
+func MarshalDateTime(t time.Time) graphql.Marshaler {
+	return graphql.WriterFunc(func(w io.Writer) {
+		_, _ = io.WriteString(w, strconv.Quote(t.UTC().Format(dateTimeLayout)))
+	})
+}
+
+// UnmarshalDateTime reads an RFC 3339 instant with any offset.
+func UnmarshalDateTime(v any) (time.Time, error) {
+	s, ok := v.(string)
+	if !ok {
+		return time.Time{}, fmt.Errorf("a DateTime is a string, not a %T", v)
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is not a DateTime: want RFC 3339, e.g. 2026-04-25T09:00:00.000Z", clip(s))
+	}
+	return t, nil
+}
+
+// MarshalJSONObject writes a JSON object; nil is null.
+func MarshalJSONObject(v map[string]any) graphql.Marshaler {
+	return graphql.WriterFunc(func(w io.Writer) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			text = []byte("null") // cannot happen: the values come out of JSON
+		}
+		_, _ = w.Write(text)
+	})
+}
+
+// UnmarshalJSONObject reads a JSON object. Numbers from variables stay json.Number.
+func UnmarshalJSONObject(v any) (map[string]any, error) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("a JSONObject is an object, e.g. {\"branch\": \"main\"}, not a %T", v)
+	}
+	return m, nil
+}
+
+// clip keeps an error short that quotes what a caller sent.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,120 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// nodesMax bounds Query.nodes.
+const nodesMax = 100
+
+const tokenPrefix = "tok"
+
+// node reads any record by its id; nil when it is absent or not the caller's.
+func (r *Resolver) node(ctx context.Context, id xid.ID) (ent.Noder, error) {
+	if id.Prefix() == tokenPrefix {
+		return r.tokenNode(ctx, id)
+	}
+	row, err := r.Reader.Noder(forNode(ctx), id, ent.WithNodeType(ent.NodeType))
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	return faceOf(row), err
+}
+
+// nodes reads up to 100 records, one statement for each table among them.
+func (r *Resolver) nodes(ctx context.Context, ids []xid.ID) ([]ent.Noder, error) {
+	if len(ids) > nodesMax {
+		return nil, badInput("nodes takes at most %d ids, %d were given", nodesMax, len(ids))
+	}
+	out := make([]ent.Noder, len(ids))
+	var asked []xid.ID
+	for i, id := range ids {
+		if id.Prefix() != tokenPrefix {
+			asked = append(asked, id)
+			continue
+		}
+		row, err := r.tokenNode(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = row
+	}
+	found, err := r.noders(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if id.Prefix() != tokenPrefix {
+			out[i], found = faceOf(found[0]), found[1:]
+		}
+	}
+	return out, nil
+}
+
+// noders is entgql's Noders, which writes an error into the response for every record that is not there: absent records are
+// null here, and only other errors count.
+func (r *Resolver) noders(ctx context.Context, ids []xid.ID) ([]ent.Noder, error) {
+	apart := graphql.WithResponseContext(forNode(ctx), graphql.DefaultErrorPresenter, graphql.DefaultRecover)
+	found, err := r.Reader.Noders(apart, ids, ent.WithNodeType(ent.NodeType))
+	if ent.IsNotFound(err) {
+		return make([]ent.Noder, len(ids)), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read nodes: %w", err)
+	}
+	for _, e := range graphql.GetErrors(apart) {
+		if !ent.IsNotFound(e) {
+			return nil, fmt.Errorf("read nodes: %w", e)
+		}
+	}
+	return found, nil
+}
+
+// tokenNode reads an API token, for those who may manage tokens.
+func (r *Resolver) tokenNode(ctx context.Context, id xid.ID) (ent.Noder, error) {
+	if caller, _ := auth.FromContext(ctx); !caller.Allows(domain.TokenScopeAdmin) {
+		return nil, nil
+	}
+	row, err := visible(r.Reader.ApiToken.Get(ctx, id))
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return &model.ApiToken{ApiToken: row}, nil
+}
+
+// faceOf gives a trigger the type that its id names.
+func faceOf(row ent.Noder) ent.Noder {
+	if t, ok := row.(*ent.RoutineTrigger); ok {
+		return model.TriggerOf(t)
+	}
+	return row
+}
+
+// workspace finds the workspace that is named, or the one that the caller belongs to.
+func (r *Resolver) workspace(ctx context.Context, id *xid.ID, slug *string) (*ent.Workspace, error) {
+	caller, _ := auth.FromContext(ctx)
+	switch {
+	case id != nil && slug != nil:
+		return nil, badInput("name the workspace by id or by slug, not by both")
+	case slug != nil:
+		if err := checkText("slug", slug); err != nil {
+			return nil, err
+		}
+		return visible(r.Reader.Workspace.Query().Where(workspace.Slug(*slug)).Only(ctx))
+	case id != nil:
+		return visible(r.Reader.Workspace.Get(ctx, *id))
+	case caller.WorkspaceID != "":
+		return visible(r.Reader.Workspace.Get(ctx, caller.WorkspaceID))
+	}
+	return nil, badInput("name the workspace by id or slug: this caller belongs to none (workspaces lists them)")
+}

@@ -1,0 +1,80 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// payloadOf shows the stored payload of a request. Records that are gone are null.
+func payloadOf(ctx context.Context, w *ent.WakeupRequest) (model.WakeupPayload, error) {
+	stored, err := domain.DecodePayload(w.Source, w.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("wakeup request %s: %w", w.ID, err)
+	}
+	l := load(ctx)
+	switch p := stored.(type) {
+	case *domain.RoutinePayload:
+		return routineWakeup(ctx, l, p)
+	case *domain.AgentErrorPayload:
+		out := &model.AgentErrorWakeup{Error: p.Error}
+		if p.FailedSessionID != "" {
+			out.FailedSessionID = &p.FailedSessionID
+		}
+		if out.FailedAgent, err = linked(ctx, l.agents, xid.ID(p.FailedAgentID)); err != nil {
+			return nil, err
+		}
+		out.FailedRun, err = linked(ctx, l.runs, xid.ID(p.RunID))
+		return out, err
+	case *domain.SelfPayload:
+		return &model.SelfWakeup{Reason: p.Reason, Payload: p.Payload}, nil
+	case *domain.UserPayload:
+		return &model.UserWakeup{UserID: p.UserID, Context: p.Context}, nil
+	case *domain.BudgetPayload:
+		out := &model.BudgetWakeup{PercentUsed: p.BudgetPct}
+		out.Agent, err = linked(ctx, l.agents, xid.ID(p.AgentID))
+		return out, err
+	}
+	return nil, fmt.Errorf("wakeup request %s: source %s has no type in the API", w.ID, w.Source)
+}
+
+func routineWakeup(ctx context.Context, l *loaders, p *domain.RoutinePayload) (*model.RoutineWakeup, error) {
+	out := &model.RoutineWakeup{
+		Variables: map[string]any{}, MissedTicks: p.MissedTicks, MissedTruncated: p.MissedTruncated,
+		ScheduledFor: instant(p.ScheduledFor), MissedSince: instant(p.MissedSince),
+	}
+	for name, value := range p.Variables {
+		out.Variables[name] = value
+	}
+	var err error
+	if out.Routine, err = linked(ctx, l.routines, xid.ID(p.RoutineID)); err != nil {
+		return nil, err
+	}
+	if out.Trigger, err = trigger(ctx, xid.ID(p.TriggerID)); err != nil {
+		return nil, err
+	}
+	out.RoutineRun, err = linked(ctx, l.fires, xid.ID(p.RoutineRunID))
+	return out, err
+}
+
+// trigger loads a trigger as the type that its id names; nil when there is none any more.
+func trigger(ctx context.Context, id xid.ID) (model.Trigger, error) {
+	row, err := linked(ctx, load(ctx).triggers, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return model.TriggerOf(row), nil
+}
+
+// instant is null for the zero time.
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

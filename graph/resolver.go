@@ -1,0 +1,75 @@
+// Package graph is the GraphQL API: it reads rows through a client that shows each caller its own workspace only, and
+// changes them by one call of the store for each mutation. Resolvers are thin: parse, call, answer. Limits, page sizes
+// and the form of errors are the edge's business.
+package graph
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Resolver is what the fields of the API need.
+type Resolver struct {
+	Store   *store.Store
+	Reader  *ent.Client // refuses mutations and adds the caller's workspace to every query
+	Signals Signals
+	Sealer  Sealer
+	// Process says how this process is doing.
+	Process func() model.ProcessInfo
+	// ActivatedAt is the instant since which runs have terminal shapes (SPEC S10.1); zero: not published yet.
+	ActivatedAt func(context.Context) (time.Time, error)
+	// EndStream makes a subscription end with an error; it is called just before the subscription's channel is closed.
+	EndStream func(context.Context, error)
+	Log       *slog.Logger
+	// Poll is the longest time a subscription goes without looking at the database; 0: 5 s.
+	Poll time.Duration
+	// Patience is how long a LOG stream waits for its reader to take one item; 0: 8 s. It must be below the time after
+	// which the edge closes a socket that does not take a message, or nobody learns where to go on.
+	Patience time.Duration
+}
+
+// Signals says when to look at a run again. A signal is no news by itself and may be lost: readers poll, too.
+type Signals interface {
+	// WatchRun gives a channel of capacity 1 that holds at most one signal that the run, its events or its log may have
+	// changed, or that signals may have been lost. Watching ends with ctx.
+	WatchRun(ctx context.Context, runID xid.ID) <-chan struct{}
+}
+
+// Sealer encrypts a value that only the record it is bound to may use. boundTo is "<record id>/<name of the value>".
+type Sealer interface {
+	Seal(plaintext, boundTo string) (string, error)
+}
+
+// NewSchema makes the API. Poll, Patience and Log have defaults, the rest must be there.
+func NewSchema(r Resolver) graphql.ExecutableSchema {
+	if r.Poll == 0 {
+		r.Poll = 5 * time.Second
+	}
+	if r.Patience == 0 {
+		r.Patience = 8 * time.Second
+	}
+	if r.Log == nil {
+		r.Log = slog.Default()
+	}
+	return schema{NewExecutableSchema(Config{Resolvers: &r, Directives: DirectiveRoot{Requires: requires}}), &r}
+}
+
+// schema gives each response loaders of its own, so that a stream never answers from an older response's rows.
+type schema struct {
+	graphql.ExecutableSchema
+	resolver *Resolver
+}
+
+// Exec runs one operation.
+func (s schema) Exec(ctx context.Context) graphql.ResponseHandler {
+	next := s.ExecutableSchema.Exec(ctx)
+	return func(ctx context.Context) *graphql.Response { return next(s.resolver.withLoaders(ctx)) }
+}

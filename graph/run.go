@@ -1,0 +1,111 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// noteMax is the most characters of a remark.
+const noteMax = 1000
+
+// streamBatch is how many events, and how many log lines, a LOG stream reads at once.
+const streamBatch = 200
+
+func shapeFacts(x *ent.Run, activated time.Time) domain.ShapeFacts {
+	facts := domain.ShapeFacts{
+		Status: x.Status, Outcome: valueOf(x.Outcome), EndReason: valueOf(x.EndReason), SessionID: valueOf(x.SessionID), RequestedAt: x.RequestedAt,
+	}
+	if !activated.IsZero() {
+		facts.ActivatedAt = &activated
+	}
+	return facts
+}
+
+// cancelRun cancels a queued run, or asks the owner of a live one to end it, and reads what became of it.
+func (r *Resolver) cancelRun(ctx context.Context, in model.CancelRunInput) (*ent.Run, error) {
+	x, err := visible(r.Reader.Run.Get(ctx, in.RunID))
+	if err != nil {
+		return nil, fmt.Errorf("look for run: %w", err)
+	}
+	if x == nil {
+		return nil, notFound("runId", "run")
+	}
+	switch note := valueOf(in.Note); {
+	case !plain(note):
+		return nil, domain.RefuseField([]string{"note"}, domain.UserErrorCodeInvalid, "must be text without NUL")
+	case len([]rune(note)) > noteMax:
+		return nil, domain.RefuseField([]string{"note"}, domain.UserErrorCodeTooLong, "must be at most %d characters", noteMax)
+	}
+	if err := r.Store.CancelRun(ctx, x.WorkspaceID, x.ID, valueOf(in.Note)); err != nil {
+		return nil, err
+	}
+	return r.Reader.Run.Get(ctx, x.ID)
+}
+
+// tailOf watches a run that the caller sees. It watches before anything is read, so that no change falls in between.
+func (r *Resolver) tailOf(ctx context.Context, runID xid.ID) (tail, error) {
+	t := tail{look: r.Signals.WatchRun(ctx, runID), poll: r.Poll, log: r.Log.With("run_id", runID)}
+	t.run = func(ctx context.Context) (*ent.Run, error) { return r.Reader.Run.Get(ctx, runID) }
+	switch _, err := t.run(ctx); {
+	case ent.IsNotFound(err):
+		return tail{}, gone()
+	case err != nil:
+		return tail{}, fmt.Errorf("read run: %w", err)
+	}
+	return t, nil
+}
+
+func (r *Resolver) streamRun(ctx context.Context, runID xid.ID) (<-chan *ent.Run, error) {
+	t, err := r.tailOf(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	return stream(ctx, r, t.states), nil
+}
+
+func (r *Resolver) streamEvents(ctx context.Context, runID xid.ID, after *ent.Cursor, includeLogs bool) (<-chan model.RunStreamItem, error) {
+	at, err := positionOf(after, runID)
+	if err != nil {
+		return nil, err
+	}
+	t, err := r.tailOf(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	f := feed{tail: t, patience: r.Patience, batch: streamBatch}
+	f.events = func(ctx context.Context, seq int64, limit int) ([]store.RunEvent, error) {
+		return r.Store.RunEventsAfter(ctx, runID, seq, limit)
+	}
+	if includeLogs {
+		f.lines = func(ctx context.Context, line store.LogPosition, limit int) ([]store.LogRow, error) {
+			return r.Store.LogAfter(ctx, runID, line, limit)
+		}
+	}
+	return stream(ctx, r, func(ctx context.Context, out chan<- model.RunStreamItem) error { return f.items(ctx, at, out) }), nil
+}
+
+// stream runs a source of items until it ends, and tells the edge why when that is not its proper end. A panic of the
+// source ends its stream, not the process.
+func stream[T any](ctx context.Context, r *Resolver, source func(context.Context, chan<- T) error) <-chan T {
+	out := make(chan T)
+	go func() {
+		defer close(out)
+		defer func() {
+			if p := recover(); p != nil {
+				r.EndStream(ctx, fmt.Errorf("panic in a stream: %v\n%s", p, debug.Stack()))
+			}
+		}()
+		if err := source(ctx, out); err != nil && ctx.Err() == nil {
+			r.EndStream(ctx, err)
+		}
+	}()
+	return out
+}

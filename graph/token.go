@@ -1,0 +1,79 @@
+package graph
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+const tokenNameMax = 200
+
+// createToken makes a token and returns its text, which is shown once and stored nowhere.
+func (r *Resolver) createToken(ctx context.Context, in model.CreateAPITokenInput) (id xid.ID, text string, err error) {
+	if in.WorkspaceID == nil {
+		err = instanceOnly(ctx, "making a token of the instance")
+	} else {
+		err = r.checkWorkspace(ctx, *in.WorkspaceID)
+	}
+	if err == nil {
+		err = checkToken(in)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	token, err := auth.NewToken(rand.Reader)
+	if err != nil {
+		return "", "", err
+	}
+	id, err = r.Store.CreateToken(ctx, store.NewToken{
+		WorkspaceID: idOf(in.WorkspaceID), Name: in.Name, Prefix: token.Prefix(), Digest: token.Digest().String(), Scopes: in.Scopes, ExpiresAt: in.ExpiresAt,
+	})
+	return id, token.Reveal(), err
+}
+
+func checkToken(in model.CreateAPITokenInput) error {
+	r := &report{}
+	switch {
+	case in.Name == "" || !plain(in.Name):
+		r.add([]string{"name"}, domain.UserErrorCodeRequired, "name the token, so that it can be told from others")
+	case len([]rune(in.Name)) > tokenNameMax:
+		r.add([]string{"name"}, domain.UserErrorCodeTooLong, "must be at most %d characters", tokenNameMax)
+	}
+	if err := auth.CheckScopes(in.Scopes); err != nil {
+		r.add([]string{"scopes"}, domain.UserErrorCodeInvalid, "%s", err)
+	}
+	if in.ExpiresAt != nil && !in.ExpiresAt.After(time.Now()) {
+		r.add([]string{"expiresAt"}, domain.UserErrorCodeInvalid, "must be in the future")
+	}
+	return domain.AsUserError(r.problems)
+}
+
+func (r *Resolver) token(ctx context.Context, id xid.ID) (*model.ApiToken, error) {
+	row, err := r.Reader.ApiToken.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ApiToken{ApiToken: row}, nil
+}
+
+// revokeToken ends a token that the caller sees; ending it twice is no error.
+func (r *Resolver) revokeToken(ctx context.Context, id xid.ID) (*model.ApiToken, error) {
+	row, err := visible(r.Reader.ApiToken.Get(ctx, id))
+	if err != nil {
+		return nil, fmt.Errorf("look for token: %w", err)
+	}
+	if row == nil {
+		return nil, notFound("apiTokenId", "token")
+	}
+	if err := r.Store.RevokeToken(ctx, row.WorkspaceID, id); err != nil {
+		return nil, err
+	}
+	return r.token(ctx, id)
+}

@@ -1,0 +1,27 @@
+package graph
+
+import (
+	"context"
+
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/store"
+)
+
+// defaultTimeZone is the zone of a workspace that names none.
+const defaultTimeZone = "UTC"
+
+func (r *Resolver) createWorkspace(ctx context.Context, in model.CreateWorkspaceInput) (store.Made, error) {
+	if err := instanceOnly(ctx, "making a workspace"); err != nil {
+		return store.Made{}, err
+	}
+	if err := checkKey(in.IdempotencyKey); err != nil {
+		return store.Made{}, err
+	}
+	zone := defaultTimeZone
+	if in.DefaultTimeZone != nil {
+		zone = *in.DefaultTimeZone
+	}
+	return r.Store.CreateWorkspace(ctx, store.CreateWorkspace{
+		Name: in.Name, Slug: valueOf(in.Slug), DefaultTimeZone: zone, OfficeWorkflow: orTrue(in.OfficeWorkflow), Idempotency: store.Idempotency{Key: valueOf(in.IdempotencyKey)},
+	})
+}
