@@ -66,11 +66,15 @@ type AgentEdges struct {
 	Workspace *Workspace `json:"workspace,omitempty"`
 	// Manager holds the value of the manager edge.
 	Manager *Agent `json:"manager,omitempty"`
+	// Reports holds the value of the reports edge.
+	Reports []*Agent `json:"reports,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [2]bool
+	loadedTypes [3]bool
 	// totalCount holds the count of the edges above.
 	totalCount [2]map[string]int
+
+	namedReports map[string][]*Agent
 }
 
 // WorkspaceOrErr returns the Workspace value or an error if the edge
@@ -93,6 +97,15 @@ func (e AgentEdges) ManagerOrErr() (*Agent, error) {
 		return nil, &NotFoundError{label: agent.Label}
 	}
 	return nil, &NotLoadedError{edge: "manager"}
+}
+
+// ReportsOrErr returns the Reports value or an error if the edge
+// was not loaded in eager-loading.
+func (e AgentEdges) ReportsOrErr() ([]*Agent, error) {
+	if e.loadedTypes[2] {
+		return e.Reports, nil
+	}
+	return nil, &NotLoadedError{edge: "reports"}
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -278,6 +291,11 @@ func (_m *Agent) QueryManager() *AgentQuery {
 	return NewAgentClient(_m.config).QueryManager(_m)
 }
 
+// QueryReports queries the "reports" edge of the Agent entity.
+func (_m *Agent) QueryReports() *AgentQuery {
+	return NewAgentClient(_m.config).QueryReports(_m)
+}
+
 // Update returns a builder for updating this Agent.
 // Note that you need to call Agent.Unwrap() before calling this method if this Agent
 // was returned from a transaction, and the transaction was committed or rolled back.
@@ -353,6 +371,30 @@ func (_m *Agent) String() string {
 	}
 	builder.WriteByte(')')
 	return builder.String()
+}
+
+// NamedReports returns the Reports named value or an error if the edge was not
+// loaded in eager-loading with this name.
+func (_m *Agent) NamedReports(name string) ([]*Agent, error) {
+	if _m.Edges.namedReports == nil {
+		return nil, &NotLoadedError{edge: name}
+	}
+	nodes, ok := _m.Edges.namedReports[name]
+	if !ok {
+		return nil, &NotLoadedError{edge: name}
+	}
+	return nodes, nil
+}
+
+func (_m *Agent) appendNamedReports(name string, edges ...*Agent) {
+	if _m.Edges.namedReports == nil {
+		_m.Edges.namedReports = make(map[string][]*Agent)
+	}
+	if len(edges) == 0 {
+		_m.Edges.namedReports[name] = []*Agent{}
+	} else {
+		_m.Edges.namedReports[name] = append(_m.Edges.namedReports[name], edges...)
+	}
 }
 
 // Agents is a parsable slice of Agent.

@@ -4,6 +4,7 @@ package ent
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"math"
 
@@ -21,15 +22,17 @@ import (
 // AgentQuery is the builder for querying Agent entities.
 type AgentQuery struct {
 	config
-	ctx           *QueryContext
-	order         []agent.OrderOption
-	inters        []Interceptor
-	predicates    []predicate.Agent
-	withWorkspace *WorkspaceQuery
-	withManager   *AgentQuery
-	withFKs       bool
-	loadTotal     []func(context.Context, []*Agent) error
-	modifiers     []func(*sql.Selector)
+	ctx              *QueryContext
+	order            []agent.OrderOption
+	inters           []Interceptor
+	predicates       []predicate.Agent
+	withWorkspace    *WorkspaceQuery
+	withManager      *AgentQuery
+	withReports      *AgentQuery
+	withFKs          bool
+	loadTotal        []func(context.Context, []*Agent) error
+	modifiers        []func(*sql.Selector)
+	withNamedReports map[string]*AgentQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -102,7 +105,29 @@ func (_q *AgentQuery) QueryManager() *AgentQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(agent.Table, agent.FieldID, selector),
 			sqlgraph.To(agent.Table, agent.FieldID),
-			sqlgraph.Edge(sqlgraph.O2O, false, agent.ManagerTable, agent.ManagerColumn),
+			sqlgraph.Edge(sqlgraph.M2O, true, agent.ManagerTable, agent.ManagerColumn),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryReports chains the current query on the "reports" edge.
+func (_q *AgentQuery) QueryReports() *AgentQuery {
+	query := (&AgentClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(agent.Table, agent.FieldID, selector),
+			sqlgraph.To(agent.Table, agent.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, agent.ReportsTable, agent.ReportsColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -304,6 +329,7 @@ func (_q *AgentQuery) Clone() *AgentQuery {
 		predicates:    append([]predicate.Agent{}, _q.predicates...),
 		withWorkspace: _q.withWorkspace.Clone(),
 		withManager:   _q.withManager.Clone(),
+		withReports:   _q.withReports.Clone(),
 		// clone intermediate query.
 		sql:       _q.sql.Clone(),
 		path:      _q.path,
@@ -330,6 +356,17 @@ func (_q *AgentQuery) WithManager(opts ...func(*AgentQuery)) *AgentQuery {
 		opt(query)
 	}
 	_q.withManager = query
+	return _q
+}
+
+// WithReports tells the query-builder to eager-load the nodes that are connected to
+// the "reports" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *AgentQuery) WithReports(opts ...func(*AgentQuery)) *AgentQuery {
+	query := (&AgentClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withReports = query
 	return _q
 }
 
@@ -412,9 +449,10 @@ func (_q *AgentQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Agent,
 		nodes       = []*Agent{}
 		withFKs     = _q.withFKs
 		_spec       = _q.querySpec()
-		loadedTypes = [2]bool{
+		loadedTypes = [3]bool{
 			_q.withWorkspace != nil,
 			_q.withManager != nil,
+			_q.withReports != nil,
 		}
 	)
 	if withFKs {
@@ -450,6 +488,20 @@ func (_q *AgentQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Agent,
 	if query := _q.withManager; query != nil {
 		if err := _q.loadManager(ctx, query, nodes, nil,
 			func(n *Agent, e *Agent) { n.Edges.Manager = e }); err != nil {
+			return nil, err
+		}
+	}
+	if query := _q.withReports; query != nil {
+		if err := _q.loadReports(ctx, query, nodes,
+			func(n *Agent) { n.Edges.Reports = []*Agent{} },
+			func(n *Agent, e *Agent) { n.Edges.Reports = append(n.Edges.Reports, e) }); err != nil {
+			return nil, err
+		}
+	}
+	for name, query := range _q.withNamedReports {
+		if err := _q.loadReports(ctx, query, nodes,
+			func(n *Agent) { n.appendNamedReports(name) },
+			func(n *Agent, e *Agent) { n.appendNamedReports(name, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -516,6 +568,37 @@ func (_q *AgentQuery) loadManager(ctx context.Context, query *AgentQuery, nodes 
 		for i := range nodes {
 			assign(nodes[i], n)
 		}
+	}
+	return nil
+}
+func (_q *AgentQuery) loadReports(ctx context.Context, query *AgentQuery, nodes []*Agent, init func(*Agent), assign func(*Agent, *Agent)) error {
+	fks := make([]driver.Value, 0, len(nodes))
+	nodeids := make(map[xid.ID]*Agent)
+	for i := range nodes {
+		fks = append(fks, nodes[i].ID)
+		nodeids[nodes[i].ID] = nodes[i]
+		if init != nil {
+			init(nodes[i])
+		}
+	}
+	query.withFKs = true
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(agent.FieldManagerID)
+	}
+	query.Where(predicate.Agent(func(s *sql.Selector) {
+		s.Where(sql.InValues(s.C(agent.ReportsColumn), fks...))
+	}))
+	neighbors, err := query.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		fk := n.ManagerID
+		node, ok := nodeids[fk]
+		if !ok {
+			return fmt.Errorf(`unexpected referenced foreign-key "manager_id" returned %v for node %v`, fk, n.ID)
+		}
+		assign(node, n)
 	}
 	return nil
 }
@@ -643,6 +726,20 @@ func (_q *AgentQuery) ForShare(opts ...sql.LockOption) *AgentQuery {
 func (_q *AgentQuery) Modify(modifiers ...func(s *sql.Selector)) *AgentSelect {
 	_q.modifiers = append(_q.modifiers, modifiers...)
 	return _q.Select()
+}
+
+// WithNamedReports tells the query-builder to eager-load the nodes that are connected to the "reports"
+// edge with the given name. The optional arguments are used to configure the query builder of the edge.
+func (_q *AgentQuery) WithNamedReports(name string, opts ...func(*AgentQuery)) *AgentQuery {
+	query := (&AgentClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	if _q.withNamedReports == nil {
+		_q.withNamedReports = make(map[string]*AgentQuery)
+	}
+	_q.withNamedReports[name] = query
+	return _q
 }
 
 // AgentGroupBy is the group-by builder for Agent entities.

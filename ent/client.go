@@ -739,7 +739,23 @@ func (c *AgentClient) QueryManager(_m *Agent) *AgentQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(agent.Table, agent.FieldID, id),
 			sqlgraph.To(agent.Table, agent.FieldID),
-			sqlgraph.Edge(sqlgraph.O2O, false, agent.ManagerTable, agent.ManagerColumn),
+			sqlgraph.Edge(sqlgraph.M2O, true, agent.ManagerTable, agent.ManagerColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryReports queries the reports edge of a Agent.
+func (c *AgentClient) QueryReports(_m *Agent) *AgentQuery {
+	query := (&AgentClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(agent.Table, agent.FieldID, id),
+			sqlgraph.To(agent.Table, agent.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, agent.ReportsTable, agent.ReportsColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -3214,7 +3230,23 @@ func (c *RoutineRunClient) QueryCoalescedInto(_m *RoutineRun) *RoutineRunQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(routinerun.Table, routinerun.FieldID, id),
 			sqlgraph.To(routinerun.Table, routinerun.FieldID),
-			sqlgraph.Edge(sqlgraph.O2O, false, routinerun.CoalescedIntoTable, routinerun.CoalescedIntoColumn),
+			sqlgraph.Edge(sqlgraph.M2O, true, routinerun.CoalescedIntoTable, routinerun.CoalescedIntoColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryCoalesced queries the coalesced edge of a RoutineRun.
+func (c *RoutineRunClient) QueryCoalesced(_m *RoutineRun) *RoutineRunQuery {
+	query := (&RoutineRunClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(routinerun.Table, routinerun.FieldID, id),
+			sqlgraph.To(routinerun.Table, routinerun.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, routinerun.CoalescedTable, routinerun.CoalescedColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil

@@ -1284,6 +1284,9 @@ type AgentMutation struct {
 	clearedworkspace           bool
 	manager                    *xid.ID
 	clearedmanager             bool
+	reports                    map[xid.ID]struct{}
+	removedreports             map[xid.ID]struct{}
+	clearedreports             bool
 	done                       bool
 	oldValue                   func(context.Context) (*Agent, error)
 	predicates                 []predicate.Agent
@@ -2154,6 +2157,60 @@ func (m *AgentMutation) ResetManager() {
 	m.clearedmanager = false
 }
 
+// AddReportIDs adds the "reports" edge to the Agent entity by ids.
+func (m *AgentMutation) AddReportIDs(ids ...xid.ID) {
+	if m.reports == nil {
+		m.reports = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		m.reports[ids[i]] = struct{}{}
+	}
+}
+
+// ClearReports clears the "reports" edge to the Agent entity.
+func (m *AgentMutation) ClearReports() {
+	m.clearedreports = true
+}
+
+// ReportsCleared reports if the "reports" edge to the Agent entity was cleared.
+func (m *AgentMutation) ReportsCleared() bool {
+	return m.clearedreports
+}
+
+// RemoveReportIDs removes the "reports" edge to the Agent entity by IDs.
+func (m *AgentMutation) RemoveReportIDs(ids ...xid.ID) {
+	if m.removedreports == nil {
+		m.removedreports = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		delete(m.reports, ids[i])
+		m.removedreports[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedReports returns the removed IDs of the "reports" edge to the Agent entity.
+func (m *AgentMutation) RemovedReportsIDs() (ids []xid.ID) {
+	for id := range m.removedreports {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ReportsIDs returns the "reports" edge IDs in the mutation.
+func (m *AgentMutation) ReportsIDs() (ids []xid.ID) {
+	for id := range m.reports {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetReports resets all changes to the "reports" edge.
+func (m *AgentMutation) ResetReports() {
+	m.reports = nil
+	m.clearedreports = false
+	m.removedreports = nil
+}
+
 // Where appends a list predicates to the AgentMutation builder.
 func (m *AgentMutation) Where(ps ...predicate.Agent) {
 	m.predicates = append(m.predicates, ps...)
@@ -2621,12 +2678,15 @@ func (m *AgentMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *AgentMutation) AddedEdges() []string {
-	edges := make([]string, 0, 2)
+	edges := make([]string, 0, 3)
 	if m.workspace != nil {
 		edges = append(edges, agent.EdgeWorkspace)
 	}
 	if m.manager != nil {
 		edges = append(edges, agent.EdgeManager)
+	}
+	if m.reports != nil {
+		edges = append(edges, agent.EdgeReports)
 	}
 	return edges
 }
@@ -2643,30 +2703,50 @@ func (m *AgentMutation) AddedIDs(name string) []ent.Value {
 		if id := m.manager; id != nil {
 			return []ent.Value{*id}
 		}
+	case agent.EdgeReports:
+		ids := make([]ent.Value, 0, len(m.reports))
+		for id := range m.reports {
+			ids = append(ids, id)
+		}
+		return ids
 	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *AgentMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 2)
+	edges := make([]string, 0, 3)
+	if m.removedreports != nil {
+		edges = append(edges, agent.EdgeReports)
+	}
 	return edges
 }
 
 // RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
 // the given name in this mutation.
 func (m *AgentMutation) RemovedIDs(name string) []ent.Value {
+	switch name {
+	case agent.EdgeReports:
+		ids := make([]ent.Value, 0, len(m.removedreports))
+		for id := range m.removedreports {
+			ids = append(ids, id)
+		}
+		return ids
+	}
 	return nil
 }
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *AgentMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 2)
+	edges := make([]string, 0, 3)
 	if m.clearedworkspace {
 		edges = append(edges, agent.EdgeWorkspace)
 	}
 	if m.clearedmanager {
 		edges = append(edges, agent.EdgeManager)
+	}
+	if m.clearedreports {
+		edges = append(edges, agent.EdgeReports)
 	}
 	return edges
 }
@@ -2679,6 +2759,8 @@ func (m *AgentMutation) EdgeCleared(name string) bool {
 		return m.clearedworkspace
 	case agent.EdgeManager:
 		return m.clearedmanager
+	case agent.EdgeReports:
+		return m.clearedreports
 	}
 	return false
 }
@@ -2706,6 +2788,9 @@ func (m *AgentMutation) ResetEdge(name string) error {
 		return nil
 	case agent.EdgeManager:
 		m.ResetManager()
+		return nil
+	case agent.EdgeReports:
+		m.ResetReports()
 		return nil
 	}
 	return fmt.Errorf("unknown Agent edge %s", name)
@@ -16551,6 +16636,9 @@ type RoutineRunMutation struct {
 	clearedtask            bool
 	coalesced_into         *xid.ID
 	clearedcoalesced_into  bool
+	coalesced              map[xid.ID]struct{}
+	removedcoalesced       map[xid.ID]struct{}
+	clearedcoalesced       bool
 	wakeup_requests        map[xid.ID]struct{}
 	removedwakeup_requests map[xid.ID]struct{}
 	clearedwakeup_requests bool
@@ -17655,6 +17743,60 @@ func (m *RoutineRunMutation) ResetCoalescedInto() {
 	m.clearedcoalesced_into = false
 }
 
+// AddCoalescedIDs adds the "coalesced" edge to the RoutineRun entity by ids.
+func (m *RoutineRunMutation) AddCoalescedIDs(ids ...xid.ID) {
+	if m.coalesced == nil {
+		m.coalesced = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		m.coalesced[ids[i]] = struct{}{}
+	}
+}
+
+// ClearCoalesced clears the "coalesced" edge to the RoutineRun entity.
+func (m *RoutineRunMutation) ClearCoalesced() {
+	m.clearedcoalesced = true
+}
+
+// CoalescedCleared reports if the "coalesced" edge to the RoutineRun entity was cleared.
+func (m *RoutineRunMutation) CoalescedCleared() bool {
+	return m.clearedcoalesced
+}
+
+// RemoveCoalescedIDs removes the "coalesced" edge to the RoutineRun entity by IDs.
+func (m *RoutineRunMutation) RemoveCoalescedIDs(ids ...xid.ID) {
+	if m.removedcoalesced == nil {
+		m.removedcoalesced = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		delete(m.coalesced, ids[i])
+		m.removedcoalesced[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedCoalesced returns the removed IDs of the "coalesced" edge to the RoutineRun entity.
+func (m *RoutineRunMutation) RemovedCoalescedIDs() (ids []xid.ID) {
+	for id := range m.removedcoalesced {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// CoalescedIDs returns the "coalesced" edge IDs in the mutation.
+func (m *RoutineRunMutation) CoalescedIDs() (ids []xid.ID) {
+	for id := range m.coalesced {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetCoalesced resets all changes to the "coalesced" edge.
+func (m *RoutineRunMutation) ResetCoalesced() {
+	m.coalesced = nil
+	m.clearedcoalesced = false
+	m.removedcoalesced = nil
+}
+
 // AddWakeupRequestIDs adds the "wakeup_requests" edge to the WakeupRequest entity by ids.
 func (m *RoutineRunMutation) AddWakeupRequestIDs(ids ...xid.ID) {
 	if m.wakeup_requests == nil {
@@ -18237,7 +18379,7 @@ func (m *RoutineRunMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *RoutineRunMutation) AddedEdges() []string {
-	edges := make([]string, 0, 6)
+	edges := make([]string, 0, 7)
 	if m.workspace != nil {
 		edges = append(edges, routinerun.EdgeWorkspace)
 	}
@@ -18252,6 +18394,9 @@ func (m *RoutineRunMutation) AddedEdges() []string {
 	}
 	if m.coalesced_into != nil {
 		edges = append(edges, routinerun.EdgeCoalescedInto)
+	}
+	if m.coalesced != nil {
+		edges = append(edges, routinerun.EdgeCoalesced)
 	}
 	if m.wakeup_requests != nil {
 		edges = append(edges, routinerun.EdgeWakeupRequests)
@@ -18283,6 +18428,12 @@ func (m *RoutineRunMutation) AddedIDs(name string) []ent.Value {
 		if id := m.coalesced_into; id != nil {
 			return []ent.Value{*id}
 		}
+	case routinerun.EdgeCoalesced:
+		ids := make([]ent.Value, 0, len(m.coalesced))
+		for id := range m.coalesced {
+			ids = append(ids, id)
+		}
+		return ids
 	case routinerun.EdgeWakeupRequests:
 		ids := make([]ent.Value, 0, len(m.wakeup_requests))
 		for id := range m.wakeup_requests {
@@ -18295,7 +18446,10 @@ func (m *RoutineRunMutation) AddedIDs(name string) []ent.Value {
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *RoutineRunMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 6)
+	edges := make([]string, 0, 7)
+	if m.removedcoalesced != nil {
+		edges = append(edges, routinerun.EdgeCoalesced)
+	}
 	if m.removedwakeup_requests != nil {
 		edges = append(edges, routinerun.EdgeWakeupRequests)
 	}
@@ -18306,6 +18460,12 @@ func (m *RoutineRunMutation) RemovedEdges() []string {
 // the given name in this mutation.
 func (m *RoutineRunMutation) RemovedIDs(name string) []ent.Value {
 	switch name {
+	case routinerun.EdgeCoalesced:
+		ids := make([]ent.Value, 0, len(m.removedcoalesced))
+		for id := range m.removedcoalesced {
+			ids = append(ids, id)
+		}
+		return ids
 	case routinerun.EdgeWakeupRequests:
 		ids := make([]ent.Value, 0, len(m.removedwakeup_requests))
 		for id := range m.removedwakeup_requests {
@@ -18318,7 +18478,7 @@ func (m *RoutineRunMutation) RemovedIDs(name string) []ent.Value {
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *RoutineRunMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 6)
+	edges := make([]string, 0, 7)
 	if m.clearedworkspace {
 		edges = append(edges, routinerun.EdgeWorkspace)
 	}
@@ -18333,6 +18493,9 @@ func (m *RoutineRunMutation) ClearedEdges() []string {
 	}
 	if m.clearedcoalesced_into {
 		edges = append(edges, routinerun.EdgeCoalescedInto)
+	}
+	if m.clearedcoalesced {
+		edges = append(edges, routinerun.EdgeCoalesced)
 	}
 	if m.clearedwakeup_requests {
 		edges = append(edges, routinerun.EdgeWakeupRequests)
@@ -18354,6 +18517,8 @@ func (m *RoutineRunMutation) EdgeCleared(name string) bool {
 		return m.clearedtask
 	case routinerun.EdgeCoalescedInto:
 		return m.clearedcoalesced_into
+	case routinerun.EdgeCoalesced:
+		return m.clearedcoalesced
 	case routinerun.EdgeWakeupRequests:
 		return m.clearedwakeup_requests
 	}
@@ -18401,6 +18566,9 @@ func (m *RoutineRunMutation) ResetEdge(name string) error {
 		return nil
 	case routinerun.EdgeCoalescedInto:
 		m.ResetCoalescedInto()
+		return nil
+	case routinerun.EdgeCoalesced:
+		m.ResetCoalesced()
 		return nil
 	case routinerun.EdgeWakeupRequests:
 		m.ResetWakeupRequests()

@@ -82,14 +82,17 @@ type RoutineRunEdges struct {
 	Task *Task `json:"task,omitempty"`
 	// CoalescedInto holds the value of the coalesced_into edge.
 	CoalescedInto *RoutineRun `json:"coalesced_into,omitempty"`
+	// Coalesced holds the value of the coalesced edge.
+	Coalesced []*RoutineRun `json:"coalesced,omitempty"`
 	// WakeupRequests holds the value of the wakeup_requests edge.
 	WakeupRequests []*WakeupRequest `json:"wakeup_requests,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [6]bool
+	loadedTypes [7]bool
 	// totalCount holds the count of the edges above.
 	totalCount [3]map[string]int
 
+	namedCoalesced      map[string][]*RoutineRun
 	namedWakeupRequests map[string][]*WakeupRequest
 }
 
@@ -148,10 +151,19 @@ func (e RoutineRunEdges) CoalescedIntoOrErr() (*RoutineRun, error) {
 	return nil, &NotLoadedError{edge: "coalesced_into"}
 }
 
+// CoalescedOrErr returns the Coalesced value or an error if the edge
+// was not loaded in eager-loading.
+func (e RoutineRunEdges) CoalescedOrErr() ([]*RoutineRun, error) {
+	if e.loadedTypes[5] {
+		return e.Coalesced, nil
+	}
+	return nil, &NotLoadedError{edge: "coalesced"}
+}
+
 // WakeupRequestsOrErr returns the WakeupRequests value or an error if the edge
 // was not loaded in eager-loading.
 func (e RoutineRunEdges) WakeupRequestsOrErr() ([]*WakeupRequest, error) {
-	if e.loadedTypes[5] {
+	if e.loadedTypes[6] {
 		return e.WakeupRequests, nil
 	}
 	return nil, &NotLoadedError{edge: "wakeup_requests"}
@@ -361,6 +373,11 @@ func (_m *RoutineRun) QueryCoalescedInto() *RoutineRunQuery {
 	return NewRoutineRunClient(_m.config).QueryCoalescedInto(_m)
 }
 
+// QueryCoalesced queries the "coalesced" edge of the RoutineRun entity.
+func (_m *RoutineRun) QueryCoalesced() *RoutineRunQuery {
+	return NewRoutineRunClient(_m.config).QueryCoalesced(_m)
+}
+
 // QueryWakeupRequests queries the "wakeup_requests" edge of the RoutineRun entity.
 func (_m *RoutineRun) QueryWakeupRequests() *WakeupRequestQuery {
 	return NewRoutineRunClient(_m.config).QueryWakeupRequests(_m)
@@ -462,6 +479,30 @@ func (_m *RoutineRun) String() string {
 	}
 	builder.WriteByte(')')
 	return builder.String()
+}
+
+// NamedCoalesced returns the Coalesced named value or an error if the edge was not
+// loaded in eager-loading with this name.
+func (_m *RoutineRun) NamedCoalesced(name string) ([]*RoutineRun, error) {
+	if _m.Edges.namedCoalesced == nil {
+		return nil, &NotLoadedError{edge: name}
+	}
+	nodes, ok := _m.Edges.namedCoalesced[name]
+	if !ok {
+		return nil, &NotLoadedError{edge: name}
+	}
+	return nodes, nil
+}
+
+func (_m *RoutineRun) appendNamedCoalesced(name string, edges ...*RoutineRun) {
+	if _m.Edges.namedCoalesced == nil {
+		_m.Edges.namedCoalesced = make(map[string][]*RoutineRun)
+	}
+	if len(edges) == 0 {
+		_m.Edges.namedCoalesced[name] = []*RoutineRun{}
+	} else {
+		_m.Edges.namedCoalesced[name] = append(_m.Edges.namedCoalesced[name], edges...)
+	}
 }
 
 // NamedWakeupRequests returns the WakeupRequests named value or an error if the edge was not

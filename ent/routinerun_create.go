@@ -293,6 +293,21 @@ func (_c *RoutineRunCreate) SetCoalescedInto(v *RoutineRun) *RoutineRunCreate {
 	return _c.SetCoalescedIntoID(v.ID)
 }
 
+// AddCoalescedIDs adds the "coalesced" edge to the RoutineRun entity by IDs.
+func (_c *RoutineRunCreate) AddCoalescedIDs(ids ...xid.ID) *RoutineRunCreate {
+	_c.mutation.AddCoalescedIDs(ids...)
+	return _c
+}
+
+// AddCoalesced adds the "coalesced" edges to the RoutineRun entity.
+func (_c *RoutineRunCreate) AddCoalesced(v ...*RoutineRun) *RoutineRunCreate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddCoalescedIDs(ids...)
+}
+
 // AddWakeupRequestIDs adds the "wakeup_requests" edge to the WakeupRequest entity by IDs.
 func (_c *RoutineRunCreate) AddWakeupRequestIDs(ids ...xid.ID) *RoutineRunCreate {
 	_c.mutation.AddWakeupRequestIDs(ids...)
@@ -633,11 +648,11 @@ func (_c *RoutineRunCreate) createSpec() (*RoutineRun, *sqlgraph.CreateSpec) {
 	}
 	if nodes := _c.mutation.CoalescedIntoIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2O,
-			Inverse: false,
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
 			Table:   routinerun.CoalescedIntoTable,
 			Columns: []string{routinerun.CoalescedIntoColumn},
-			Bidi:    true,
+			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
 			},
@@ -646,6 +661,22 @@ func (_c *RoutineRunCreate) createSpec() (*RoutineRun, *sqlgraph.CreateSpec) {
 			edge.Target.Nodes = append(edge.Target.Nodes, k)
 		}
 		_node.CoalescedIntoID = nodes[0]
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.CoalescedIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.CoalescedTable,
+			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
 		_spec.Edges = append(_spec.Edges, edge)
 	}
 	if nodes := _c.mutation.WakeupRequestsIDs(); len(nodes) > 0 {

@@ -35,9 +35,11 @@ type RoutineRunQuery struct {
 	withTrigger             *RoutineTriggerQuery
 	withTask                *TaskQuery
 	withCoalescedInto       *RoutineRunQuery
+	withCoalesced           *RoutineRunQuery
 	withWakeupRequests      *WakeupRequestQuery
 	loadTotal               []func(context.Context, []*RoutineRun) error
 	modifiers               []func(*sql.Selector)
+	withNamedCoalesced      map[string]*RoutineRunQuery
 	withNamedWakeupRequests map[string]*WakeupRequestQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
@@ -177,7 +179,29 @@ func (_q *RoutineRunQuery) QueryCoalescedInto() *RoutineRunQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(routinerun.Table, routinerun.FieldID, selector),
 			sqlgraph.To(routinerun.Table, routinerun.FieldID),
-			sqlgraph.Edge(sqlgraph.O2O, false, routinerun.CoalescedIntoTable, routinerun.CoalescedIntoColumn),
+			sqlgraph.Edge(sqlgraph.M2O, true, routinerun.CoalescedIntoTable, routinerun.CoalescedIntoColumn),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryCoalesced chains the current query on the "coalesced" edge.
+func (_q *RoutineRunQuery) QueryCoalesced() *RoutineRunQuery {
+	query := (&RoutineRunClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(routinerun.Table, routinerun.FieldID, selector),
+			sqlgraph.To(routinerun.Table, routinerun.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, routinerun.CoalescedTable, routinerun.CoalescedColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -404,6 +428,7 @@ func (_q *RoutineRunQuery) Clone() *RoutineRunQuery {
 		withTrigger:        _q.withTrigger.Clone(),
 		withTask:           _q.withTask.Clone(),
 		withCoalescedInto:  _q.withCoalescedInto.Clone(),
+		withCoalesced:      _q.withCoalesced.Clone(),
 		withWakeupRequests: _q.withWakeupRequests.Clone(),
 		// clone intermediate query.
 		sql:       _q.sql.Clone(),
@@ -464,6 +489,17 @@ func (_q *RoutineRunQuery) WithCoalescedInto(opts ...func(*RoutineRunQuery)) *Ro
 		opt(query)
 	}
 	_q.withCoalescedInto = query
+	return _q
+}
+
+// WithCoalesced tells the query-builder to eager-load the nodes that are connected to
+// the "coalesced" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *RoutineRunQuery) WithCoalesced(opts ...func(*RoutineRunQuery)) *RoutineRunQuery {
+	query := (&RoutineRunClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withCoalesced = query
 	return _q
 }
 
@@ -556,12 +592,13 @@ func (_q *RoutineRunQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*R
 	var (
 		nodes       = []*RoutineRun{}
 		_spec       = _q.querySpec()
-		loadedTypes = [6]bool{
+		loadedTypes = [7]bool{
 			_q.withWorkspace != nil,
 			_q.withRoutine != nil,
 			_q.withTrigger != nil,
 			_q.withTask != nil,
 			_q.withCoalescedInto != nil,
+			_q.withCoalesced != nil,
 			_q.withWakeupRequests != nil,
 		}
 	)
@@ -616,10 +653,24 @@ func (_q *RoutineRunQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*R
 			return nil, err
 		}
 	}
+	if query := _q.withCoalesced; query != nil {
+		if err := _q.loadCoalesced(ctx, query, nodes,
+			func(n *RoutineRun) { n.Edges.Coalesced = []*RoutineRun{} },
+			func(n *RoutineRun, e *RoutineRun) { n.Edges.Coalesced = append(n.Edges.Coalesced, e) }); err != nil {
+			return nil, err
+		}
+	}
 	if query := _q.withWakeupRequests; query != nil {
 		if err := _q.loadWakeupRequests(ctx, query, nodes,
 			func(n *RoutineRun) { n.Edges.WakeupRequests = []*WakeupRequest{} },
 			func(n *RoutineRun, e *WakeupRequest) { n.Edges.WakeupRequests = append(n.Edges.WakeupRequests, e) }); err != nil {
+			return nil, err
+		}
+	}
+	for name, query := range _q.withNamedCoalesced {
+		if err := _q.loadCoalesced(ctx, query, nodes,
+			func(n *RoutineRun) { n.appendNamedCoalesced(name) },
+			func(n *RoutineRun, e *RoutineRun) { n.appendNamedCoalesced(name, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -780,6 +831,36 @@ func (_q *RoutineRunQuery) loadCoalescedInto(ctx context.Context, query *Routine
 		for i := range nodes {
 			assign(nodes[i], n)
 		}
+	}
+	return nil
+}
+func (_q *RoutineRunQuery) loadCoalesced(ctx context.Context, query *RoutineRunQuery, nodes []*RoutineRun, init func(*RoutineRun), assign func(*RoutineRun, *RoutineRun)) error {
+	fks := make([]driver.Value, 0, len(nodes))
+	nodeids := make(map[xid.ID]*RoutineRun)
+	for i := range nodes {
+		fks = append(fks, nodes[i].ID)
+		nodeids[nodes[i].ID] = nodes[i]
+		if init != nil {
+			init(nodes[i])
+		}
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(routinerun.FieldCoalescedIntoID)
+	}
+	query.Where(predicate.RoutineRun(func(s *sql.Selector) {
+		s.Where(sql.InValues(s.C(routinerun.CoalescedColumn), fks...))
+	}))
+	neighbors, err := query.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		fk := n.CoalescedIntoID
+		node, ok := nodeids[fk]
+		if !ok {
+			return fmt.Errorf(`unexpected referenced foreign-key "coalesced_into_id" returned %v for node %v`, fk, n.ID)
+		}
+		assign(node, n)
 	}
 	return nil
 }
@@ -946,6 +1027,20 @@ func (_q *RoutineRunQuery) ForShare(opts ...sql.LockOption) *RoutineRunQuery {
 func (_q *RoutineRunQuery) Modify(modifiers ...func(s *sql.Selector)) *RoutineRunSelect {
 	_q.modifiers = append(_q.modifiers, modifiers...)
 	return _q.Select()
+}
+
+// WithNamedCoalesced tells the query-builder to eager-load the nodes that are connected to the "coalesced"
+// edge with the given name. The optional arguments are used to configure the query builder of the edge.
+func (_q *RoutineRunQuery) WithNamedCoalesced(name string, opts ...func(*RoutineRunQuery)) *RoutineRunQuery {
+	query := (&RoutineRunClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	if _q.withNamedCoalesced == nil {
+		_q.withNamedCoalesced = make(map[string]*RoutineRunQuery)
+	}
+	_q.withNamedCoalesced[name] = query
+	return _q
 }
 
 // WithNamedWakeupRequests tells the query-builder to eager-load the nodes that are connected to the "wakeup_requests"

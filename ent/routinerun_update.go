@@ -360,6 +360,21 @@ func (_u *RoutineRunUpdate) SetCoalescedInto(v *RoutineRun) *RoutineRunUpdate {
 	return _u.SetCoalescedIntoID(v.ID)
 }
 
+// AddCoalescedIDs adds the "coalesced" edge to the RoutineRun entity by IDs.
+func (_u *RoutineRunUpdate) AddCoalescedIDs(ids ...xid.ID) *RoutineRunUpdate {
+	_u.mutation.AddCoalescedIDs(ids...)
+	return _u
+}
+
+// AddCoalesced adds the "coalesced" edges to the RoutineRun entity.
+func (_u *RoutineRunUpdate) AddCoalesced(v ...*RoutineRun) *RoutineRunUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddCoalescedIDs(ids...)
+}
+
 // AddWakeupRequestIDs adds the "wakeup_requests" edge to the WakeupRequest entity by IDs.
 func (_u *RoutineRunUpdate) AddWakeupRequestIDs(ids ...xid.ID) *RoutineRunUpdate {
 	_u.mutation.AddWakeupRequestIDs(ids...)
@@ -402,6 +417,27 @@ func (_u *RoutineRunUpdate) ClearTask() *RoutineRunUpdate {
 func (_u *RoutineRunUpdate) ClearCoalescedInto() *RoutineRunUpdate {
 	_u.mutation.ClearCoalescedInto()
 	return _u
+}
+
+// ClearCoalesced clears all "coalesced" edges to the RoutineRun entity.
+func (_u *RoutineRunUpdate) ClearCoalesced() *RoutineRunUpdate {
+	_u.mutation.ClearCoalesced()
+	return _u
+}
+
+// RemoveCoalescedIDs removes the "coalesced" edge to RoutineRun entities by IDs.
+func (_u *RoutineRunUpdate) RemoveCoalescedIDs(ids ...xid.ID) *RoutineRunUpdate {
+	_u.mutation.RemoveCoalescedIDs(ids...)
+	return _u
+}
+
+// RemoveCoalesced removes "coalesced" edges to RoutineRun entities.
+func (_u *RoutineRunUpdate) RemoveCoalesced(v ...*RoutineRun) *RoutineRunUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveCoalescedIDs(ids...)
 }
 
 // ClearWakeupRequests clears all "wakeup_requests" edges to the WakeupRequest entity.
@@ -683,11 +719,11 @@ func (_u *RoutineRunUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if _u.mutation.CoalescedIntoCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2O,
-			Inverse: false,
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
 			Table:   routinerun.CoalescedIntoTable,
 			Columns: []string{routinerun.CoalescedIntoColumn},
-			Bidi:    true,
+			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
 			},
@@ -696,11 +732,56 @@ func (_u *RoutineRunUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if nodes := _u.mutation.CoalescedIntoIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2O,
-			Inverse: false,
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
 			Table:   routinerun.CoalescedIntoTable,
 			Columns: []string{routinerun.CoalescedIntoColumn},
-			Bidi:    true,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.CoalescedCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.CoalescedTable,
+			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedCoalescedIDs(); len(nodes) > 0 && !_u.mutation.CoalescedCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.CoalescedTable,
+			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.CoalescedIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.CoalescedTable,
+			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
 			},
@@ -1102,6 +1183,21 @@ func (_u *RoutineRunUpdateOne) SetCoalescedInto(v *RoutineRun) *RoutineRunUpdate
 	return _u.SetCoalescedIntoID(v.ID)
 }
 
+// AddCoalescedIDs adds the "coalesced" edge to the RoutineRun entity by IDs.
+func (_u *RoutineRunUpdateOne) AddCoalescedIDs(ids ...xid.ID) *RoutineRunUpdateOne {
+	_u.mutation.AddCoalescedIDs(ids...)
+	return _u
+}
+
+// AddCoalesced adds the "coalesced" edges to the RoutineRun entity.
+func (_u *RoutineRunUpdateOne) AddCoalesced(v ...*RoutineRun) *RoutineRunUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddCoalescedIDs(ids...)
+}
+
 // AddWakeupRequestIDs adds the "wakeup_requests" edge to the WakeupRequest entity by IDs.
 func (_u *RoutineRunUpdateOne) AddWakeupRequestIDs(ids ...xid.ID) *RoutineRunUpdateOne {
 	_u.mutation.AddWakeupRequestIDs(ids...)
@@ -1144,6 +1240,27 @@ func (_u *RoutineRunUpdateOne) ClearTask() *RoutineRunUpdateOne {
 func (_u *RoutineRunUpdateOne) ClearCoalescedInto() *RoutineRunUpdateOne {
 	_u.mutation.ClearCoalescedInto()
 	return _u
+}
+
+// ClearCoalesced clears all "coalesced" edges to the RoutineRun entity.
+func (_u *RoutineRunUpdateOne) ClearCoalesced() *RoutineRunUpdateOne {
+	_u.mutation.ClearCoalesced()
+	return _u
+}
+
+// RemoveCoalescedIDs removes the "coalesced" edge to RoutineRun entities by IDs.
+func (_u *RoutineRunUpdateOne) RemoveCoalescedIDs(ids ...xid.ID) *RoutineRunUpdateOne {
+	_u.mutation.RemoveCoalescedIDs(ids...)
+	return _u
+}
+
+// RemoveCoalesced removes "coalesced" edges to RoutineRun entities.
+func (_u *RoutineRunUpdateOne) RemoveCoalesced(v ...*RoutineRun) *RoutineRunUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveCoalescedIDs(ids...)
 }
 
 // ClearWakeupRequests clears all "wakeup_requests" edges to the WakeupRequest entity.
@@ -1455,11 +1572,11 @@ func (_u *RoutineRunUpdateOne) sqlSave(ctx context.Context) (_node *RoutineRun, 
 	}
 	if _u.mutation.CoalescedIntoCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2O,
-			Inverse: false,
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
 			Table:   routinerun.CoalescedIntoTable,
 			Columns: []string{routinerun.CoalescedIntoColumn},
-			Bidi:    true,
+			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
 			},
@@ -1468,11 +1585,56 @@ func (_u *RoutineRunUpdateOne) sqlSave(ctx context.Context) (_node *RoutineRun, 
 	}
 	if nodes := _u.mutation.CoalescedIntoIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2O,
-			Inverse: false,
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
 			Table:   routinerun.CoalescedIntoTable,
 			Columns: []string{routinerun.CoalescedIntoColumn},
-			Bidi:    true,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.CoalescedCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.CoalescedTable,
+			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedCoalescedIDs(); len(nodes) > 0 && !_u.mutation.CoalescedCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.CoalescedTable,
+			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.CoalescedIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.CoalescedTable,
+			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
 			},

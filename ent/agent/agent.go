@@ -52,6 +52,8 @@ const (
 	EdgeWorkspace = "workspace"
 	// EdgeManager holds the string denoting the manager edge name in mutations.
 	EdgeManager = "manager"
+	// EdgeReports holds the string denoting the reports edge name in mutations.
+	EdgeReports = "reports"
 	// Table holds the table name of the agent in the database.
 	Table = "agents"
 	// WorkspaceTable is the table that holds the workspace relation/edge.
@@ -65,6 +67,10 @@ const (
 	ManagerTable = "agents"
 	// ManagerColumn is the table column denoting the manager relation/edge.
 	ManagerColumn = "manager_id"
+	// ReportsTable is the table that holds the reports relation/edge.
+	ReportsTable = "agents"
+	// ReportsColumn is the table column denoting the reports relation/edge.
+	ReportsColumn = "manager_id"
 )
 
 // Columns holds all SQL columns for agent fields.
@@ -238,6 +244,20 @@ func ByManagerField(field string, opts ...sql.OrderTermOption) OrderOption {
 		sqlgraph.OrderByNeighborTerms(s, newManagerStep(), sql.OrderByField(field, opts...))
 	}
 }
+
+// ByReportsCount orders the results by reports count.
+func ByReportsCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newReportsStep(), opts...)
+	}
+}
+
+// ByReports orders the results by reports terms.
+func ByReports(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newReportsStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
 func newWorkspaceStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
@@ -249,7 +269,14 @@ func newManagerStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(Table, FieldID),
-		sqlgraph.Edge(sqlgraph.O2O, false, ManagerTable, ManagerColumn),
+		sqlgraph.Edge(sqlgraph.M2O, true, ManagerTable, ManagerColumn),
+	)
+}
+func newReportsStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(Table, FieldID),
+		sqlgraph.Edge(sqlgraph.O2M, false, ReportsTable, ReportsColumn),
 	)
 }
 

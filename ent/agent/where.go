@@ -830,7 +830,7 @@ func HasManager() predicate.Agent {
 	return predicate.Agent(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2O, false, ManagerTable, ManagerColumn),
+			sqlgraph.Edge(sqlgraph.M2O, true, ManagerTable, ManagerColumn),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})
@@ -840,6 +840,29 @@ func HasManager() predicate.Agent {
 func HasManagerWith(preds ...predicate.Agent) predicate.Agent {
 	return predicate.Agent(func(s *sql.Selector) {
 		step := newManagerStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasReports applies the HasEdge predicate on the "reports" edge.
+func HasReports() predicate.Agent {
+	return predicate.Agent(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, ReportsTable, ReportsColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasReportsWith applies the HasEdge predicate on the "reports" edge with a given conditions (other predicates).
+func HasReportsWith(preds ...predicate.Agent) predicate.Agent {
+	return predicate.Agent(func(s *sql.Selector) {
+		step := newReportsStep()
 		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
 			for _, p := range preds {
 				p(s)

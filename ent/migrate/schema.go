@@ -82,7 +82,7 @@ var (
 		{Name: "session_max_age_ms", Type: field.TypeInt64, Nullable: true},
 		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
-		{Name: "manager_id", Type: field.TypeString, Unique: true, Nullable: true, Size: 64},
+		{Name: "manager_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "comment_mentions", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "task_reviewers", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "task_approvers", Type: field.TypeString, Nullable: true, Size: 64},
@@ -100,7 +100,7 @@ var (
 				OnDelete:   schema.NoAction,
 			},
 			{
-				Symbol:     "agents_agents_manager",
+				Symbol:     "agents_agents_reports",
 				Columns:    []*schema.Column{AgentsColumns[15]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.SetNull,
@@ -748,7 +748,7 @@ var (
 		{Name: "routine_id", Type: field.TypeString, Size: 64},
 		{Name: "trigger_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "task_id", Type: field.TypeString, Nullable: true, Size: 64},
-		{Name: "coalesced_into_id", Type: field.TypeString, Unique: true, Nullable: true, Size: 64},
+		{Name: "coalesced_into_id", Type: field.TypeString, Nullable: true, Size: 64},
 	}
 	// RoutineRunsTable holds the schema information for the "routine_runs" table.
 	RoutineRunsTable = &schema.Table{
@@ -781,7 +781,7 @@ var (
 				OnDelete:   schema.SetNull,
 			},
 			{
-				Symbol:     "routine_runs_routine_runs_coalesced_into",
+				Symbol:     "routine_runs_routine_runs_coalesced",
 				Columns:    []*schema.Column{RoutineRunsColumns[20]},
 				RefColumns: []*schema.Column{RoutineRunsColumns[0]},
 				OnDelete:   schema.SetNull,

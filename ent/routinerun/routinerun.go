@@ -68,6 +68,8 @@ const (
 	EdgeTask = "task"
 	// EdgeCoalescedInto holds the string denoting the coalesced_into edge name in mutations.
 	EdgeCoalescedInto = "coalesced_into"
+	// EdgeCoalesced holds the string denoting the coalesced edge name in mutations.
+	EdgeCoalesced = "coalesced"
 	// EdgeWakeupRequests holds the string denoting the wakeup_requests edge name in mutations.
 	EdgeWakeupRequests = "wakeup_requests"
 	// Table holds the table name of the routinerun in the database.
@@ -104,6 +106,10 @@ const (
 	CoalescedIntoTable = "routine_runs"
 	// CoalescedIntoColumn is the table column denoting the coalesced_into relation/edge.
 	CoalescedIntoColumn = "coalesced_into_id"
+	// CoalescedTable is the table that holds the coalesced relation/edge.
+	CoalescedTable = "routine_runs"
+	// CoalescedColumn is the table column denoting the coalesced relation/edge.
+	CoalescedColumn = "coalesced_into_id"
 	// WakeupRequestsTable is the table that holds the wakeup_requests relation/edge.
 	WakeupRequestsTable = "wakeup_requests"
 	// WakeupRequestsInverseTable is the table name for the WakeupRequest entity.
@@ -349,6 +355,20 @@ func ByCoalescedIntoField(field string, opts ...sql.OrderTermOption) OrderOption
 	}
 }
 
+// ByCoalescedCount orders the results by coalesced count.
+func ByCoalescedCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newCoalescedStep(), opts...)
+	}
+}
+
+// ByCoalesced orders the results by coalesced terms.
+func ByCoalesced(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newCoalescedStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
+
 // ByWakeupRequestsCount orders the results by wakeup_requests count.
 func ByWakeupRequestsCount(opts ...sql.OrderTermOption) OrderOption {
 	return func(s *sql.Selector) {
@@ -394,7 +414,14 @@ func newCoalescedIntoStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(Table, FieldID),
-		sqlgraph.Edge(sqlgraph.O2O, false, CoalescedIntoTable, CoalescedIntoColumn),
+		sqlgraph.Edge(sqlgraph.M2O, true, CoalescedIntoTable, CoalescedIntoColumn),
+	)
+}
+func newCoalescedStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(Table, FieldID),
+		sqlgraph.Edge(sqlgraph.O2M, false, CoalescedTable, CoalescedColumn),
 	)
 }
 func newWakeupRequestsStep() *sqlgraph.Step {

@@ -1279,7 +1279,7 @@ func HasCoalescedInto() predicate.RoutineRun {
 	return predicate.RoutineRun(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2O, false, CoalescedIntoTable, CoalescedIntoColumn),
+			sqlgraph.Edge(sqlgraph.M2O, true, CoalescedIntoTable, CoalescedIntoColumn),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})
@@ -1289,6 +1289,29 @@ func HasCoalescedInto() predicate.RoutineRun {
 func HasCoalescedIntoWith(preds ...predicate.RoutineRun) predicate.RoutineRun {
 	return predicate.RoutineRun(func(s *sql.Selector) {
 		step := newCoalescedIntoStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasCoalesced applies the HasEdge predicate on the "coalesced" edge.
+func HasCoalesced() predicate.RoutineRun {
+	return predicate.RoutineRun(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, CoalescedTable, CoalescedColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasCoalescedWith applies the HasEdge predicate on the "coalesced" edge with a given conditions (other predicates).
+func HasCoalescedWith(preds ...predicate.RoutineRun) predicate.RoutineRun {
+	return predicate.RoutineRun(func(s *sql.Selector) {
+		step := newCoalescedStep()
 		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
 			for _, p := range preds {
 				p(s)

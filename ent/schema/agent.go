@@ -37,7 +37,9 @@ func (Agent) Fields() []ent.Field {
 
 // Edges of Agent.
 func (Agent) Edges() []ent.Edge {
-	return []ent.Edge{edge.To("manager", Agent.Type).Field("manager_id").Unique()}
+	return []ent.Edge{
+		edge.To("reports", Agent.Type).Annotations(hidden()).From("manager").Field("manager_id").Unique(),
+	}
 }
 
 // Indexes of Agent.

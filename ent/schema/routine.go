@@ -172,7 +172,7 @@ func (RoutineRun) Edges() []ent.Edge {
 		edge.To("routine", Routine.Type).Field("routine_id").Unique().Required(),
 		edge.To("trigger", RoutineTrigger.Type).Field("trigger_id").Unique().Annotations(hidden()),
 		edge.To("task", Task.Type).Field("task_id").Unique().Annotations(hidden()),
-		edge.To("coalesced_into", RoutineRun.Type).Field("coalesced_into_id").Unique(),
+		edge.To("coalesced", RoutineRun.Type).Annotations(hidden()).From("coalesced_into").Field("coalesced_into_id").Unique(),
 		edge.From("wakeup_requests", WakeupRequest.Type).Ref("routine_run").Annotations(hidden()),
 	}
 }

@@ -119,9 +119,9 @@ WITH asked AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (
 held AS (
   UPDATE attempt_leases l SET lease_until = clock_timestamp() + make_interval(secs => $4)
   FROM asked a WHERE l.run_id = a.run_id AND l.attempt = a.attempt AND l.owner = a.owner
-  RETURNING l.run_id, l.lease_until)
+  RETURNING l.run_id, l.attempt, l.owner, l.lease_until)
 SELECT a.run_id, a.attempt, a.owner, h.run_id IS NULL, r.cancel_requested_at IS NOT NULL, coalesce(h.lease_until, clock_timestamp())
-FROM asked a LEFT JOIN held h USING (run_id) LEFT JOIN runs r ON r.id = a.run_id`
+FROM asked a LEFT JOIN held h USING (run_id, attempt, owner) LEFT JOIN runs r ON r.id = a.run_id`
 	states, err := collect(ctx, s.db, func(rows *sql.Rows) (st AttemptState, err error) {
 		return st, rows.Scan(&st.RunID, &st.Number, &st.Owner, &st.Lost, &st.CancelRequested, &st.LeaseUntil)
 	}, query, pq.Array(runIDs), pq.Array(numbers), pq.Array(owners), lease.Seconds())

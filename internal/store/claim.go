@@ -254,8 +254,8 @@ lease AS (
   INSERT INTO attempt_leases (run_id, workspace_id, agent_id, attempt, owner, lease_until, host, boot_id, owner_pid, owner_started)
   SELECT id, workspace_id, agent_id, attempt, $4, $5, $6, $7, $8, $9 FROM r),
 evt AS (
-  INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, occurred_at)
-  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, $2 FROM r)
+  INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
+  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, '{}', $2 FROM r)
 SELECT attempt FROM r`
 	number, err := queryOne[int](ctx, c, query, run.id, c.now, xid.New("att"), c.owner.ID, c.now.Add(c.lease),
 		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started)

@@ -145,9 +145,8 @@ func (f *firing) readFacts(ctx context.Context) error {
 	if f.facts.ActiveRoutineRun, err = f.activeFire(ctx); err != nil {
 		return err
 	}
-	const queued = `SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $2) some`
-	f.facts.QueuedRuns, err = queryOne[int](ctx, f, queued, r.assigneeID, domain.MaxBacklog+1)
-	return wrap("count the agent's queued runs", err)
+	f.facts.QueuedRuns, err = f.queuedRuns(ctx, r.assigneeID)
+	return err
 }
 
 // renewIDs mints the ids of the next fire.
@@ -391,8 +390,8 @@ func (f *firing) noteMissingAgent(ctx context.Context, plan domain.FirePlan) err
 		return nil
 	}
 	const query = `
-INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, occurred_at)
-VALUES ($1, $2, 'ROUTINE_CHANGED', 'The routine did not fire: its agent was deleted. Give it another assignee.', 'SYSTEM', 'cron', $3, $4, $5)`
+INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, data, occurred_at)
+VALUES ($1, $2, 'ROUTINE_CHANGED', 'The routine did not fire: its agent was deleted. Give it another assignee.', 'SYSTEM', 'cron', $3, $4, '{}', $5)`
 	if err := execOne(ctx, f, query, xid.New("act"), f.routine.workspaceID, f.routine.id, f.routine.assigneeID, f.now); err != nil {
 		return fmt.Errorf("append activity: %w", err)
 	}
@@ -402,16 +401,16 @@ VALUES ($1, $2, 'ROUTINE_CHANGED', 'The routine did not fire: its agent was dele
 // disableTrigger switches off a schedule whose stored expression cannot be read, with the reason (SPEC S4.3, C46).
 func (s *Store) disableTrigger(ctx context.Context, trigger triggerRow, cause error) error {
 	err := s.inTx(ctx, func(t *tx) error {
-		const query = `UPDATE routine_triggers SET enabled = false, next_run_at = NULL, error = left($2, 1000), updated_at = clock_timestamp() WHERE id = $1 AND enabled`
+		const query = `UPDATE routine_triggers SET enabled = false, next_run_at = NULL, error = left($2::text, 1000), updated_at = clock_timestamp() WHERE id = $1 AND enabled`
 		n, err := exec(ctx, t, query, trigger.id, cause.Error())
 		if err != nil || n == 0 {
 			return err
 		}
 		const note = `
-INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, occurred_at)
-SELECT $1, workspace_id, 'TRIGGER_CHANGED', 'The schedule cannot be computed and was switched off: ' || $3, 'SYSTEM', 'cron', $2, clock_timestamp()
+INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, data, occurred_at)
+SELECT $1, workspace_id, 'TRIGGER_CHANGED', 'The schedule cannot be computed and was switched off: ' || $3::text, 'SYSTEM', 'cron', id, '{}', clock_timestamp()
 FROM routine_triggers WHERE id = $2`
-		return execOne(ctx, t, note, xid.New("act"), trigger.id, cause.Error())
+		return execOne(ctx, t, note, xid.New("act"), string(trigger.id), cause.Error())
 	})
 	return wrap("switch off trigger "+string(trigger.id), err)
 }

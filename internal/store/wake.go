@@ -56,24 +56,21 @@ func (t *tx) checkAgent(ctx context.Context, workspaceID, agentID xid.ID, path [
 	return nil
 }
 
-// checkBacklog refuses a person's wake when the agent's backlog is full.
+// checkBacklog refuses a person's wake when the agent's backlog is full (SPEC S3.10).
 func (t *tx) checkBacklog(ctx context.Context, agentID xid.ID) error {
-	full, err := t.backlogFull(ctx, agentID)
+	queued, err := t.queuedRuns(ctx, agentID)
 	if err != nil {
 		return err
 	}
-	if full {
-		return domain.Refuse(domain.UserErrorCodeBacklogFull,
-			"the agent has more than %d queued runs; let it work some off, or cancel some, and try again", domain.MaxBacklog)
+	if domain.Backlog(queued, domain.WakeCauseWakeAgent) != domain.BacklogAccept {
+		return domain.AsUserError([]domain.FieldError{domain.BacklogFull(queued)})
 	}
 	return nil
 }
 
-func (t *tx) backlogFull(ctx context.Context, agentID xid.ID) (bool, error) {
-	const query = `SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $2) some`
+// queuedRuns counts the agent's queued runs, as far as the backlog bound needs to know.
+func (t *tx) queuedRuns(ctx context.Context, agentID xid.ID) (int, error) {
+	const query = `SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $2) AS queued`
 	n, err := queryOne[int](ctx, t, query, agentID, domain.MaxBacklog+1)
-	if err != nil {
-		return false, wrap("count the agent's queued runs", err)
-	}
-	return n > domain.MaxBacklog, nil
+	return n, wrap("count the agent's queued runs", err)
 }
