@@ -159,9 +159,9 @@ func answer(w http.ResponseWriter, status int, text string) {
 }
 
 // stop takes no more requests, closes the sockets with a hint to come back, and waits for the requests under way, up to
-// limit.
-func (f *front) stop(limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+// limit. Once somebody is in a hurry they are cut off, which is no error then.
+func (f *front) stop(hurry context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(hurry, limit)
 	defer cancel()
 	defer f.cancel()
 	if f.api == nil { // it never served
@@ -179,6 +179,9 @@ func (f *front) stop(limit time.Duration) error {
 		_ = server.Close() // only what Shutdown gave up, and reported, is left
 	}
 	f.serving.Wait()
+	if hurry.Err() != nil {
+		return nil
+	}
 	return errors.Join(failures[:]...)
 }
 

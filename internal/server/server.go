@@ -190,38 +190,45 @@ func (s *Server) ready(ctx context.Context) error {
 	return nil
 }
 
+// part is one thing that a shutdown ends.
+type part struct {
+	name string
+	end  func() error
+}
+
 // stop ends everything that start began, in the order of SPEC S11: intake, sockets, loops, live attempts, hub, database,
-// cluster. A step that fails does not keep the others from being taken.
+// cluster. A part that fails to end does not keep the others from being ended.
 func (s *Server) stop(hurry context.Context) error {
+	if s.front != nil && s.front.api != nil {
+		s.log.Info("shutting down; signal once more to end live runs at once")
+	}
 	var failures []error
-	note := func(what string, err error) {
-		if err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", what, err))
+	for _, p := range s.parts(hurry) {
+		began := time.Now()
+		if err := p.end(); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", p.name, err))
 		}
+		s.log.Debug("ended", "part", p.name, "took", time.Since(began))
 	}
-	if s.front != nil {
-		if s.front.api != nil {
-			s.log.Info("shutting down; signal once more to end live runs at once")
-		}
-		note("close connections", s.front.stop(requestsLimit))
-	}
-	if s.loops != nil {
-		s.loops.Stop()
-	}
-	if s.pool != nil {
-		note("drain", s.drain(hurry))
-	}
-	if s.command != nil {
-		note("end the executor", s.command.Close())
-	}
-	if s.hub != nil {
-		s.hub.Stop()
-	}
-	if s.db != nil {
-		note("close the database", s.db.close(clusterLimit))
-	}
-	note("release the data folder", s.files.release())
 	return errors.Join(failures...)
+}
+
+// parts are the parts that there are, in the order of their end.
+func (s *Server) parts(hurry context.Context) []part {
+	var parts []part
+	add := func(there bool, name string, end func() error) {
+		if there {
+			parts = append(parts, part{name, end})
+		}
+	}
+	add(s.front != nil, "connections", func() error { return s.front.stop(hurry, requestsLimit) })
+	add(s.loops != nil, "loops", func() error { s.loops.Stop(); return nil })
+	add(s.pool != nil, "live runs", func() error { return s.drain(hurry) })
+	add(s.command != nil, "executor", func() error { return s.command.Close() })
+	add(s.hub != nil, "events", func() error { s.hub.Stop(); return nil })
+	add(s.db != nil, "database", func() error { return s.db.close(clusterLimit) })
+	add(true, "data folder", func() error { return s.files.release() })
+	return parts
 }
 
 // drain waits for live attempts up to the configured time, or until somebody is in a hurry.
