@@ -25,6 +25,9 @@ import (
 // binary is the built program.
 var binary string
 
+// buildFlags are what it is built with.
+var buildFlags []string
+
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
 func buildAndRun(m *testing.M) int {
@@ -35,7 +38,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "rouse")
-	build := exec.Command("go", "build", "-o", binary, ".")
+	build := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-o", binary, ".")...)
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build the program:", err)
@@ -121,6 +124,9 @@ func launch(t *testing.T, env []string, args ...string) *program {
 		_ = p.cmd.Wait() // its state is looked at
 	}()
 	t.Cleanup(func() {
+		if strings.Contains(p.log.String(), "DATA RACE") {
+			t.Error("a data race")
+		}
 		if t.Failed() {
 			t.Logf("log of %v:\n%s", args, p.log)
 		}
