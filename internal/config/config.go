@@ -45,7 +45,6 @@ const (
 func Default() Config {
 	return Config{
 		Addr:      "127.0.0.1:8080",
-		AdminAddr: "127.0.0.1:8081",
 		Workers:   16,
 		Lease:     20 * time.Second,
 		Drain:     30 * time.Second,

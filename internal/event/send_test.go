@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,10 +15,20 @@ import (
 
 	"go.uber.org/goleak"
 
+	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/xid"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(pgtest.Watcher), goleak.IgnoreAnyFunction(pgtest.LeftWatcher),
+		goleak.Cleanup(func(code int) {
+			if err := pgtest.Leave(); err != nil {
+				fmt.Fprintln(os.Stderr, "leave the test server:", err)
+				code = max(code, 1)
+			}
+			os.Exit(code)
+		}))
+}
 
 // postbox stands in for the database as the hub notifies it.
 type postbox struct {

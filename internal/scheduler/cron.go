@@ -36,6 +36,9 @@ func (c *cronTick) runOnce(ctx context.Context, enough <-chan struct{}) (time.Du
 	}
 	agents, firing := c.fire(ctx, enough)
 	routing := c.route(ctx, enough, agents)
+	if c.after != (store.DueTrigger{}) {
+		return soonest, errors.Join(arming, firing, routing) // there is more to do
+	}
 	again, err := c.untilMinute(ctx)
 	return again, errors.Join(arming, firing, routing, err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"rouse.dev/rouse/internal/metrics"
@@ -31,54 +32,54 @@ type dispatcher struct {
 	overdue time.Time // an instant that had passed when it was read, and was looked at once since
 }
 
-// runOnce routes, claims until nothing comes or no slot is free, and says when the next run becomes due. A failing route
-// does not keep the claim from being tried.
+// runOnce claims, routes, claims what the routing made due, and says when to look again. It claims first, since the API
+// routes its own requests, and so that no amount of routing delays a run that is due.
 func (d *dispatcher) runOnce(ctx context.Context, enough <-chan struct{}) (time.Duration, error) {
-	routing := d.route(ctx, enough)
-	if closed(enough) {
-		return 0, routing
-	}
 	if err := d.claim(ctx, enough); err != nil {
-		return 0, errors.Join(routing, err)
+		return 0, err
+	}
+	routed, routing := d.route(ctx, enough)
+	if routed > 0 {
+		if err := d.claim(ctx, enough); err != nil {
+			return 0, errors.Join(routing, err)
+		}
+	}
+	d.counters.QueuePass(time.Now())
+	if routed >= routePage || closed(enough) {
+		return soonest, routing // there may be more to do
 	}
 	again, err := d.next(ctx)
-	if err == nil {
-		d.counters.QueuePass(time.Now())
-	}
 	return again, errors.Join(routing, err)
 }
 
-// route goes through the agents with unrouted requests, past those that fail, until no new one is listed.
-func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}) error {
+// route goes through the agents with unrouted requests, past those that fail, until no new one is listed or a page of
+// them was routed.
+func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}) (routed int, err error) {
 	var problems failures
-	failed := make(map[xid.ID]bool)
-	for {
-		agents, err := d.store.UnroutedAgents(ctx, routePage+len(failed))
+	seen := make(map[xid.ID]bool)
+	for routed < routePage && !closed(enough) {
+		agents, err := d.store.UnroutedAgents(ctx, routePage+len(seen))
 		if err != nil {
 			problems.add(fmt.Errorf("list agents to route: %w", err))
-			return problems.err()
+			break
 		}
-		progress := false
-		for _, agent := range agents {
+		fresh := slices.DeleteFunc(agents, func(agent xid.ID) bool { return seen[agent] })
+		if len(fresh) == 0 {
+			break
+		}
+		for _, agent := range fresh {
 			if closed(enough) {
-				return problems.err()
+				break
 			}
-			if failed[agent] {
-				continue
-			}
-			switch n, err := d.store.Route(ctx, agent); {
-			case err != nil:
-				failed[agent] = true
+			seen[agent] = true
+			if _, err := d.store.Route(ctx, agent); err != nil {
 				problems.add(fmt.Errorf("route agent %s: %w", agent, err))
-				progress = true // the next list is longer, and may show others
-			case n > 0:
-				progress = true
+			} else {
+				routed++
 			}
-		}
-		if !progress {
-			return problems.err()
 		}
 	}
+	return routed, problems.err()
 }
 
 // claim fills the free slots. A claimed run is handed over whatever happens meanwhile: it is leased to this process.

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// passBudget is after how long a pass should end at its next step, and another one begin.
+	// passBudget is after how long a pass should end at its next step.
 	passBudget = 30 * time.Second
 	// passLimit bounds a pass with its last step, so that a connection without an answer does not stop a loop for good.
 	passLimit = 2 * time.Minute
@@ -87,9 +87,6 @@ func (l *loop) once(ctx context.Context) time.Duration {
 	budget, done := context.WithTimeout(ctx, passBudget)
 	defer done()
 	again, err := l.guarded(outlives, budget.Done())
-	if ctx.Err() == nil && budget.Err() != nil {
-		l.Wake() // there may be more to do
-	}
 	if err != nil && ctx.Err() != nil && outlives.Err() != nil {
 		return 0 // cut off after Stop: nothing failed
 	}

@@ -47,10 +47,10 @@ func (f *failures) err() error {
 	return errors.Join(append(f.told, fmt.Errorf("and %d more", f.more))...)
 }
 
-// trouble tells that passes fail: at the first failure, when the reason changes, once a minute while they go on, and when
-// they are over. A database that is away for an hour is not four thousand lines.
+// trouble tells that passes fail: at the first failure, once a minute while they go on, and when they are over. A
+// database that is away for an hour is not four thousand lines. A new panic is always told.
 type trouble struct {
-	reason   string // "": none
+	panicked string // what the last panic said
 	told     time.Time
 	failures int
 }
@@ -64,13 +64,16 @@ func (t *trouble) tell(log *slog.Logger, err error) {
 		return
 	}
 	t.failures++
-	if t.reason == err.Error() && time.Since(t.told) < repeatLog {
+	panicked := (*panicError)(nil)
+	isNew := errors.As(err, &panicked) && panicked.Error() != t.panicked
+	if t.failures > 1 && !isNew && time.Since(t.told) < repeatLog {
 		return
 	}
-	t.reason, t.told = err.Error(), time.Now()
-	if panicked := (*panicError)(nil); errors.As(err, &panicked) {
-		log.Error("a pass panicked, which is a fault of rouse; the next pass runs as usual", "error", err, "failures", t.failures, "stack", panicked.stack)
+	t.told = time.Now()
+	if panicked == nil {
+		log.Error("a pass failed; the next one tries again", "error", err, "failures", t.failures)
 		return
 	}
-	log.Error("a pass failed; the next one tries again", "error", err, "failures", t.failures)
+	t.panicked = panicked.Error()
+	log.Error("a pass panicked, which is a fault of rouse; the next one runs as usual", "error", err, "failures", t.failures, "stack", panicked.stack)
 }

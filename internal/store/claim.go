@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"sync"
 	"time"
@@ -87,7 +88,10 @@ func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, le
 		if err != nil {
 			return err
 		}
-		c := claimer{tx: t, owner: owner, lease: lease}
+		if len(lanes) == 0 {
+			return nil
+		}
+		c := claimer{tx: t, owner: owner, lease: lease, taken: map[xid.ID]int{}}
 		if err := c.lockCeilings(ctx, lanes); err != nil {
 			return err
 		}
@@ -99,28 +103,24 @@ func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, le
 			}
 			claimed = append(claimed, got...)
 		}
-		return nil
+		return c.countTaken(ctx)
 	})
 	return claimed, locked, err
 }
 
 func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]lane, error) {
-	if err := t.pinPlans(ctx); err != nil {
-		return nil, err
-	}
 	skip := ` SKIP LOCKED`
 	if wait {
 		skip = ``
 	}
-	query := `
-SELECT ` + laneColumns + ` FROM agent_lanes
+	lanes, err := t.lockLanes(ctx, `
+SELECT `+laneColumns+` FROM agent_lanes
 WHERE agent_id = ANY($1) AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= clock_timestamp()
-ORDER BY head_at, head_id FOR NO KEY UPDATE` + skip
-	lanes, err := collect(ctx, t, scanLane, query, ids(agents))
+ORDER BY head_at, head_id FOR NO KEY UPDATE`+skip, ids(agents))
 	if err != nil {
 		return nil, fmt.Errorf("lock due lanes: %w", err)
 	}
-	return lanes, t.readClock(ctx)
+	return lanes, nil
 }
 
 // claimer claims the heads of locked lanes.
@@ -129,44 +129,28 @@ type claimer struct {
 	owner Owner
 	lease time.Duration
 	free  map[xid.ID]int // free places of workspaces that have a ceiling
+	taken map[xid.ID]int // runs claimed, by workspace
 }
 
-// lockCeilings locks the workspaces' lanes, in id order, and notes how many runs each may still take.
+// lockCeilings locks the workspaces' lanes, in id order, and notes how many runs those with a ceiling may still take.
 func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
 	var workspaces []xid.ID
 	for _, l := range lanes {
 		workspaces = append(workspaces, l.workspaceID)
 	}
-	var err error
-	c.free, err = c.freePlaces(ctx, workspaces)
-	return err
-}
-
-// freePlaces locks workspace lanes and returns the free places of those that have a ceiling.
-func (t *tx) freePlaces(ctx context.Context, workspaces []xid.ID) (map[xid.ID]int, error) {
 	const query = `
 SELECT workspace_id, max_running - running FROM workspace_lanes WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE`
-	free := map[xid.ID]int{}
-	rows, err := t.QueryContext(ctx, query, ids(workspaces))
-	if err != nil {
-		return nil, fmt.Errorf("lock workspace lanes: %w", err)
-	}
-	for rows.Next() {
+	c.free = map[xid.ID]int{}
+	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
 		var id xid.ID
 		var places *int
-		if err := rows.Scan(&id, &places); err != nil {
-			return nil, fmt.Errorf("lock workspace lanes: %w", closeRows(rows, err))
-		}
+		err := rows.Scan(&id, &places)
 		if places != nil {
-			free[id] = *places
+			c.free[id] = *places
 		}
-	}
-	return free, closeRows(rows, rows.Err())
-}
-
-func (t *tx) lockWorkspaceLanes(ctx context.Context, workspaces []xid.ID) error {
-	_, err := t.freePlaces(ctx, workspaces)
-	return err
+		return struct{}{}, err
+	}, query, ids(workspaces))
+	return wrap("lock workspace lanes", err)
 }
 
 // claimHead settles heads that a guard refuses until one is claimed, none is left, or the bound is reached.
@@ -183,7 +167,11 @@ func (c *claimer) claimHead(ctx context.Context, l lane) ([]Claimed, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.fixHead(ctx, l); err != nil {
+		change := laneChange{}
+		if got != nil {
+			change.running = 1
+		}
+		if err := c.changeLane(ctx, l, change); err != nil {
 			return nil, err
 		}
 		if got != nil {
@@ -255,19 +243,16 @@ lease AS (
   SELECT id, workspace_id, agent_id, attempt, $4, $5, $6, $7, $8, $9 FROM r),
 evt AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, '{}', $2 FROM r)
+  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, '{}', $2 FROM r),
+req AS (
+  UPDATE wakeup_requests SET status = 'CLAIMED', claimed_at = $2 WHERE run_id = $1 AND status = 'QUEUED' AND EXISTS (SELECT 1 FROM r))
 SELECT attempt FROM r`
 	number, err := queryOne[int](ctx, c, query, run.id, c.now, xid.New("att"), c.owner.ID, c.now.Add(c.lease),
 		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started)
 	if err != nil {
 		return nil, fmt.Errorf("claim run %s: %w", run.id, err)
 	}
-	if _, err := exec(ctx, c, `UPDATE wakeup_requests SET status = 'CLAIMED', claimed_at = $2 WHERE run_id = $1 AND status = 'QUEUED'`, run.id, c.now); err != nil {
-		return nil, fmt.Errorf("claim requests: %w", err)
-	}
-	if err := c.countLive(ctx, l, +1); err != nil {
-		return nil, err
-	}
+	c.taken[l.workspaceID]++
 	if _, bound := c.free[l.workspaceID]; bound {
 		c.free[l.workspaceID]--
 	}
@@ -276,12 +261,19 @@ SELECT attempt FROM r`
 	return &Claimed{Attempt: Attempt{RunID: run.id, Number: number, Owner: c.owner.ID}, WorkspaceID: run.workspaceID, AgentID: run.agentID}, nil
 }
 
-// countLive changes how many live runs the agent and its workspace have.
-func (t *tx) countLive(ctx context.Context, l lane, by int) error {
-	if err := execOne(ctx, t, `UPDATE agent_lanes SET running = running + $2 WHERE agent_id = $1`, l.agentID, by); err != nil {
-		return fmt.Errorf("count the agent's live runs: %w", err)
+// countTaken adds what was claimed to the workspaces' counts; their lanes are locked already.
+func (c *claimer) countTaken(ctx context.Context) error {
+	for workspaceID, n := range c.taken {
+		if err := c.countWorkspace(ctx, workspaceID, n); err != nil {
+			return err
+		}
 	}
-	if err := execOne(ctx, t, `UPDATE workspace_lanes SET running = running + $2 WHERE workspace_id = $1`, l.workspaceID, by); err != nil {
+	return nil
+}
+
+// countWorkspace changes how many live runs a workspace has.
+func (t *tx) countWorkspace(ctx context.Context, workspaceID xid.ID, by int) error {
+	if err := execOne(ctx, t, `UPDATE workspace_lanes SET running = running + $2 WHERE workspace_id = $1`, workspaceID, by); err != nil {
 		return fmt.Errorf("count the workspace's live runs: %w", err)
 	}
 	return nil

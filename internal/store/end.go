@@ -172,7 +172,9 @@ type leave struct {
 }
 
 // leaveClaimed is every way out of CLAIMED (queue rule 5): the attempt ended, the lease gone, the counts down, the scope
-// released. The run's own row is changed by the caller, before.
+// released. The run's own row is changed by the caller, before. The workspace's lane comes last, though the lock order
+// has it before runs: nobody who holds it waits for a run of a lane that he does not hold, and it is held so for the
+// shortest time by those who all need it.
 func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) error {
 	var code *domain.RunErrorCode
 	var message *string
@@ -185,19 +187,13 @@ UPDATE run_attempts SET status = $3, finished_at = $4, error_code = $5, error_me
 	if err := execOne(ctx, t, endAttempt, run.id, run.attempt, e.attempt, t.now, code, message); err != nil {
 		return fmt.Errorf("end attempt: %w", err)
 	}
-	if err := t.countLive(ctx, l, -1); err != nil {
-		return err
-	}
-	if e.launched {
-		const rest = `UPDATE agent_lanes SET last_finished_at = $2, eligible_at = greatest(eligible_at, $3) WHERE agent_id = $1`
-		if err := execOne(ctx, t, rest, l.agentID, t.now, t.now.Add(l.cooldown)); err != nil {
-			return fmt.Errorf("start the cooldown: %w", err)
-		}
-	}
 	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
 		return err
 	}
-	if err := t.fixHead(ctx, l); err != nil {
+	if err := t.changeLane(ctx, l, laneChange{running: -1, launched: e.launched}); err != nil {
+		return err
+	}
+	if err := t.countWorkspace(ctx, l.workspaceID, -1); err != nil {
 		return err
 	}
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id}, event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})

@@ -259,20 +259,6 @@ ORDER BY next_run_at, id LIMIT $3`
 	return due, nil
 }
 
-// NextSlot is the earliest next_run_at of any enabled schedule and the database's clock; at is zero when there is none.
-func (s *Store) NextSlot(ctx context.Context) (at, now time.Time, err error) {
-	var next *time.Time
-	const query = `
-SELECT (SELECT min(next_run_at) FROM routine_triggers WHERE kind = 'SCHEDULE' AND enabled AND next_run_at IS NOT NULL), clock_timestamp()`
-	if err := queryRow(ctx, s.db, []any{&next, &now}, query); err != nil {
-		return time.Time{}, time.Time{}, fmt.Errorf("read the next slot: %w", err)
-	}
-	if next != nil {
-		at = *next
-	}
-	return at, now, nil
-}
-
 // triggerRow is a schedule that is due.
 type triggerRow struct {
 	id, routineID, assigneeID xid.ID

@@ -25,58 +25,63 @@ type lane struct {
 
 const laneColumns = `agent_id, workspace_id, status, max_sessions, running, cooldown_ms, eligible_at, head_at, head_id`
 
-func scanLane(rows *sql.Rows) (l lane, err error) {
-	var cooldown int64
-	err = rows.Scan(&l.agentID, &l.workspaceID, &l.status, &l.maxSessions, &l.running, &cooldown, &l.eligibleAt, &l.headAt, &l.headID)
-	l.cooldown = time.Duration(cooldown) * time.Millisecond
-	return l, err
-}
-
-// lockLane takes the lock that every change of an agent's queue needs first, then reads the clock. Statements after it
-// see what the former holder committed.
+// lockLane takes the lock that every change of an agent's queue needs first, and reads the clock once it is held.
+// Statements after it see what the former holder committed.
 func (t *tx) lockLane(ctx context.Context, agentID xid.ID) (lane, error) {
-	if err := t.pinPlans(ctx); err != nil {
-		return lane{}, err
-	}
-	lanes, err := collect(ctx, t, scanLane, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE`, agentID)
+	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE`, agentID)
 	if err != nil {
 		return lane{}, fmt.Errorf("lock lane: %w", err)
 	}
 	if len(lanes) == 0 {
 		return lane{}, fmt.Errorf("lock lane: agent %s has none", agentID)
 	}
-	return lanes[0], t.readClock(ctx)
+	return lanes[0], nil
 }
 
-// pinPlans keeps the planner on the queue's indexes: a queue is empty when it is analysed, and a plan made then scans
-// the whole table later (queue rule 8).
-func (t *tx) pinPlans(ctx context.Context) error {
-	if _, err := exec(ctx, t, `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off`); err != nil {
-		return fmt.Errorf("pin plans: %w", err)
-	}
-	return nil
+// lockLanes runs a locking query on lanes and sets now from the database's clock, read after the last lock: the outer
+// query is evaluated row by row on what the inner one has locked.
+func (t *tx) lockLanes(ctx context.Context, locking string, args ...any) ([]lane, error) {
+	query := `WITH locked AS MATERIALIZED (` + locking + `) SELECT ` + laneColumns + `, clock_timestamp() FROM locked`
+	return collect(ctx, t, func(rows *sql.Rows) (l lane, err error) {
+		var cooldown int64
+		err = rows.Scan(&l.agentID, &l.workspaceID, &l.status, &l.maxSessions, &l.running, &cooldown, &l.eligibleAt, &l.headAt, &l.headID, &t.now)
+		l.cooldown = time.Duration(cooldown) * time.Millisecond
+		t.now = t.now.UTC()
+		return l, err
+	}, query, args...)
 }
 
-// fixHead recomputes the oldest due run of a lane. It runs as a statement of its own, after the changes it must see, and
-// tells the dispatchers when there is something to take.
-func (t *tx) fixHead(ctx context.Context, l lane) error {
+// laneChange is what a transition does to its agent's lane besides the head.
+type laneChange struct {
+	running  int  // live runs more or fewer
+	launched bool // an agent was at work: the cooldown begins (SPEC S6.1)
+}
+
+// changeLane writes what a transition did to its lane, and recomputes the head: the oldest due run. It runs as a
+// statement of its own, after the changes it must see, and tells the dispatchers when there is something to take.
+func (t *tx) changeLane(ctx context.Context, l lane, c laneChange) error {
 	const query = `
 WITH head AS (
   SELECT requested_at, id FROM runs
   WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason IS NULL
   ORDER BY requested_at, id LIMIT 1)
-UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head)
+UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running + $2,
+  last_finished_at = CASE WHEN $3 THEN $4 ELSE last_finished_at END,
+  eligible_at = CASE WHEN $3 THEN greatest(eligible_at, $5) ELSE eligible_at END
 WHERE agent_id = $1
 RETURNING head_id`
-	head, err := queryOne[*string](ctx, t, query, l.agentID)
+	head, err := queryOne[*string](ctx, t, query, l.agentID, c.running, c.launched, t.now, t.now.Add(l.cooldown))
 	if err != nil {
-		return fmt.Errorf("recompute the lane's head: %w", err)
+		return fmt.Errorf("change the lane: %w", err)
 	}
 	if head != nil {
 		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	}
 	return nil
 }
+
+// fixHead recomputes the head after a change that left the lane's counts alone.
+func (t *tx) fixHead(ctx context.Context, l lane) error { return t.changeLane(ctx, l, laneChange{}) }
 
 // agentOfRun finds the lane to lock before the run's own row may be locked.
 func agentOfRun(ctx context.Context, q querier, runID xid.ID) (xid.ID, error) {

@@ -30,15 +30,14 @@ func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 	if err := s.inTx(ctx, func(t *tx) error { return t.repairWorkspaces(ctx, &done) }); err != nil {
 		return done, fmt.Errorf("repair workspaces: %w", err)
 	}
-	s.noteRepairs(done)
+	s.countRepairs(done)
 	return done, nil
 }
 
-func (s *Store) noteRepairs(done Repairs) {
+func (s *Store) countRepairs(done Repairs) {
 	for what, n := range map[string]int{"head": done.Heads, "running": done.Running, "workspace": done.Workspaces, "scope": done.Scopes, "lease": done.Leases} {
 		if n > 0 {
 			s.counters.Repaired(what, n)
-			s.log.Warn("the queue was repaired; this should never be needed", "what", what, "count", n)
 		}
 	}
 }

@@ -70,7 +70,7 @@ FOR NO KEY UPDATE OF r`
 	return runs[0], nil
 }
 
-// withLive runs f on a live attempt: its agent's lane held, its workspace's lane held, its run locked, in this order.
+// withLive runs f on a live attempt: its agent's lane held and its run locked, in this order.
 func (s *Store) withLive(ctx context.Context, a Attempt, f func(*tx, lane, runRow) error) error {
 	agentID, err := agentOfRun(ctx, s.db, a.RunID)
 	if err != nil {
@@ -79,9 +79,6 @@ func (s *Store) withLive(ctx context.Context, a Attempt, f func(*tx, lane, runRo
 	return s.inTx(ctx, func(t *tx) error {
 		l, err := t.lockLane(ctx, agentID)
 		if err != nil {
-			return err
-		}
-		if err := t.lockWorkspaceLanes(ctx, []xid.ID{l.workspaceID}); err != nil {
 			return err
 		}
 		run, err := t.lockClaimed(ctx, a)

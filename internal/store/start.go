@@ -11,6 +11,7 @@ import (
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/prompt"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -178,25 +179,30 @@ func (t *tx) writeStart(ctx context.Context, run runRow, kind domain.ExecutorKin
 	if err != nil {
 		return err
 	}
-	const content = `
-INSERT INTO run_contents (id, workspace_id, run_id, assembled_prompt, summary_injected, context_snapshot) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (run_id) DO UPDATE SET assembled_prompt = excluded.assembled_prompt, summary_injected = excluded.summary_injected,
-  context_snapshot = excluded.context_snapshot`
-	if err := execOne(ctx, t, content, xid.New("rct"), run.workspaceID, run.id, built.Text, built.SummaryInjected, snapshot); err != nil {
-		return fmt.Errorf("store the prompt: %w", err)
+	data, err := encodeData(map[string]any{"executor": kind, "wakeupRequests": len(requests)})
+	if err != nil {
+		return err
 	}
-	if err := execOne(ctx, t, `UPDATE runs SET started_at = $2, revision = revision + 1 WHERE id = $1`, run.id, t.now); err != nil {
-		return fmt.Errorf("start run: %w", err)
+	const query = `
+WITH r AS (
+  UPDATE runs SET started_at = $3, revision = revision + 1, event_seq = event_seq + 1 WHERE id = $1 RETURNING id, workspace_id, event_seq),
+content AS (
+  INSERT INTO run_contents (id, workspace_id, run_id, assembled_prompt, summary_injected, context_snapshot)
+  SELECT $4, workspace_id, id, $5, $6, $7 FROM r
+  ON CONFLICT (run_id) DO UPDATE SET assembled_prompt = excluded.assembled_prompt, summary_injected = excluded.summary_injected,
+    context_snapshot = excluded.context_snapshot),
+att AS (UPDATE run_attempts SET executor = $8, token_digest = $9 WHERE run_id = $1 AND number = $2),
+receipts AS (
+  UPDATE wakeup_requests SET delivered_at = $3 WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') AND delivered_at IS NULL)
+INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
+SELECT workspace_id, id, event_seq, 'LAUNCHED', $2, $10, $3 FROM r`
+	err = execOne(ctx, t, query, run.id, run.attempt, t.now, xid.New("rct"), built.Text, built.SummaryInjected, snapshot,
+		string(kind), token.Digest().String(), data)
+	if err != nil {
+		return fmt.Errorf("write the start: %w", err)
 	}
-	const attempt = `UPDATE run_attempts SET executor = $3, token_digest = $4 WHERE run_id = $1 AND number = $2`
-	if err := execOne(ctx, t, attempt, run.id, run.attempt, string(kind), token.Digest().String()); err != nil {
-		return fmt.Errorf("start attempt: %w", err)
-	}
-	const receipts = `UPDATE wakeup_requests SET delivered_at = $2 WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') AND delivered_at IS NULL`
-	if _, err := exec(ctx, t, receipts, run.id, t.now); err != nil {
-		return fmt.Errorf("write receipts: %w", err)
-	}
-	return t.runEvent(ctx, run, domain.RunEventKindLaunched, run.attempt, map[string]any{"executor": kind, "wakeupRequests": len(requests)})
+	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+	return nil
 }
 
 // contextSnapshot is what the run was started with: the newest requests' payloads in full, the rest counted.

@@ -170,7 +170,7 @@ func uniqueViolation(err error) string {
 	return ""
 }
 
-// readClock sets now from the database; it is called once, after the transaction's first lock.
+// readClock sets now in a transaction that locks no lane.
 func (t *tx) readClock(ctx context.Context) error {
 	now, err := queryOne[time.Time](ctx, t, `SELECT clock_timestamp()`)
 	if err != nil {

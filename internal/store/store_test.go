@@ -40,9 +40,12 @@ func (r *recorder) has(kind event.Kind, id xid.ID) bool {
 	return false
 }
 
+// test is what a test or a benchmark offers, one level down, so that a store's methods of the same name win.
+type test struct{ testing.TB }
+
 // world is a store on a database of its own, with one workspace whose window is closed unless a test opens it.
 type world struct {
-	*testing.T
+	test
 	*Store
 	db        *sql.DB
 	events    *recorder
@@ -52,10 +55,10 @@ type world struct {
 
 const lease = 20 * time.Second
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	db := pgtest.New(t)
-	w := &world{T: t, db: db, events: &recorder{}, owner: Owner{ID: xid.New("prc"), Host: "here", BootID: "boot", PID: 1, Started: 1}}
+	w := &world{test: test{t}, db: db, events: &recorder{}, owner: Owner{ID: xid.New("prc"), Host: "here", BootID: "boot", PID: 1, Started: 1}}
 	w.Store = New(db, Options{Events: w.events, Counters: metrics.New(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Jitter: func() float64 { return 0 }})
 	if err := w.Activate(t.Context()); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,138 @@
+package scheduler
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rouse.dev/rouse/internal/lifecycle"
+	"rouse.dev/rouse/internal/lifecycle/lifecycletest"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+func TestAllLoopsSurviveTheStressTest(t *testing.T) { // C111
+	h := newHouse(1_000_000)
+	quit := make(chan struct{})
+	var background sync.WaitGroup
+	background.Go(func() { // causes come all the time, and now and then the database is away
+		for i := 0; ; i++ {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			h.store.set(func() { h.store.due, h.store.away = min(h.store.due+1, 3), i%10 == 0 })
+			h.hub.publish()
+			h.Wake()
+			h.worker.free(0)
+		}
+	})
+	lifecycletest.Stress(t, h, func(t *testing.T) {
+		if state := h.State(); state != lifecycle.Stopped {
+			t.Errorf("state is %s", state)
+		}
+		h.log.take()
+		h.Wake()
+		h.worker.take()
+		if text := h.log.take(); text != "" || len(h.worker.take()) != 0 {
+			t.Errorf("a loop went on after Stop: %s", text)
+		}
+	})
+	close(quit)
+	background.Wait()
+}
+
+func TestEveryLoopLooksAtOnceAndAtItsBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(4)
+		h.start(t)
+		synctest.Wait()
+		count := func(what string) (n int) {
+			for _, line := range h.store.take() {
+				if strings.HasPrefix(line, what) {
+					n++
+				}
+			}
+			return n
+		}
+		if n := count("repair"); n != 1 {
+			t.Errorf("%d repairs at the start", n)
+		}
+		pause(5 * time.Minute)
+		if n := count("repair"); n != 10 {
+			t.Errorf("%d repairs in five minutes", n)
+		}
+		pause(5 * time.Minute)
+		if n := count("claim"); n != 60 {
+			t.Errorf("%d passes over an idle queue in five minutes", n)
+		}
+		pause(5 * time.Minute)
+		if n := count("arm"); n < 60 || n > 66 {
+			t.Errorf("%d cron ticks in five minutes, want one per beat and at most one more per minute", n)
+		}
+		h.Stop()
+	})
+}
+
+func TestRepairsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(4)
+		h.store.repairs = store.Repairs{Heads: 2}
+		h.start(t)
+		synctest.Wait()
+		h.Stop()
+		if text := h.log.take(); !strings.Contains(text, "queue repaired") || !strings.Contains(text, "heads=2") {
+			t.Errorf("log: %s", text)
+		}
+	})
+}
+
+func TestOneLoopThatPanicsKeepsNoOther(t *testing.T) { // C112
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(4)
+		for _, l := range h.loops {
+			if l.name == "cron" {
+				l.pass = func(context.Context, <-chan struct{}) (time.Duration, error) { panic("oh") }
+			}
+		}
+		h.start(t)
+		pause(20 * time.Second)
+		h.store.set(func() { h.store.unrouted = []xid.ID{"agt_1"} })
+		h.hub.publish()
+		synctest.Wait()
+		if got := h.worker.take(); len(got) != 1 {
+			t.Errorf("the worker was given %q", got)
+		}
+		h.Stop()
+		if text := h.log.take(); strings.Count(text, "a pass panicked") != 1 {
+			t.Errorf("log:\n%s", text)
+		}
+	})
+}
+
+func TestStateTellsAboutTheDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(4)
+		finish := make(chan struct{})
+		h.store.onClaim = func() { <-finish }
+		h.start(t)
+		synctest.Wait()
+		if h.State() != lifecycle.Running {
+			t.Errorf("state is %s", h.State())
+		}
+		go h.Stop()
+		synctest.Wait()
+		if h.State() != lifecycle.Stopping {
+			t.Errorf("state is %s", h.State())
+		}
+		close(finish)
+		h.Stop()
+		if h.State() != lifecycle.Stopped {
+			t.Errorf("state is %s", h.State())
+		}
+	})
+}
