@@ -25,7 +25,7 @@ func (f placeFlags) config() config.Config {
 // serveFlags are the settings of a server.
 type serveFlags struct {
 	Addr           string        `env:"ROUSE_ADDR" default:"${addr}" help:"Address of the API and the console; port 0 takes a free one. Other than loopback it needs tokens."`
-	AdminAddr      string        `name:"admin-addr" env:"ROUSE_ADMIN_ADDR" default:"${admin_addr}" help:"Address of the metrics, loopback only; empty: none."`
+	AdminAddr      string        `name:"admin-addr" env:"ROUSE_ADMIN_ADDR" placeholder:"HOST:PORT" help:"Also serve /metrics, /debug/vars, /healthz and /readyz here, such as 127.0.0.1:8081; loopback only."`
 	Workers        int           `env:"ROUSE_WORKERS" default:"${workers}" help:"Runs at the same time."`
 	Lease          time.Duration `env:"ROUSE_LEASE" default:"${lease}" help:"For how long this process holds a run without a sign of life."`
 	Drain          time.Duration `env:"ROUSE_DRAIN" default:"${drain}" help:"How long live runs may go on at the end."`

@@ -195,13 +195,13 @@ func TestProgramFromWakeToEnd(t *testing.T) {
 	address, env := databaseOf(t, data)
 
 	t.Run("a second start on the folder is refused and names the process", func(t *testing.T) {
-		second := launch(t, nil, "serve", "--addr", "127.0.0.1:0", "--admin-addr=", "--data-dir", data)
+		second := launch(t, nil, "serve", "--addr", "127.0.0.1:0", "--data-dir", data)
 		if code := second.wait(); code != 1 || !strings.Contains(second.log.String(), fmt.Sprint(p.cmd.Process.Pid)) {
 			t.Errorf("exit %d: %s", code, second.log)
 		}
 	})
 	t.Run("a taken port is a clear error", func(t *testing.T) {
-		other := launch(t, env, "serve", "--addr", strings.TrimSuffix(strings.TrimPrefix(p.url, "http://"), "/graphql"), "--admin-addr=", "--data-dir", pgtest.Folder(t))
+		other := launch(t, env, "serve", "--addr", strings.TrimSuffix(strings.TrimPrefix(p.url, "http://"), "/graphql"), "--data-dir", pgtest.Folder(t))
 		if code := other.wait(); code != 1 || !strings.Contains(other.log.String(), "--addr") {
 			t.Errorf("exit %d: %s", code, other.log)
 		}
@@ -329,7 +329,7 @@ func testFailure(t *testing.T, j journey, address string) {
 
 func testTokens(t *testing.T, env []string) {
 	data := pgtest.Folder(t)
-	refused := launch(t, env, "serve", "--addr", "0.0.0.0:0", "--admin-addr=", "--data-dir", data)
+	refused := launch(t, env, "serve", "--addr", "0.0.0.0:0", "--data-dir", data)
 	if code := refused.wait(); code != 1 || !strings.Contains(refused.log.String(), "rouse token create") || !strings.Contains(refused.log.String(), "ROUSE_BOOTSTRAP_TOKEN") {
 		t.Errorf("exit %d: %s", code, refused.log)
 	}

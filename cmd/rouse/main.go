@@ -53,7 +53,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 func defaults() kong.Option {
 	d := config.Default()
 	return kong.Vars{
-		"addr": d.Addr, "admin_addr": d.AdminAddr, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(),
+		"addr": d.Addr, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(),
 		"log_level": d.LogLevel, "log_format": d.LogFormat,
 	}
 }

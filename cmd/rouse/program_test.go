@@ -82,7 +82,7 @@ func (l *transcript) String() string {
 // start runs `rouse serve` on a free port and waits until it is ready.
 func start(t *testing.T, dataDir string, env []string, args ...string) *program {
 	t.Helper()
-	p := launch(t, env, append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr=", "--data-dir", dataDir}, args...)...)
+	p := launch(t, env, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dataDir}, args...)...)
 	deadline := time.After(patience)
 	for {
 		select {

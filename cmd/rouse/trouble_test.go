@@ -101,7 +101,7 @@ func TestProgramRefusesWhatItCannotDo(t *testing.T) {
 		{"no command", 2, nil, "serve"},
 		{"an unknown flag", 2, []string{"serve", "--colour"}, "--colour"},
 		{"an address that is none", 1, []string{"serve", "--addr", "nowhere"}, "--addr"},
-		{"a database that does not answer", 1, []string{"serve", "--addr", "127.0.0.1:0", "--admin-addr=", "--data-dir", pgtest.Folder(t), "--database-url",
+		{"a database that does not answer", 1, []string{"serve", "--addr", "127.0.0.1:0", "--data-dir", pgtest.Folder(t), "--database-url",
 			"postgres://nobody@127.0.0.1:1/none?sslmode=disable"}, "ROUSE_DATABASE_URL"},
 		{"migrating a database that does not answer", 1, []string{"migrate", "--database-url", "postgres://nobody@127.0.0.1:1/none?sslmode=disable", "--data-dir", pgtest.Folder(t)}, "ROUSE_DATABASE_URL"},
 		{"a token of a scope that is none", 1, []string{"token", "create", "--scope", "KING", "--data-dir", pgtest.Folder(t)}, "KING"},

@@ -44,9 +44,10 @@ func listen(ctx context.Context, c config.Config, log *slog.Logger) (*front, err
 		return nil, err
 	}
 	f.loopback = isLoopback(f.listener.Addr())
-	f.admin, err = takeAdmin(ctx, c.AdminAddr, log)
-	if err != nil {
-		return nil, errors.Join(err, f.listener.Close())
+	if c.AdminAddr != "" {
+		if f.admin, err = take(ctx, c.AdminAddr, "--admin-addr", config.EnvAdminAddr); err != nil {
+			return nil, errors.Join(err, f.listener.Close())
+		}
 	}
 	return f, nil
 }
@@ -64,19 +65,6 @@ func take(ctx context.Context, address, flag, variable string) (net.Listener, er
 		return nil, fmt.Errorf("listen on %s: %w; choose another address with %s (%s)", address, err, flag, variable)
 	}
 	return l, nil
-}
-
-// takeAdmin lets a second process on the machine start when nobody asked for this port: only a chosen one must be free.
-func takeAdmin(ctx context.Context, address string, log *slog.Logger) (net.Listener, error) {
-	if address == "" {
-		return nil, nil
-	}
-	l, err := take(ctx, address, "--admin-addr", config.EnvAdminAddr)
-	if err != nil && address == config.Default().AdminAddr {
-		log.Warn("no metrics: " + err.Error())
-		return nil, nil
-	}
-	return l, err
 }
 
 func isLoopback(a net.Addr) bool {
