@@ -57,7 +57,7 @@ echo "pids $$ $!"
 wait`
 
 // guarded works for ever in its first attempt and at once in later ones. It holds a lock all the time, its children too,
-// and reports when another process of it lives.
+// one of which leaves the process group, and reports when another process of it lives.
 func (w workshop) guarded() string {
 	return fmt.Sprintf(`cat >/dev/null
 cd %s || exit 1
@@ -71,7 +71,10 @@ if [ $tries -gt 1 ]; then
 	exit 0
 fi
 sleep 1000 &
-echo "pids $$ $!"
+child=$!
+setsid sh -c 'echo $$ >stray; exec sleep 1000' &
+until [ -s stray ]; do sleep 0.05; done
+echo "pids $$ $child $(cat stray)"
 wait`, w.dir)
 }
 

@@ -58,8 +58,10 @@ func (a agentAccount) options(work string) executor.Options {
 // leftovers ends what agents of dead servers left, for the rescue sweep.
 type leftovers struct{}
 
-// EndLeftover ends one group; a group of another machine or boot is left alone.
-func (leftovers) EndLeftover(_ context.Context, g store.ProcessGroup) error {
-	_, err := executor.EndLeftover(executor.ProcessGroup{PGID: g.PGID, Host: g.Host, BootID: g.BootID, StartTime: uint64(g.Started)})
+// EndLeftover ends the group of one attempt, and what left the group; those of another machine or boot are left alone.
+func (leftovers) EndLeftover(_ context.Context, l store.Leftover) error {
+	_, err := executor.EndLeftover(executor.ProcessGroup{
+		PGID: l.Group.PGID, Host: l.Group.Host, BootID: l.Group.BootID, StartTime: uint64(l.Group.Started), Launch: executor.LaunchesOf(l.RunID, l.Number),
+	})
 	return err
 }
