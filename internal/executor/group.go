@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"fmt"
 	"os"
 	"sync"
 	"syscall"
@@ -21,7 +22,7 @@ type ProcessGroup struct {
 	Host      string `json:"host"`
 	BootID    string `json:"boot_id"`    // changes with each boot and process-id namespace
 	StartTime uint64 `json:"start_time"` // of the leader, in clock ticks since boot; 0 where it cannot be known
-	Launch    string `json:"launch"`     // value of ROUSE_LAUNCH in the environment of its processes
+	Launch    string `json:"launch"`     // value of ROUSE_LAUNCH in the environment of its processes, or LaunchesOf an attempt
 }
 
 // here is the host and boot of this process.
@@ -30,7 +31,14 @@ var here = sync.OnceValues(func() (host, boot string) {
 	return host, bootID()
 })
 
-func newLaunchID() string { return xid.New("lch").String() }
+// newLaunchID marks one launch of an attempt.
+func newLaunchID(run xid.ID, attempt int) string {
+	return LaunchesOf(run, attempt) + xid.New("lch").String()
+}
+
+// LaunchesOf is what the marks of all launches of an attempt begin with. As ProcessGroup.Launch it finds them without
+// knowing which launch it was.
+func LaunchesOf(run xid.ID, attempt int) string { return fmt.Sprintf("%s/%d/", run, attempt) }
 
 // identify describes the group that the process with this id leads. The process must not have been reaped.
 func identify(pid int, launch string) ProcessGroup {

@@ -86,8 +86,8 @@ func startTime(pid int) uint64 {
 	return stat.startTime
 }
 
-// marked reports whether the process was started with the launch's mark. Processes of other users cannot be read and
-// count as not marked.
+// marked reports whether the process was started with the launch's mark, or with one that begins with it when it is
+// that of an attempt. Processes of other users cannot be read and count as not marked.
 func marked(pid int, launch string) bool {
 	if launch == "" {
 		return false
@@ -96,7 +96,11 @@ func marked(pid int, launch string) bool {
 	if err != nil {
 		return false
 	}
-	return bytes.Contains(append([]byte{0}, raw...), []byte("\x00"+launchVariable+"="+launch+"\x00"))
+	want := "\x00" + launchVariable + "=" + launch
+	if !strings.HasSuffix(launch, "/") {
+		want += "\x00"
+	}
+	return bytes.Contains(append([]byte{0}, raw...), []byte(want))
 }
 
 // remaining lists the live processes of the launch: those that carry its mark and, while owned says that the group is

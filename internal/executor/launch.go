@@ -37,7 +37,7 @@ func (o Options) prepare(req Request) (launch, *Failure) {
 			return launch{}, permanentLaunch("argument %d of the command holds a NUL byte, which no program can be given: remove it", i)
 		}
 	}
-	mark := newLaunchID()
+	mark := newLaunchID(req.RunID, req.Attempt)
 	environment, failure := o.environment(req, mark)
 	if failure != nil {
 		return launch{}, failure

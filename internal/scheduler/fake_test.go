@@ -274,9 +274,9 @@ type fakeGroups struct {
 	bad    int
 }
 
-func (g *fakeGroups) EndLeftover(_ context.Context, group store.ProcessGroup) error {
-	g.record.add("end group %d", group.PGID)
-	if group.PGID == g.bad {
+func (g *fakeGroups) EndLeftover(_ context.Context, l store.Leftover) error {
+	g.record.add("end group %d", l.Group.PGID)
+	if l.Group.PGID == g.bad {
 		return errors.New("the group does not end")
 	}
 	return nil

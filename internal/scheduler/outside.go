@@ -70,5 +70,5 @@ type QueueWatcher interface {
 // GroupEnder ends what is left of an agent whose owner is gone, and returns when no process of it runs any more. A group
 // of another machine or boot, or none at all (PGID 0), is no error.
 type GroupEnder interface {
-	EndLeftover(ctx context.Context, g store.ProcessGroup) error
+	EndLeftover(ctx context.Context, l store.Leftover) error
 }

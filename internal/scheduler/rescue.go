@@ -83,7 +83,7 @@ func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) er
 		return nil
 	}
 	if l.OwnerHost == r.owner.Host && l.Group.PGID != 0 {
-		if err := r.groups.EndLeftover(ctx, l.Group); err != nil {
+		if err := r.groups.EndLeftover(ctx, l); err != nil {
 			return fmt.Errorf("end the agent's processes (group %d): %w", l.Group.PGID, err)
 		}
 	}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"time"
+
+	"rouse.dev/rouse/internal/config"
+	"rouse.dev/rouse/internal/secret"
+)
+
+// placeFlags say where the database is, for every command. Secrets come from the environment alone: a command line is
+// visible to everybody on the machine.
+type placeFlags struct {
+	DataDir     string        `name:"data-dir" env:"ROUSE_DATA_DIR" placeholder:"FOLDER" help:"Data folder: private database, secret key, agents' work (default ./.rouse, for root /var/lib/rouse)."`
+	DatabaseURL secret.String `name:"database-url" env:"ROUSE_DATABASE_URL" placeholder:"URL" help:"Use this PostgreSQL database instead of a private one."`
+	LogLevel    string        `name:"log-level" env:"ROUSE_LOG_LEVEL" default:"${log_level}" help:"debug, info, warn or error."`
+	LogFormat   string        `name:"log-format" env:"ROUSE_LOG_FORMAT" default:"${log_format}" help:"text or json."`
+}
+
+func (f placeFlags) config() config.Config {
+	c := config.Default()
+	c.DataDir, c.DatabaseURL, c.LogLevel, c.LogFormat = f.DataDir, f.DatabaseURL, f.LogLevel, f.LogFormat
+	return c
+}
+
+// serveFlags are the settings of a server.
+type serveFlags struct {
+	Addr           string        `env:"ROUSE_ADDR" default:"${addr}" help:"Address of the API and the console; port 0 takes a free one. Other than loopback it needs tokens."`
+	AdminAddr      string        `name:"admin-addr" env:"ROUSE_ADMIN_ADDR" placeholder:"HOST:PORT" help:"Also serve /metrics, /debug/vars, /healthz and /readyz here, such as 127.0.0.1:8081; loopback only."`
+	Workers        int           `env:"ROUSE_WORKERS" default:"${workers}" help:"Runs at the same time."`
+	Lease          time.Duration `env:"ROUSE_LEASE" default:"${lease}" help:"For how long this process holds a run without a sign of life."`
+	Drain          time.Duration `env:"ROUSE_DRAIN" default:"${drain}" help:"How long live runs may go on at the end."`
+	AgentUser      string        `name:"agent-user" env:"ROUSE_AGENT_USER" placeholder:"NAME" help:"Account that agents run as when rouse is root (default nobody)."`
+	BootstrapToken secret.String `name:"bootstrap-token" hidden:"" env:"ROUSE_BOOTSTRAP_TOKEN"`
+	SecretKey      secret.String `name:"secret-key" hidden:"" env:"ROUSE_SECRET_KEY"`
+}
+
+func (f serveFlags) apply(c config.Config) config.Config {
+	c.Addr, c.AdminAddr, c.Workers, c.Lease, c.Drain = f.Addr, f.AdminAddr, f.Workers, f.Lease, f.Drain
+	c.AgentUser, c.BootstrapToken, c.SecretKey = f.AgentUser, f.BootstrapToken, f.SecretKey
+	return c
+}

@@ -1,0 +1,99 @@
+// Command rouse is the scheduler: the server, and what an operator does beside it.
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	_ "time/tzdata" // zones of schedules must not depend on the machine
+
+	"github.com/alecthomas/kong"
+
+	"rouse.dev/rouse/internal/config"
+)
+
+// cli is the command line.
+type cli struct {
+	Serve   serveCommand   `cmd:"" help:"Run the server: API, console, scheduler and workers."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database to this version's shape and end."`
+	Token   tokenCommand   `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is the program; its result is the exit code: 0 for success, 1 for a failure, 2 for a command line that is wrong.
+func run(args []string, stdout, stderr io.Writer) int {
+	var c cli
+	code := -1
+	parser, err := kong.New(&c, kong.Name("rouse"), kong.Writers(stdout, stderr), kong.Exit(func(n int) { code = n }), kong.UsageOnError(),
+		kong.Description("Rouse wakes autonomous agents: on a schedule, when something happens, or when you say so."), defaults(), kong.BindTo(stdout, (*io.Writer)(nil)))
+	if err != nil {
+		fmt.Fprintln(stderr, "rouse:", err)
+		return 2
+	}
+	parsed, err := parser.Parse(args)
+	if code >= 0 { // --help
+		return code
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "rouse: %v\nrouse --help tells what there is\n", err)
+		return 2
+	}
+	if err := parsed.Run(); err != nil {
+		fmt.Fprintln(stderr, "rouse:", err)
+		return 1
+	}
+	return 0
+}
+
+// defaults are the values that stand in the help.
+func defaults() kong.Option {
+	d := config.Default()
+	return kong.Vars{
+		"addr": d.Addr, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(),
+		"log_level": d.LogLevel, "log_format": d.LogFormat,
+	}
+}
+
+// logger writes to standard error.
+func logger(c config.Config, to io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: c.Level()}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(to, o))
+	}
+	return slog.New(slog.NewTextHandler(to, o))
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(stdout io.Writer) error {
+	_, err := fmt.Fprintln(stdout, "rouse", version())
+	return err
+}
+
+// release is set by the linker for a released program.
+var release string
+
+// version is the release, else the module's version, else the commit it was built from.
+func version() string {
+	if release != "" {
+		return release
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return "devel-" + setting.Value[:min(12, len(setting.Value))]
+		}
+	}
+	return "devel"
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
+)
+
+// binary is the built program.
+var binary string
+
+// buildFlags are what it is built with.
+var buildFlags []string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "rouse-program-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "rouse")
+	build := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-o", binary, ".")...)
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build the program:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// patience bounds every wait of these tests; what is waited for comes much sooner.
+const patience = 60 * time.Second
+
+// program is one started rouse.
+type program struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	url  string // of the API
+	out  *transcript
+	log  *transcript
+	done chan struct{}
+}
+
+// transcript collects what a program writes, and tells who waits for a line of it.
+type transcript struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	lines chan string // the first ones
+}
+
+func (l *transcript) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *transcript) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// start runs `rouse serve` on a free port and waits until it is ready.
+func start(t *testing.T, dataDir string, env []string, args ...string) *program {
+	t.Helper()
+	p := launch(t, env, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dataDir}, args...)...)
+	deadline := time.After(patience)
+	for {
+		select {
+		case line := <-p.out.lines:
+			if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == "API" {
+				p.url = strings.TrimSpace(value)
+				return p
+			}
+		case <-p.done:
+			t.Fatalf("the program ended instead of serving:\n%s", p.log)
+		case <-deadline:
+			t.Fatalf("the program is not ready:\n%s", p.log)
+		}
+	}
+}
+
+// launch starts the program with arguments; it is killed, if it still runs, when the test is over.
+func launch(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, cmd: exec.Command(binary, args...), out: &transcript{lines: make(chan string, 1000)}, log: &transcript{}, done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stderr = p.log
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		scanner := bufio.NewScanner(io.TeeReader(stdout, p.out))
+		for scanner.Scan() {
+			select {
+			case p.out.lines <- scanner.Text():
+			default:
+			}
+		}
+		_ = p.cmd.Wait() // its state is looked at
+	}()
+	t.Cleanup(func() {
+		if strings.Contains(p.log.String(), "DATA RACE") {
+			t.Error("a data race")
+		}
+		if t.Failed() {
+			t.Logf("log of %v:\n%s", args, p.log)
+		}
+		if p.alive() {
+			p.end(syscall.SIGTERM)
+		}
+	})
+	return p
+}
+
+func (p *program) alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// end sends a signal and waits for the end; the exit code is -1 for a program that was killed.
+func (p *program) end(signal syscall.Signal) int {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Error(err)
+	}
+	return p.wait()
+}
+
+func (p *program) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		_ = p.cmd.Process.Kill()
+		p.t.Fatalf("the program did not end:\n%s", p.log)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// request sends one operation and decodes data into out; problems of any kind end the test.
+func (p *program) request(query string, variables map[string]any, out any) {
+	p.t.Helper()
+	status, body := p.post("", query, variables)
+	var answer struct {
+		Data   json.RawMessage
+		Errors []struct{ Message string }
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusOK || len(answer.Errors) > 0 {
+		p.t.Fatalf("status %d, %v: %s\n%s", status, err, body, query)
+	}
+	if bytes.Contains(body, []byte(`"userErrors":[{`)) {
+		p.t.Fatalf("user errors: %s\n%s", body, query)
+	}
+	if err := json.Unmarshal(answer.Data, out); err != nil {
+		p.t.Fatalf("%v: %s", err, body)
+	}
+}
+
+func (p *program) post(token, query string, variables map[string]any) (int, []byte) {
+	p.t.Helper()
+	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url, bytes.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, answer
+}
+
+// message is one of graphql-transport-ws.
+type message struct {
+	ID      string          `json:"id,omitempty"`
+	Type    string          `json:"type"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+}
+
+// stream is one subscription on a socket of its own.
+type stream struct {
+	t    *testing.T
+	conn *websocket.Conn
+}
+
+// subscribe opens a socket and starts a subscription.
+func (p *program) subscribe(token, query string, variables map[string]any) *stream {
+	p.t.Helper()
+	conn, _, err := websocket.Dial(p.t.Context(), strings.Replace(p.url, "http", "ws", 1), &websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = conn.CloseNow() })
+	s := &stream{t: p.t, conn: conn}
+	init := map[string]any{}
+	if token != "" {
+		init["Authorization"] = "Bearer " + token
+	}
+	s.send("", "connection_init", init)
+	if m, err := s.next(); err != nil || m.Type != "connection_ack" {
+		p.t.Fatalf("connection_init: %+v, %v", m, err)
+	}
+	s.send("1", "subscribe", map[string]any{"query": query, "variables": variables})
+	return s
+}
+
+func (s *stream) send(id, kind string, payload any) {
+	s.t.Helper()
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := wsjson.Write(s.t.Context(), s.conn, message{ID: id, Type: kind, Payload: raw}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// next is the next message that is no ping.
+func (s *stream) next() (message, error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	for {
+		var m message
+		if err := wsjson.Read(ctx, s.conn, &m); err != nil {
+			return m, err
+		}
+		if m.Type != "ping" && m.Type != "pong" {
+			return m, nil
+		}
+	}
+}
+
+// data decodes the next item into out; false when the subscription is complete.
+func (s *stream) data(out any) bool {
+	s.t.Helper()
+	m, err := s.next()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if m.Type == "complete" {
+		return false
+	}
+	var payload struct {
+		Data   json.RawMessage
+		Errors []struct{ Message string }
+	}
+	if err := json.Unmarshal(m.Payload, &payload); err != nil || m.Type != "next" || len(payload.Errors) > 0 {
+		s.t.Fatalf("%s: %s", m.Type, m.Payload)
+	}
+	if err := json.Unmarshal(payload.Data, out); err != nil {
+		s.t.Fatal(err)
+	}
+	return true
+}
+
+// eventually waits for a condition that has no signal of its own.
+func eventually(t *testing.T, what string, limit time.Duration, condition func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for !condition() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("waited %v in vain: %s", limit, what)
+		case <-look.C:
+		}
+	}
+}

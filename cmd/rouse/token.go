@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/server"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// tokenCommand works beside a running server, too.
+type tokenCommand struct {
+	Create tokenCreate `cmd:"" help:"Make a token and print it; it is shown this once."`
+	List   tokenList   `cmd:"" help:"List tokens."`
+	Revoke tokenRevoke `cmd:"" help:"End a token now."`
+}
+
+// withTokens opens the database for one task.
+func withTokens(f placeFlags, do func(context.Context, *server.Tokens) error) error {
+	c := f.config()
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	db, err := server.OpenDatabase(ctx, c, logger(c, os.Stderr))
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, server.NewTokens(db)), db.Close())
+}
+
+type tokenCreate struct {
+	placeFlags
+	Name      string        `default:"cli" help:"What it is for."`
+	Scope     []string      `default:"ADMIN" help:"READ, OPERATE (includes READ), ADMIN (includes both) or EXECUTE (for workers)."`
+	Workspace string        `placeholder:"ID" help:"Bind it to this workspace; without, it is a token of the instance."`
+	Expires   time.Duration `placeholder:"DURATION" help:"End it after this long; without, it ends when it is revoked."`
+}
+
+// Run makes a token. Only the token goes to standard output, so that TOKEN=$(rouse token create) works.
+func (t tokenCreate) Run(stdout io.Writer) error {
+	in := server.TokenSpec{Name: t.Name, WorkspaceID: xid.ID(t.Workspace), Expires: t.Expires}
+	for _, scope := range t.Scope {
+		in.Scopes = append(in.Scopes, domain.TokenScope(strings.ToUpper(scope)))
+	}
+	return withTokens(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error {
+		text, err := tokens.Create(ctx, in)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(stdout, text)
+		return err
+	})
+}
+
+type tokenList struct{ placeFlags }
+
+// Run lists the tokens, newest first.
+func (t tokenList) Run(stdout io.Writer) error {
+	return withTokens(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error {
+		rows, err := tokens.List(ctx)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(w, "ID\tNAME\tPREFIX\tSCOPES\tWORKSPACE\tSTATE") // Flush tells of errors
+		for _, r := range rows {
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Name, r.Prefix, r.Scopes, r.Workspace, r.State)
+		}
+		return w.Flush()
+	})
+}
+
+type tokenRevoke struct {
+	placeFlags
+	ID string `arg:"" help:"Id of the token (tok_…), as the list shows it."`
+}
+
+// Run revokes a token; sockets opened with it are closed by the server within seconds.
+func (t tokenRevoke) Run() error {
+	return withTokens(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error { return tokens.Revoke(ctx, xid.ID(t.ID)) })
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"rouse.dev/rouse/internal/pgtest"
+)
+
+func TestProgramSurvivesTheDeathOfItsDatabase(t *testing.T) {
+	data := pgtest.Folder(t)
+	p := start(t, data, nil)
+	j := newJourney(p)
+	w := newWorkshop(t)
+	agent := j.script("three lines", w.threeLines())
+	run := j.wake(agent)
+	if got := j.subscribe("", followRun, map[string]any{"id": run}).line(); got != "line 1" {
+		t.Fatalf("%q", got)
+	}
+	if err := syscall.Kill(clusterPID(t, data), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"seen1", "seen2", "seen3"} {
+		w.touch(t, name)
+	}
+	eventually(t, "the database is back", patience, func() bool {
+		status, body := p.post("", `query($id: ID!) { run(id: $id) { status } }`, map[string]any{"id": run})
+		return status == 200 && strings.Contains(string(body), "FINISHED")
+	})
+	view := j.run(run)
+	if view.attempts() != "SUCCEEDED" || len(view.lines()) < 3 {
+		t.Errorf("the outage cost more than time: %+v", view)
+	}
+	if again := j.end(j.wake(j.agent("echo", map[string]any{"echo": map[string]any{}}))); again.Status != "FINISHED" {
+		t.Errorf("%+v", again)
+	}
+	if code := p.end(syscall.SIGTERM); code != 0 || strings.Contains(p.log.String(), "database is closed") || strings.Contains(p.log.String(), "panic") {
+		t.Errorf("exit %d:\n%s", code, p.log)
+	}
+}
+
+func TestProgramStartsAgainFromEachKindOfEnd(t *testing.T) {
+	data := pgtest.Folder(t)
+	p := start(t, data, nil)
+	workspace := newJourney(p).workspace
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT, syscall.SIGKILL} {
+		if code := p.end(signal); signal != syscall.SIGKILL && code != 0 {
+			t.Errorf("exit %d:\n%s", code, p.log)
+		}
+		p = start(t, data, nil)
+		var out struct{ Node *struct{ ID string } }
+		p.request(`query($id: ID!) { node(id: $id) { id } }`, map[string]any{"id": workspace}, &out)
+		if out.Node == nil {
+			t.Fatalf("after %v the workspace is gone", signal)
+		}
+	}
+}
+
+func TestProgramWithABootstrapToken(t *testing.T) {
+	const token = "0123456789abcdef0123456789abcdef"
+	p := start(t, pgtest.Folder(t), []string{"ROUSE_BOOTSTRAP_TOKEN=" + token}, "--addr", "0.0.0.0:0")
+	if status, body := p.post("", "{ __typename }", nil); status != 401 {
+		t.Errorf("without a token: %d %s", status, body)
+	}
+	if status, body := p.post(token, "{ process { version } }", nil); status != 200 {
+		t.Errorf("with it: %d %s", status, body)
+	}
+	if strings.Contains(p.log.String()+p.out.String(), token) {
+		t.Error("the token is in the output")
+	}
+}
+
+func TestProgramTokensWithoutAServer(t *testing.T) {
+	data := pgtest.Folder(t)
+	made := launch(t, nil, "token", "create", "--data-dir", data, "--scope", "READ", "--name", "reader", "--expires", "1h")
+	if code := made.wait(); code != 0 || !strings.HasPrefix(made.out.String(), "rse_") {
+		t.Fatalf("exit %d: %s%s", code, made.out, made.log)
+	}
+	list := launch(t, nil, "token", "list", "--data-dir", data)
+	if code := list.wait(); code != 0 || !strings.Contains(list.out.String(), "reader") || !strings.Contains(list.out.String(), "live until") {
+		t.Errorf("exit %d: %s%s", code, list.out, list.log)
+	}
+	p := start(t, data, nil) // the folder is free again
+	beside := launch(t, nil, "token", "create", "--data-dir", data)
+	if code := beside.wait(); code != 0 {
+		t.Errorf("beside a server: exit %d: %s", code, beside.log)
+	}
+	if status, body := p.post(strings.TrimSpace(made.out.String()), "mutation { createWorkspace(input: {name: \"x\"}) { workspace { id } } }", nil); !strings.Contains(string(body), "FORBIDDEN") {
+		t.Errorf("a reader writes: %d %s", status, body)
+	}
+}
+
+func TestProgramRefusesWhatItCannotDo(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		code int
+		args []string
+		want string
+	}{
+		{"no command", 2, nil, "serve"},
+		{"an unknown flag", 2, []string{"serve", "--colour"}, "--colour"},
+		{"an address that is none", 1, []string{"serve", "--addr", "nowhere"}, "--addr"},
+		{"a database that does not answer", 1, []string{"serve", "--addr", "127.0.0.1:0", "--data-dir", pgtest.Folder(t), "--database-url",
+			"postgres://nobody@127.0.0.1:1/none?sslmode=disable"}, "ROUSE_DATABASE_URL"},
+		{"migrating a database that does not answer", 1, []string{"migrate", "--database-url", "postgres://nobody@127.0.0.1:1/none?sslmode=disable", "--data-dir", pgtest.Folder(t)}, "ROUSE_DATABASE_URL"},
+		{"a token of a scope that is none", 1, []string{"token", "create", "--scope", "KING", "--data-dir", pgtest.Folder(t)}, "KING"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := launch(t, nil, tt.args...)
+			if code := p.wait(); code != tt.code || !strings.Contains(p.log.String()+p.out.String(), tt.want) {
+				t.Errorf("exit %d: %s%s", code, p.out, p.log)
+			}
+		})
+	}
+}

@@ -1,0 +1,212 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"rouse.dev/rouse/internal/config"
+	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/store/migrations"
+)
+
+// How a private cluster that ended by itself is started again.
+const (
+	restartLimit = time.Minute     // for one start, recovery included
+	restartTries = 5               // failures in a row before the process gives up
+	restartPause = 2 * time.Second // between failures
+)
+
+// Database is an open database, with the private cluster that serves it, if there is one.
+type Database struct {
+	DB  *sql.DB
+	URL string // holds the password, if there is one
+
+	log      *slog.Logger
+	files    files
+	release  bool // the folder's lock is ours to release
+	stopping chan struct{}
+	watching sync.WaitGroup
+
+	mu      sync.Mutex
+	cluster *postgres.Cluster // nil for a database elsewhere
+}
+
+// OpenDatabase opens the database of a configuration for a short task, such as making a token: the one at the URL, or the
+// private cluster, which is started when it does not run; when a rouse holds the folder its server is used and left
+// running. The database is migrated.
+func OpenDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Database, error) {
+	f, address, err := openBeside(c)
+	if err != nil {
+		return nil, err
+	}
+	d, err := openDatabase(ctx, f, address, log)
+	if err != nil {
+		return nil, errors.Join(err, f.release())
+	}
+	d.release = true
+	if err := d.migrate(ctx); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// openBeside is openFiles for a program that may run beside a server: then the address of its cluster is returned.
+func openBeside(c config.Config) (files, string, error) {
+	f, err := openFiles(c)
+	inUse, ok := errors.AsType[*postgres.FolderInUseError](err)
+	if !ok {
+		return f, c.DatabaseURL.Reveal(), err
+	}
+	address, running := postgres.RunningURL(f.cluster(), "")
+	if !running {
+		return f, "", fmt.Errorf("%w (its database does not run yet, or not as an account we may look at: try again in a moment, as the same account)", inUse)
+	}
+	return f, address, nil
+}
+
+// openDatabase opens the database at an address, or with none the private cluster of the folder.
+func openDatabase(ctx context.Context, f files, address string, log *slog.Logger) (*Database, error) {
+	d := &Database{URL: address, log: log, files: f, stopping: make(chan struct{})}
+	if address == "" {
+		cluster, err := d.startCluster(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.cluster, d.URL = cluster, cluster.URL("rouse")
+	}
+	db, err := postgres.Open(ctx, d.URL)
+	if err != nil {
+		return nil, errors.Join(err, d.stopCluster(clusterLimit))
+	}
+	d.DB = db
+	return d, nil
+}
+
+func (d *Database) startCluster(ctx context.Context) (*postgres.Cluster, error) {
+	return postgres.StartCluster(ctx, postgres.Options{Dir: d.files.cluster(), Log: d.log})
+}
+
+func (d *Database) migrate(ctx context.Context) error {
+	return postgres.Migrate(ctx, d.DB, migrations.FS, d.log)
+}
+
+// PID is the private cluster's process id; 0 for a database elsewhere.
+func (d *Database) PID() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cluster == nil {
+		return 0
+	}
+	return d.cluster.PID()
+}
+
+// watch starts the private cluster again when it ends by itself. The pool and the hub connect again by themselves, since
+// the address stays; when the cluster cannot be started, fail is told.
+func (d *Database) watch(fail func(error)) {
+	if d.cluster == nil {
+		return
+	}
+	d.watching.Go(func() {
+		for d.awaitEnd() {
+			if err := d.restart(); err != nil {
+				fail(err)
+				return
+			}
+		}
+	})
+}
+
+// awaitEnd returns true when the cluster has ended by itself.
+func (d *Database) awaitEnd() bool {
+	d.mu.Lock()
+	cluster := d.cluster
+	d.mu.Unlock()
+	select {
+	case <-d.stopping:
+		return false
+	case <-cluster.Done():
+	}
+	select {
+	case <-d.stopping:
+		return false
+	default:
+	}
+	d.log.Warn("the private database server ended by itself and is started again", "error", cluster.Err())
+	return true
+}
+
+func (d *Database) restart() error {
+	var err error
+	for range restartTries {
+		var cluster *postgres.Cluster
+		if cluster, err = d.startOnce(); err == nil {
+			return d.adopt(cluster)
+		}
+		select {
+		case <-d.stopping:
+			return nil
+		case <-time.After(restartPause):
+		}
+	}
+	return fmt.Errorf("the private database server ended and could not be started again: %w", err)
+}
+
+func (d *Database) startOnce() (*postgres.Cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), restartLimit)
+	defer cancel()
+	go func() {
+		select {
+		case <-d.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return d.startCluster(ctx)
+}
+
+func (d *Database) adopt(cluster *postgres.Cluster) error {
+	d.mu.Lock()
+	d.cluster = cluster
+	d.mu.Unlock()
+	if address := cluster.URL("rouse"); address != d.URL {
+		return errors.New("the private database server was started again in another place: start rouse again")
+	}
+	d.log.Info("the private database server runs again", "pid", cluster.PID())
+	return nil
+}
+
+// Close closes a database of OpenDatabase; a server that was running before stays.
+func (d *Database) Close() error {
+	err := d.close(clusterLimit)
+	if d.release {
+		err = errors.Join(err, d.files.release())
+	}
+	return err
+}
+
+func (d *Database) close(limit time.Duration) error {
+	close(d.stopping)
+	d.watching.Wait()
+	var err error
+	if d.DB != nil {
+		err = d.DB.Close()
+	}
+	return errors.Join(err, d.stopCluster(limit))
+}
+
+func (d *Database) stopCluster(limit time.Duration) error {
+	d.mu.Lock()
+	cluster := d.cluster
+	d.mu.Unlock()
+	if cluster == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return cluster.Stop(ctx)
+}

@@ -1,0 +1,182 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"expvar"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"rouse.dev/rouse/internal/config"
+	"rouse.dev/rouse/internal/console"
+	"rouse.dev/rouse/internal/edge"
+)
+
+const graphqlPath = "/graphql"
+
+// front is what the process shows to others: the listener of the API and the console, and the one for its operator.
+type front struct {
+	log      *slog.Logger
+	listener net.Listener
+	admin    net.Listener // nil: off
+	loopback bool         // only this machine can reach the listener
+
+	base    context.Context // of every request
+	cancel  context.CancelFunc
+	api     *edge.Server
+	servers []*http.Server
+	serving sync.WaitGroup
+}
+
+// listen takes the addresses. Nothing is answered before serve; a taken port is an error that says what to do.
+func listen(ctx context.Context, c config.Config, log *slog.Logger) (*front, error) {
+	f := &front{log: log}
+	f.base, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	var err error
+	if f.listener, err = take(ctx, c.Addr, "--addr", config.EnvAddr); err != nil {
+		return nil, err
+	}
+	f.loopback = isLoopback(f.listener.Addr())
+	if c.AdminAddr != "" {
+		if f.admin, err = take(ctx, c.AdminAddr, "--admin-addr", config.EnvAdminAddr); err != nil {
+			return nil, errors.Join(err, f.listener.Close())
+		}
+	}
+	return f, nil
+}
+
+func take(ctx context.Context, address, flag, variable string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("another program listens on %s: end it, or choose another port with %s (%s); port 0 takes a free one", address, flag, variable)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("this account may not listen on %s: choose a port above 1023 with %s (%s)", address, flag, variable)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("this machine has no address %s: choose another with %s (%s)", address, flag, variable)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with %s (%s)", address, err, flag, variable)
+	}
+	return l, nil
+}
+
+func isLoopback(a net.Addr) bool {
+	p, err := netip.ParseAddrPort(a.String())
+	return err == nil && p.Addr().Unmap().IsLoopback()
+}
+
+// url is the address of the listener for programs of this machine.
+func (f *front) url() string {
+	p, err := netip.ParseAddrPort(f.listener.Addr().String())
+	if err != nil {
+		return "http://" + f.listener.Addr().String()
+	}
+	host := p.Addr().Unmap()
+	if host.IsUnspecified() {
+		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return "http://" + netip.AddrPortFrom(host, p.Port()).String()
+}
+
+// serve answers from now on. fail is told when a listener breaks.
+func (f *front) serve(api *edge.Server, ready func(context.Context) error, metrics http.Handler, fail func(error)) {
+	f.api = api
+	f.start(f.listener, f.public(ready), fail)
+	if f.admin != nil {
+		f.start(f.admin, adminMux(ready, metrics), fail)
+	}
+}
+
+func (f *front) start(l net.Listener, h http.Handler, fail func(error)) {
+	server := edge.NewHTTPServer(f.base, h, f.log)
+	f.servers = append(f.servers, server)
+	f.serving.Go(func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			fail(fmt.Errorf("serve %s: %w", l.Addr(), err))
+		}
+	})
+}
+
+// public is what the listener of the API shows. Health is for anybody who reaches it; the console is a page without data;
+// the API asks for a token, or in local mode for a caller of this machine.
+func (f *front) public(ready func(context.Context) error) http.Handler {
+	guard := func(h http.Handler) http.Handler { return h }
+	if f.loopback {
+		guard = edge.LocalOnly
+	}
+	mux := http.NewServeMux()
+	addHealth(mux, ready)
+	mux.Handle(graphqlPath, guard(f.api))
+	mux.Handle("/", guard(console.Handler(console.Options{TokenRequired: !f.loopback})))
+	return mux
+}
+
+// adminMux is for the operator of this machine; it asks for no token, so pages of browsers may not reach it.
+func adminMux(ready func(context.Context) error, metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	addHealth(mux, ready)
+	mux.Handle("GET /metrics", metrics)
+	mux.Handle("GET /debug/vars", expvar.Handler())
+	return edge.LocalOnly(mux)
+}
+
+// addHealth adds /healthz, which says that the process answers, and /readyz, which says that it can work.
+func addHealth(mux *http.ServeMux, ready func(context.Context) error) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := ready(r.Context()); err != nil {
+			answer(w, http.StatusServiceUnavailable, err.Error()+"\n")
+			return
+		}
+		answer(w, http.StatusOK, "ok\n")
+	})
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // a caller that went away is no error of ours
+}
+
+// stop takes no more requests, closes the sockets with a hint to come back, and waits for the requests under way, up to
+// limit. Once somebody is in a hurry they are cut off, which is no error then.
+func (f *front) stop(hurry context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(hurry, limit)
+	defer cancel()
+	defer f.cancel()
+	if f.api == nil { // it never served
+		return f.closeListeners()
+	}
+	var failures [3]error
+	var closing sync.WaitGroup
+	for i, server := range f.servers {
+		closing.Go(func() { failures[i] = server.Shutdown(ctx) })
+	}
+	failures[2] = f.api.Shutdown(ctx)
+	closing.Wait()
+	f.cancel() // ends what is still under way
+	for _, server := range f.servers {
+		_ = server.Close() // only what Shutdown gave up, and reported, is left
+	}
+	f.serving.Wait()
+	if hurry.Err() != nil {
+		return nil
+	}
+	return errors.Join(failures[:]...)
+}
+
+func (f *front) closeListeners() error {
+	err := f.listener.Close()
+	if f.admin != nil {
+		err = errors.Join(err, f.admin.Close())
+	}
+	return err
+}

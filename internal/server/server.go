@@ -1,0 +1,242 @@
+// Package server puts a rouse process together and takes it apart again: settings in, a database, a listener and running
+// loops out, and at the end everything in the opposite order, so that nothing is used after it was closed (SPEC S11).
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/internal/config"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/executor"
+	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/scheduler"
+	"rouse.dev/rouse/internal/secret"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/worker"
+)
+
+// Options are what a process is made from.
+type Options struct {
+	Config  config.Config // valid (Config.Validate)
+	Demo    bool          // make the demo workspace in an empty database even when it is not a private cluster
+	Version string
+	Stdout  io.Writer // what a person is told at the start
+	Log     *slog.Logger
+}
+
+// Bounds of the steps of a shutdown that depend on others.
+const (
+	requestsLimit = 10 * time.Second // for requests under way and sockets
+	clusterLimit  = 30 * time.Second // for the private cluster's fast shutdown
+)
+
+// Server is one running process.
+type Server struct {
+	options  Options
+	log      *slog.Logger
+	files    files
+	front    *front
+	db       *Database
+	store    *store.Store
+	reader   *ent.Client
+	box      *secret.Box
+	hub      *event.Hub
+	counters *metrics.Counters
+	command  *executor.Command
+	agents   agentAccount
+	pool     *worker.Pool
+	loops    *scheduler.Scheduler
+	failed   chan error // why the process has to end by itself; capacity 1
+}
+
+// Run is a process from start to end. It runs until ctx ends, and then shuts down in order, leaving live attempts the
+// configured drain; when hurry ends too, it hands them back at once. The error is why the start failed, why the process
+// had to end, or what went wrong while it ended. Nothing is logged after it returned.
+func Run(ctx, hurry context.Context, o Options) error {
+	s := &Server{options: o, log: o.Log, counters: metrics.New(), failed: make(chan error, 1)}
+	err := s.start(ctx)
+	if err == nil {
+		s.announce(ctx)
+		err = s.wait(ctx)
+	}
+	stopped := s.stop(hurry)
+	if errors.Is(err, errInterrupted) && stopped == nil {
+		err = nil
+	}
+	return errors.Join(err, stopped)
+}
+
+// errInterrupted is a start that was broken off by a signal.
+var errInterrupted = errors.New("interrupted while starting")
+
+// start brings everything up, in order. What it began is in s, for stop to end, also when it fails.
+func (s *Server) start(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		s.lockFolder, s.listen, s.openDatabase, s.openStore, s.checkAccess, s.prepareAgents, s.makeDemo, s.startLoops, s.serve,
+	} {
+		if err := step(ctx); err != nil {
+			if ctx.Err() != nil {
+				return errInterrupted
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// wait returns when the process is asked to end, or must.
+func (s *Server) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.failed:
+		return err
+	}
+}
+
+// fail ends the process with an error; the first one counts.
+func (s *Server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+func (s *Server) lockFolder(context.Context) (err error) {
+	s.files, err = openFiles(s.options.Config)
+	return err
+}
+
+func (s *Server) listen(ctx context.Context) (err error) {
+	s.front, err = listen(ctx, s.options.Config, s.log)
+	return err
+}
+
+func (s *Server) openDatabase(ctx context.Context) (err error) {
+	s.db, err = openDatabase(ctx, s.files, s.options.Config.DatabaseURL.Reveal(), s.log)
+	if err != nil {
+		return err
+	}
+	s.db.watch(s.fail)
+	return s.db.migrate(ctx)
+}
+
+func (s *Server) openStore(ctx context.Context) error {
+	box, err := s.openBox()
+	if err != nil {
+		return err
+	}
+	s.box = box
+	s.hub = event.New(event.HubOptions{URL: s.db.URL, DB: s.db.DB, Log: s.log})
+	if err := s.hub.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	s.store = store.New(s.db.DB, store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64})
+	s.reader = s.store.Reader()
+	return s.store.Activate(ctx)
+}
+
+// openBox finds the key that seals secrets. A key file is for what stays on this machine: the private cluster it lies
+// beside, or a server that only this machine reaches.
+func (s *Server) openBox() (*secret.Box, error) {
+	folder := ""
+	if s.files.private || s.front.loopback {
+		folder = s.files.dir
+	}
+	key, err := secret.LoadKey(s.options.Config.SecretKey.Reveal(), folder)
+	if err != nil {
+		return nil, err
+	}
+	return secret.NewBox(key)
+}
+
+func (s *Server) startLoops(ctx context.Context) error {
+	owner, err := scheduler.ThisProcess()
+	if err != nil {
+		return err
+	}
+	c := s.options.Config
+	s.command = executor.NewCommand(s.agents.options(s.files.work()))
+	s.pool = worker.New(worker.Options{
+		Store: s.store, Executor: executor.NewRegistry(s.command), Secrets: s.box, Watcher: s.hub,
+		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
+	})
+	s.loops = scheduler.New(scheduler.Options{
+		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{}, Counters: s.counters, Owner: owner, Lease: c.Lease, Log: s.log,
+	})
+	return s.loops.Start(context.WithoutCancel(ctx))
+}
+
+func (s *Server) serve(context.Context) error {
+	s.front.serve(s.newAPI(), s.ready, s.counters.Handler(), s.fail)
+	return nil
+}
+
+// ready reports why the process cannot serve; nil when it can.
+func (s *Server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := s.db.DB.PingContext(ctx); err != nil {
+		return errors.New("the database does not answer")
+	}
+	return nil
+}
+
+// part is one thing that a shutdown ends.
+type part struct {
+	name string
+	end  func() error
+}
+
+// stop ends everything that start began, in the order of SPEC S11: intake, sockets, loops, live attempts, hub, database,
+// cluster. A part that fails to end does not keep the others from being ended.
+func (s *Server) stop(hurry context.Context) error {
+	if s.front != nil && s.front.api != nil {
+		s.log.Info("shutting down; signal once more to end live runs at once")
+	}
+	var failures []error
+	for _, p := range s.parts(hurry) {
+		began := time.Now()
+		if err := p.end(); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", p.name, err))
+		}
+		s.log.Debug("ended", "part", p.name, "took", time.Since(began))
+	}
+	return errors.Join(failures...)
+}
+
+// parts are the parts that there are, in the order of their end.
+func (s *Server) parts(hurry context.Context) []part {
+	var parts []part
+	add := func(there bool, name string, end func() error) {
+		if there {
+			parts = append(parts, part{name, end})
+		}
+	}
+	add(s.front != nil, "connections", func() error { return s.front.stop(hurry, requestsLimit) })
+	add(s.loops != nil, "loops", func() error { s.loops.Stop(); return nil })
+	add(s.pool != nil, "live runs", func() error { return s.drain(hurry) })
+	add(s.command != nil, "executor", func() error { return s.command.Close() })
+	add(s.hub != nil, "events", func() error { s.hub.Stop(); return nil })
+	add(s.db != nil, "database", func() error { return s.db.close(clusterLimit) })
+	add(true, "data folder", func() error { return s.files.release() })
+	return parts
+}
+
+// drain waits for live attempts up to the configured time, or until somebody is in a hurry.
+func (s *Server) drain(hurry context.Context) error {
+	ctx, cancel := context.WithTimeout(hurry, s.options.Config.Drain)
+	defer cancel()
+	return s.pool.Drain(ctx)
+}
+
+// work is the folder that agents work in, one folder each.
+func (f files) work() string { return filepath.Join(f.dir, "work") }

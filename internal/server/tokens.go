@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/apitoken"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Tokens is what the command line does with bearer tokens.
+type Tokens struct{ store *store.Store }
+
+// NewTokens works on an open database, beside whatever else uses it.
+func NewTokens(db *Database) *Tokens {
+	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: tokens signal nothing
+	return &Tokens{store: store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: db.log})}
+}
+
+// TokenSpec is a token to make. Expires 0 means never; WorkspaceID "" makes a token of the instance.
+type TokenSpec struct {
+	Name        string
+	Scopes      []domain.TokenScope
+	WorkspaceID xid.ID
+	Expires     time.Duration
+}
+
+// Create makes a token and returns its text, which is not stored.
+func (t *Tokens) Create(ctx context.Context, in TokenSpec) (string, error) {
+	if err := auth.CheckScopes(in.Scopes); err != nil {
+		return "", err
+	}
+	token, err := auth.NewToken(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	row := store.NewToken{WorkspaceID: in.WorkspaceID, Name: in.Name, Prefix: token.Prefix(), Digest: token.Digest().String(), Scopes: in.Scopes}
+	if in.Expires > 0 {
+		at := time.Now().Add(in.Expires)
+		row.ExpiresAt = &at
+	}
+	if _, err := t.store.CreateToken(ctx, row); err != nil {
+		return "", err
+	}
+	return token.Reveal(), nil
+}
+
+// TokenRow is a token as the list shows it.
+type TokenRow struct {
+	ID                                     xid.ID
+	Name, Prefix, Scopes, Workspace, State string
+}
+
+// List is all tokens, newest first.
+func (t *Tokens) List(ctx context.Context) ([]TokenRow, error) {
+	ctx = auth.WithPrincipal(ctx, auth.Local())
+	tokens, err := t.store.Reader().ApiToken.Query().Order(ent.Desc(apitoken.FieldCreatedAt, apitoken.FieldID)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	rows := make([]TokenRow, len(tokens))
+	for i, token := range tokens {
+		rows[i] = TokenRow{ID: token.ID, Name: token.Name, Prefix: token.Prefix, Scopes: scopeNames(token.Scopes), Workspace: "(instance)", State: stateOf(token, time.Now())}
+		if token.WorkspaceID != "" {
+			rows[i].Workspace = token.WorkspaceID.String()
+		}
+	}
+	return rows, nil
+}
+
+// Revoke ends a token now.
+func (t *Tokens) Revoke(ctx context.Context, id xid.ID) error {
+	return t.store.RevokeToken(ctx, "", id)
+}
+
+func scopeNames(scopes []domain.TokenScope) string {
+	names := make([]string, len(scopes))
+	for i, s := range scopes {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ",")
+}
+
+func stateOf(t *ent.ApiToken, now time.Time) string {
+	switch {
+	case t.RevokedAt != nil:
+		return "revoked"
+	case t.ExpiresAt == nil:
+		return "live"
+	case now.Before(*t.ExpiresAt):
+		return "live until " + t.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	return "expired"
+}

@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"rouse.dev/rouse/internal/executor"
+	"rouse.dev/rouse/internal/store"
+)
+
+// Why a live attempt is ended from here.
+var (
+	errCancel      = errors.New("the run was cancelled")
+	errHandBack    = errors.New("rouse is shutting down")
+	errLost        = errors.New("another process owns the run now")
+	errLeaseEnding = errors.New("the lease ends soon and the database does not answer")
+)
+
+// attempt is one live try at a run in this process.
+type attempt struct {
+	store.Attempt
+	claimed store.Claimed
+	ctx     context.Context // of the launch; its cause is why it was ended
+	cancel  context.CancelCauseFunc
+	fence   *time.Timer // ends the launch before the lease ends
+	lease   time.Duration
+}
+
+func newAttempt(parent context.Context, c store.Claimed, lease time.Duration) *attempt {
+	a := &attempt{Attempt: c.Attempt, claimed: c, lease: lease}
+	a.ctx, a.cancel = context.WithCancelCause(parent)
+	a.fence = time.AfterFunc(fenceAfter(lease), func() { a.stop(&executor.Stop{Reason: errLeaseEnding, Grace: lease / 8}) })
+	return a
+}
+
+// fenceAfter is how long after the last renewal an owner that cannot renew ends its processes: what is left of the lease
+// pays for the grace (an eighth), the KILL, and the time the claim or renewal was under way.
+func fenceAfter(lease time.Duration) time.Duration { return lease - lease/4 }
+
+// renewed moves the fence. at is when the renewal was asked for, by the monotonic clock: the lease cannot end earlier
+// than one lease after it.
+func (a *attempt) renewed(at time.Time) { a.fence.Reset(time.Until(at.Add(fenceAfter(a.lease)))) }
+
+// stop ends the launch; the first reason counts.
+func (a *attempt) stop(why *executor.Stop) { a.cancel(why) }
+
+// release frees what the attempt holds.
+func (a *attempt) release() {
+	a.fence.Stop()
+	a.cancel(nil)
+}
+
+// keys name the attempt in the log.
+func (a *attempt) keys() slog.Attr {
+	return slog.Group("", "run_id", a.RunID, "attempt", a.Number, "agent_id", a.claimed.AgentID)
+}
+
+// stopCancel leaves the command its own grace: the lease goes on meanwhile.
+func stopCancel() *executor.Stop { return &executor.Stop{Reason: errCancel, Grace: 24 * time.Hour} }
+
+// stopHandBack leaves a short grace, since somebody waits for the server to end.
+func stopHandBack() *executor.Stop { return &executor.Stop{Reason: errHandBack, Grace: handBackGrace} }
+
+// stopLost leaves none: the next attempt may be running already.
+func stopLost() *executor.Stop { return &executor.Stop{Reason: errLost} }

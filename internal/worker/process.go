@@ -1,0 +1,114 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/executor"
+	"rouse.dev/rouse/internal/store"
+)
+
+// process is the life of one attempt. A panic in it fails this attempt and no other.
+func (p *Pool) process(a *attempt) {
+	var end report
+	func() {
+		defer func() {
+			if v := recover(); v != nil {
+				p.log.Error("processing a run panicked", a.keys(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+				end = report{kind: reportFail, failure: store.Failure{Code: domain.RunErrorCodeOther,
+					Message: "rouse failed while it processed this run; the cause is in its log. The run is tried again"}}
+			}
+		}()
+		end = p.run(a)
+	}()
+	p.send(a, end)
+}
+
+// run starts the attempt, launches it, and says how it is to be reported.
+func (p *Pool) run(a *attempt) report {
+	if a.ctx.Err() != nil {
+		return stopped(a.ctx)
+	}
+	defer p.watchCancel(a)()
+	launch, err := p.start(a)
+	if err != nil {
+		return notStarted(a, err)
+	}
+	if launch == nil {
+		return report{kind: reportNothing} // the store settled it
+	}
+	request, err := p.request(launch)
+	if err != nil {
+		return report{kind: reportFail, failure: store.Failure{Code: domain.RunErrorCodeLaunch, Message: err.Error(), Permanent: true}}
+	}
+	lines := newLogWriter(p.giveUp, a, p.options.Store, p.log)
+	defer lines.close()
+	result, err := p.options.Executor.Run(a.ctx, request, &sink{pool: p, attempt: a, lines: lines})
+	if result.Survivors {
+		p.log.Warn("processes of a run could not be ended", a.keys())
+		lines.Line(domain.LogStreamSystem, "processes of this attempt could not be ended and may still run")
+	}
+	return reportOf(a.ctx, result, err)
+}
+
+// start is not bound to a cancel: one in the middle of it would leave open whether it happened, and the store looks for
+// it anyway. It is given up when the lease cannot be kept or the server stops.
+func (p *Pool) start(a *attempt) (launch *store.Launch, err error) {
+	ctx, cancel := context.WithCancel(p.giveUp)
+	defer cancel()
+	defer context.AfterFunc(a.ctx, func() {
+		if !errors.Is(context.Cause(a.ctx), errCancel) {
+			cancel()
+		}
+	})()
+	err = persist(ctx, func(ctx context.Context) error {
+		launch, err = p.options.Store.Start(ctx, a.Attempt)
+		return err
+	})
+	return launch, err
+}
+
+// notStarted is the end of an attempt that the store did not start.
+func notStarted(a *attempt, err error) report {
+	switch {
+	case errors.Is(err, store.ErrFenced):
+		return report{kind: reportDrop}
+	case a.ctx.Err() != nil:
+		return stopped(a.ctx)
+	}
+	return report{kind: reportFail, cause: err, failure: store.Failure{Code: domain.RunErrorCodeOther,
+		Message: "rouse could not prepare this run; the cause is in its log. The run is tried again"}}
+}
+
+// sink passes on what the agent yields.
+type sink struct {
+	pool    *Pool
+	attempt *attempt
+	lines   *logWriter
+}
+
+// Process records the group, so that a later start of rouse finds it should this one die. It waits while the database is
+// away: the agent has not been given its prompt yet.
+func (s *sink) Process(g executor.ProcessGroup) error {
+	return persist(s.attempt.ctx, func(ctx context.Context) error {
+		return s.pool.options.Store.RecordProcess(ctx, s.attempt.Attempt, processGroup(g))
+	})
+}
+
+// Session records the session in one try (SPEC S7.8): its failure is logged and never ends the attempt.
+func (s *sink) Session(id string) error {
+	ctx, cancel := context.WithTimeout(s.attempt.ctx, tryLimit)
+	defer cancel()
+	err := s.pool.options.Store.RecordSession(ctx, s.attempt.Attempt, id)
+	if err != nil {
+		s.pool.options.Store.SessionNotStored(s.attempt.claimed.WorkspaceID)
+		s.pool.log.Warn("a session could not be recorded", s.attempt.keys(), "session_id", id, "error", err)
+	}
+	return err
+}
+
+// Line passes on one line.
+func (s *sink) Line(stream domain.LogStream, text string) { s.lines.Line(stream, text) }

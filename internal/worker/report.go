@@ -1,0 +1,150 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/executor"
+	"rouse.dev/rouse/internal/store"
+)
+
+type reportKind int
+
+const (
+	reportNothing  reportKind = iota // the store has ended the attempt itself
+	reportDrop                       // another attempt owns the run
+	reportFinish                     // success
+	reportFail                       // failure
+	reportCancel                     // a cancel was obeyed
+	reportHandBack                   // due again, neither failed nor abandoned
+)
+
+// report is how an attempt ended, as the store is told.
+type report struct {
+	kind    reportKind
+	success store.Success
+	failure store.Failure
+	cause   error // for the log
+}
+
+// reportOf judges what the executor brought back. What ended the launch from here counts only when the executor says
+// that it did: a run that succeeded as the cancel came has succeeded.
+func reportOf(ctx context.Context, result executor.Result, err error) report {
+	switch {
+	case err == nil:
+		return report{kind: reportFinish, success: successOf(result)}
+	case errors.Is(err, store.ErrFenced):
+		return report{kind: reportDrop, cause: err}
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return stopped(ctx)
+	}
+	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), SessionID: recordedSession(result)}
+	if f, ok := errors.AsType[*executor.Failure](err); ok {
+		failure.Code, failure.Permanent = f.Code, f.Permanent
+	}
+	return report{kind: reportFail, failure: failure}
+}
+
+// stopped is the report of an attempt that was ended from here. One whose lease could not be kept is handed back, should
+// the database answer in time; should somebody else have it by then, the store refuses.
+func stopped(ctx context.Context) report {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, errCancel):
+		return report{kind: reportCancel}
+	case errors.Is(cause, errLost):
+		return report{kind: reportDrop, cause: cause}
+	}
+	return report{kind: reportHandBack, cause: cause}
+}
+
+func successOf(result executor.Result) store.Success {
+	ok := store.Success{Result: result.Object, Summary: summaryOf(result.Object), SessionID: recordedSession(result)}
+	if result.Usage != nil {
+		ok.InputTokens, ok.OutputTokens, ok.CostUSD = result.Usage.InputTokens, result.Usage.OutputTokens, result.Usage.CostUSD
+	}
+	return ok
+}
+
+// recordedSession is "" for a session whose recording failed: it must not be written later (SPEC S7.8).
+func recordedSession(result executor.Result) string {
+	if result.SessionError != nil {
+		return ""
+	}
+	return result.SessionID
+}
+
+// summaryOf is the text of a result object (SPEC S7.5).
+func summaryOf(object map[string]any) string {
+	for _, name := range []string{"summary", "result", "message"} {
+		if text, ok := object[name].(string); ok && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func processGroup(g executor.ProcessGroup) store.ProcessGroup {
+	return store.ProcessGroup{Host: g.Host, BootID: g.BootID, PGID: g.PGID, Started: int64(g.StartTime)}
+}
+
+// send tells the store how the attempt ended, as often as it takes: the work is done, and the report of an attempt that
+// somebody else has taken over is refused. Only the end of a drain gives up.
+func (p *Pool) send(a *attempt, end report) {
+	if end.kind == reportNothing {
+		return
+	}
+	if end.kind == reportDrop {
+		p.log.Warn("a run is no longer ours; its attempt here was dropped", a.keys(), "cause", cmp.Or(errText(end.cause), "fenced"))
+		return
+	}
+	if end.cause != nil {
+		p.log.Warn("a run ended early", a.keys(), "cause", end.cause)
+	}
+	err := p.persistReport(a.Attempt, end)
+	if end.kind == reportFinish && unexpected(err) {
+		p.log.Error("the success of a run could not be stored; it is recorded as a failure", a.keys(), "error", err)
+		end = report{kind: reportFail, failure: store.Failure{Code: domain.RunErrorCodeOther, SessionID: end.success.SessionID,
+			Message: "the agent succeeded, but rouse could not store its result; the cause is in its log"}}
+		err = p.persistReport(a.Attempt, end)
+	}
+	switch {
+	case errors.Is(err, store.ErrFenced):
+		p.log.Warn("the report of a run came too late and was dropped", a.keys())
+	case err != nil:
+		p.log.Error("the end of a run could not be recorded; it is tried again when its lease has run out", a.keys(), "error", err)
+	}
+}
+
+// unexpected reports whether a write failed by its content and not because the database is away or the run taken over.
+func unexpected(err error) bool {
+	return err != nil && !away(err) && !errors.Is(err, store.ErrFenced) && !errors.Is(err, context.Canceled)
+}
+
+func (p *Pool) persistReport(a store.Attempt, end report) error {
+	return persist(p.giveUp, func(ctx context.Context) error { return p.write(ctx, a, end) })
+}
+
+func (p *Pool) write(ctx context.Context, a store.Attempt, end report) error {
+	switch end.kind {
+	case reportFinish:
+		return p.options.Store.Finish(ctx, a, end.success)
+	case reportFail:
+		return p.options.Store.Fail(ctx, a, end.failure)
+	case reportCancel:
+		return p.options.Store.Cancelled(ctx, a)
+	case reportHandBack:
+		return p.options.Store.HandBack(ctx, a)
+	}
+	return fmt.Errorf("unknown report %d", end.kind)
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

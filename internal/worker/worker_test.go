@@ -1,0 +1,423 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/executor"
+	"rouse.dev/rouse/internal/store"
+)
+
+func TestHowARunEnds(t *testing.T) {
+	tests := []struct {
+		name  string
+		agent agent
+		want  func(row) error
+	}{
+		{"success stores result, summary, session and usage", func(_ context.Context, _ executor.Request, sink executor.Sink) (executor.Result, error) {
+			err := sink.Session("ses_1")
+			return executor.Result{Launched: true, Object: map[string]any{"summary": "done"}, SessionID: "ses_1", SessionError: err,
+				Usage: &executor.Usage{InputTokens: 3, OutputTokens: 4, CostUSD: "0.01"}}, nil
+		}, func(r row) error {
+			if r.ended != "FINISHED" || r.success.Summary != "done" || r.success.SessionID != "ses_1" || r.session != "ses_1" || r.success.OutputTokens != 4 {
+				return fmt.Errorf("%+v", r)
+			}
+			return nil
+		}},
+		{"a non-zero exit fails the attempt with the executor's words", func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+			return executor.Result{Launched: true, SessionID: "ses_1"}, &executor.Failure{Code: domain.RunErrorCodeCrash, Message: "exited with code 3"}
+		}, func(r row) error {
+			if r.ended != "FAILED" || r.failure.Code != domain.RunErrorCodeCrash || r.failure.Message != "exited with code 3" || r.failure.Permanent {
+				return fmt.Errorf("%+v", r)
+			}
+			return nil
+		}},
+		{"a permanent failure stays permanent", func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+			return executor.Result{}, &executor.Failure{Code: domain.RunErrorCodeLaunch, Permanent: true, Message: "no program"}
+		}, func(r row) error {
+			if r.ended != "FAILED" || !r.failure.Permanent {
+				return fmt.Errorf("%+v", r)
+			}
+			return nil
+		}},
+		{"a session whose recording failed is not stored at the end either", func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+			return executor.Result{Launched: true, SessionID: "ses_2", SessionError: errors.New("no")}, nil
+		}, func(r row) error {
+			if r.ended != "FINISHED" || r.success.SessionID != "" {
+				return fmt.Errorf("%+v", r)
+			}
+			return nil
+		}},
+		{"a panic fails this attempt", func(context.Context, executor.Request, executor.Sink) (executor.Result, error) { panic("boom") }, func(r row) error {
+			if r.ended != "FAILED" || strings.Contains(r.failure.Message, "boom") {
+				return fmt.Errorf("%+v", r)
+			}
+			return nil
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newFakeStore()
+			p := newPool(s, tt.agent, 1)
+			c := s.claim()
+			p.Process(t.Context(), c)
+			<-s.ends
+			drain(t, p)
+			if err := tt.want(s.row(c.Attempt)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAPanicLeavesTheOtherRunsAlone(t *testing.T) {
+	s := newFakeStore()
+	go1 := make(chan struct{})
+	p := newPool(s, agent(func(_ context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
+		if req.Attempt == 2 {
+			panic("boom")
+		}
+		<-go1
+		return executor.Result{}, nil
+	}), 2)
+	good := s.claim()
+	p.Process(t.Context(), good)
+	bad := s.claim()
+	s.set(func(s *fakeStore) { bad.Number = 2; s.rows[bad.Attempt] = &row{} })
+	p.Process(t.Context(), bad)
+	if a := <-s.ends; a != bad.Attempt {
+		t.Errorf("%v ended first", a)
+	}
+	close(go1)
+	<-s.ends
+	drain(t, p)
+	if s.row(good.Attempt).ended != "FINISHED" || s.row(bad.Attempt).ended != "FAILED" {
+		t.Errorf("good %s, bad %s", s.row(good.Attempt).ended, s.row(bad.Attempt).ended)
+	}
+}
+
+func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
+	s := newFakeStore()
+	s.launch.TaskID, s.launch.ResumeSessionID = "tsk_1", "ses_0"
+	s.launch.Executor = domain.ExecutorSpec{Command: &domain.CommandSpec{Argv: []string{"x"}, Environment: []domain.SealedValue{{Name: "KEY", Sealed: "abc"}}}}
+	var got executor.Request
+	p := newPool(s, agent(func(_ context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
+		got = req
+		return executor.Result{}, nil
+	}), 1)
+	c := s.claim()
+	p.Process(t.Context(), c)
+	<-s.ends
+	drain(t, p)
+	want := map[string]string{
+		"KEY": "plain of agt_1/KEY abc", "ROUSE_API_URL": "http://127.0.0.1:1/graphql", "ROUSE_RUN_TOKEN": runToken.Reveal(),
+		"ROUSE_RUN_ID": c.RunID.String(), "ROUSE_AGENT_ID": "agt_1", "ROUSE_WORKSPACE_ID": "wsp_1", "ROUSE_TASK_ID": "tsk_1",
+		"ROUSE_WAKE_REASON": "USER", "ROUSE_WAKE_PAYLOAD_JSON": `{"user_id":"u"}`,
+	}
+	for _, v := range got.Environment {
+		if want[v.Name] != v.Value {
+			t.Errorf("%s is %q, want %q", v.Name, v.Value, want[v.Name])
+		}
+		delete(want, v.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+	if text := got.Mask("token " + runToken.Reveal() + ", key plain of agt_1/KEY abc."); text != "token ***, key ***." {
+		t.Errorf("masked: %q", text)
+	}
+	if got.Prompt != "work" || got.ResumeSessionID != "ses_0" {
+		t.Errorf("request: %+v", got)
+	}
+}
+
+func TestASecretThatCannotBeOpenedFailsForGood(t *testing.T) {
+	s := newFakeStore()
+	s.launch.Executor = domain.ExecutorSpec{Command: &domain.CommandSpec{Argv: []string{"x"}, Environment: []domain.SealedValue{{Name: "KEY"}}}}
+	p := newPool(s, agent(nil), 1)
+	c := s.claim()
+	p.Process(t.Context(), c)
+	<-s.ends
+	drain(t, p)
+	if r := s.row(c.Attempt); !r.failure.Permanent || !strings.Contains(r.failure.Message, "KEY") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestARunThatIsSettledOrFencedAtStartIsNotLaunched(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*fakeStore, store.Attempt)
+		want   string
+	}{
+		{"settled by the store", func(s *fakeStore, _ store.Attempt) { s.settled = true }, "CANCELLED"},
+		{"a cancel came before the start", func(s *fakeStore, a store.Attempt) { s.rows[a].cancel = true }, "CANCELLED"},
+		{"another attempt owns the run", func(s *fakeStore, a store.Attempt) { s.rows[a].lost = true }, ""},
+		{"the store cannot prepare it", func(s *fakeStore, _ store.Attempt) { s.fail["Start"] = errors.New("decode payload") }, "FAILED"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newFakeStore()
+			p := newPool(s, agent(func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+				t.Error("it was launched")
+				return executor.Result{}, nil
+			}), 1)
+			c := s.claim()
+			s.set(func(s *fakeStore) { tt.change(s, c.Attempt) })
+			p.Process(t.Context(), c)
+			<-p.Freed()
+			drain(t, p)
+			if got := s.row(c.Attempt).ended; got != tt.want {
+				t.Errorf("ended %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestALateReportChangesNothing(t *testing.T) {
+	s := newFakeStore()
+	c := s.claim()
+	p := newPool(s, agent(func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+		s.change(c.Attempt, func(r *row) { r.lost = true })
+		return executor.Result{}, nil
+	}), 1)
+	p.Process(t.Context(), c)
+	<-p.Freed()
+	drain(t, p)
+	if r := s.row(c.Attempt); r.ended != "" || s.called()["Finish"] != 1 {
+		t.Errorf("%+v, %v", r, s.called())
+	}
+}
+
+func TestAResultThatCannotBeStoredFailsTheAttempt(t *testing.T) {
+	s := newFakeStore()
+	s.fail["Finish"] = errors.New("invalid input syntax for type json")
+	p := newPool(s, agent(func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+		return executor.Result{}, nil
+	}), 1)
+	c := s.claim()
+	p.Process(t.Context(), c)
+	<-s.ends
+	drain(t, p)
+	if s.row(c.Attempt).ended != "FAILED" {
+		t.Errorf("%+v", s.row(c.Attempt))
+	}
+}
+
+func TestACancelEndsALiveRunAtOnceThroughItsSignal(t *testing.T) {
+	s := newFakeStore()
+	began := make(chan struct{}, 1)
+	p := newPool(s, untilStopped(began), 1)
+	c := s.claim()
+	p.Process(t.Context(), c)
+	<-began
+	s.change(c.Attempt, func(r *row) { r.cancel = true })
+	<-s.ends
+	drain(t, p)
+	if r := s.row(c.Attempt); r.ended != "CANCELLED" || r.beats != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestACancelIsFoundByTheHeartbeatWhenItsSignalIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		began := make(chan struct{}, 1)
+		p := newPool(s, untilStopped(began), 1)
+		c := s.claim()
+		p.Process(t.Context(), c)
+		<-began
+		s.set(func(s *fakeStore) { s.rows[c.Attempt].cancel = true })
+		asked := time.Now()
+		<-s.ends
+		if took := time.Since(asked); took > 8*time.Second {
+			t.Errorf("took %v", took)
+		}
+		drain(t, p)
+	})
+}
+
+func TestALostLeaseEndsTheGroupAtOnceAndIsNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		began, grace := make(chan struct{}, 1), time.Duration(-1)
+		p := newPool(s, agent(func(ctx context.Context, req executor.Request, sink executor.Sink) (executor.Result, error) {
+			result, err := untilStopped(began)(ctx, req, sink)
+			if stop, ok := errors.AsType[*executor.Stop](err); ok {
+				grace = stop.Grace
+			}
+			return result, err
+		}), 1)
+		c := s.claim()
+		p.Process(t.Context(), c)
+		<-began
+		s.set(func(s *fakeStore) { s.rows[c.Attempt].lost = true })
+		<-p.Freed()
+		drain(t, p)
+		if grace != 0 || s.row(c.Attempt).ended != "" || s.called()["HandBack"]+s.called()["Fail"] != 0 {
+			t.Errorf("grace %v, calls %v", grace, s.called())
+		}
+	})
+}
+
+func TestAnOwnerThatCannotRenewEndsItsGroupBeforeTheLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		began, stopped := make(chan struct{}, 1), make(chan time.Time, 1)
+		p := newPool(s, agent(func(ctx context.Context, req executor.Request, sink executor.Sink) (executor.Result, error) {
+			result, err := untilStopped(began)(ctx, req, sink)
+			stopped <- time.Now()
+			return result, err
+		}), 1)
+		c := s.claim()
+		p.Process(t.Context(), c)
+		<-began
+		time.Sleep(60 * time.Second) // renewed 8 times
+		if n := s.row(c.Attempt).beats; n < 7 {
+			t.Fatalf("%d renewals in a minute", n)
+		}
+		s.set(func(s *fakeStore) { s.away = true })
+		away := time.Now()
+		at := <-stopped
+		if d := at.Sub(away); d < 7*time.Second || d > 26*time.Second {
+			t.Errorf("the group was ended %v after the database went away; the lease is 30s", d)
+		}
+		s.set(func(s *fakeStore) { s.away = false })
+		<-s.ends
+		drain(t, p)
+		if got := s.row(c.Attempt).ended; got != "INTERRUPTED" {
+			t.Errorf("it ended %q", got)
+		}
+	})
+}
+
+func TestAReportWaitsForTheDatabaseToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		p := newPool(s, agent(func(_ context.Context, _ executor.Request, sink executor.Sink) (executor.Result, error) {
+			s.set(func(s *fakeStore) { s.away = true })
+			sink.Line(domain.LogStreamStdout, "a last line")
+			return executor.Result{Object: map[string]any{"summary": "done"}}, nil
+		}), 1)
+		c := s.claim()
+		p.Process(t.Context(), c)
+		time.Sleep(10 * time.Minute)
+		s.set(func(s *fakeStore) { s.away = false })
+		<-s.ends
+		drain(t, p)
+		if r := s.row(c.Attempt); r.ended != "FINISHED" || len(r.lines) != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestDrain(t *testing.T) {
+	t.Run("waits for live runs", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newFakeStore()
+			p := newPool(s, agent(func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+				time.Sleep(time.Minute)
+				return executor.Result{}, nil
+			}), 1)
+			c := s.claim()
+			p.Process(t.Context(), c)
+			drain(t, p)
+			if s.row(c.Attempt).ended != "FINISHED" {
+				t.Errorf("%+v", s.row(c.Attempt))
+			}
+		})
+	})
+	t.Run("hands live runs back when the time is up", func(t *testing.T) {
+		s := newFakeStore()
+		began := make(chan struct{}, 2)
+		p := newPool(s, untilStopped(began), 2)
+		one, two := s.claim(), s.claim()
+		p.Process(t.Context(), one)
+		p.Process(t.Context(), two)
+		<-began
+		<-began
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := p.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+		if s.row(one.Attempt).ended != "INTERRUPTED" || s.row(two.Attempt).ended != "INTERRUPTED" {
+			t.Errorf("%+v %+v", s.row(one.Attempt), s.row(two.Attempt))
+		}
+	})
+	t.Run("gives up reports when the database stays away, and says so", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newFakeStore()
+			began := make(chan struct{}, 1)
+			p := newPool(s, untilStopped(began), 1)
+			p.Process(t.Context(), s.claim())
+			<-began
+			s.set(func(s *fakeStore) { s.away = true })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			asked := time.Now()
+			if err := p.Drain(ctx); err == nil {
+				t.Error("want an error")
+			}
+			if took := time.Since(asked); took > 20*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	})
+	t.Run("a run claimed as the drain begins is handed back unstarted", func(t *testing.T) {
+		s := newFakeStore()
+		began := make(chan struct{}, 1)
+		p := newPool(s, untilStopped(began), 2)
+		p.Process(t.Context(), s.claim())
+		<-began
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Drain(ctx) }()
+		for p.Free() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		late := s.claim()
+		p.Process(t.Context(), late)
+		if a := <-s.ends; a != late.Attempt {
+			t.Errorf("%v ended first", a)
+		}
+		cancel()
+		if err := <-done; err != nil || s.row(late.Attempt).ended != "INTERRUPTED" {
+			t.Errorf("%v, %+v", err, s.row(late.Attempt))
+		}
+		if s.called()["Start"] != 1 {
+			t.Errorf("it was started")
+		}
+	})
+}
+
+func TestAThousandRunsLeaveNothingBehind(t *testing.T) {
+	s := newFakeStore()
+	const slots, runs = 16, 1000
+	p := newPool(s, agent(func(_ context.Context, _ executor.Request, sink executor.Sink) (executor.Result, error) {
+		for i := range 3 {
+			sink.Line(domain.LogStreamStdout, fmt.Sprint("line ", i))
+		}
+		return executor.Result{Launched: true}, nil
+	}), slots)
+	for started := 0; started < runs; {
+		for free := p.Free(); free > 0 && started < runs; free-- {
+			p.Process(t.Context(), s.claim())
+			started++
+		}
+		if started < runs {
+			<-p.Freed()
+		}
+	}
+	drain(t, p)
+	for a, r := range s.rows {
+		if r.ended != "FINISHED" || len(r.lines) != 3 {
+			t.Fatalf("%v: %+v", a, r)
+		}
+	}
+}
