@@ -52,7 +52,7 @@ const patience = 60 * time.Second
 
 // program is one started rouse.
 type program struct {
-	t    *testing.T
+	t    testing.TB
 	cmd  *exec.Cmd
 	url  string // of the API
 	out  *transcript
@@ -80,7 +80,7 @@ func (l *transcript) String() string {
 }
 
 // start runs `rouse serve` on a free port and waits until it is ready.
-func start(t *testing.T, dataDir string, env []string, args ...string) *program {
+func start(t testing.TB, dataDir string, env []string, args ...string) *program {
 	t.Helper()
 	p := launch(t, env, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dataDir}, args...)...)
 	deadline := time.After(patience)
@@ -100,7 +100,7 @@ func start(t *testing.T, dataDir string, env []string, args ...string) *program 
 }
 
 // launch starts the program with arguments; it is killed, if it still runs, when the test is over.
-func launch(t *testing.T, env []string, args ...string) *program {
+func launch(t testing.TB, env []string, args ...string) *program {
 	t.Helper()
 	p := &program{t: t, cmd: exec.Command(binary, args...), out: &transcript{lines: make(chan string, 1000)}, log: &transcript{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
@@ -220,7 +220,7 @@ type message struct {
 
 // stream is one subscription on a socket of its own.
 type stream struct {
-	t    *testing.T
+	t    testing.TB
 	conn *websocket.Conn
 }
 
@@ -295,7 +295,7 @@ func (s *stream) data(out any) bool {
 }
 
 // eventually waits for a condition that has no signal of its own.
-func eventually(t *testing.T, what string, limit time.Duration, condition func() bool) {
+func eventually(t testing.TB, what string, limit time.Duration, condition func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()

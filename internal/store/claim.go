@@ -45,26 +45,31 @@ const (
 
 // Claim takes up to max due runs of agents with a free session, oldest first, settles what a guard refuses, and leases
 // the rest to owner (SPEC S6.1, S6.2). Fewer than max may come although more are due: call it again until none comes.
+// None means that nothing is due: a lane that is only locked is looked at again, and in the end waited for.
 func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
 	if err := s.promoteDue(ctx); err != nil {
 		return nil, wrap("promote parked runs", err)
 	}
-	lanes, err := s.dueLanes(ctx, min(max, claimBatch))
-	if err != nil || len(lanes) == 0 {
-		return nil, wrap("list due lanes", err)
-	}
-	claimed, locked, err := s.claimLanes(ctx, owner, lanes, lease, false)
-	if err != nil {
-		return nil, wrap("claim", err)
-	}
-	for _, agentID := range s.starved.update(lanes, locked) {
-		alone, _, err := s.claimLanes(ctx, owner, []xid.ID{agentID}, lease, true)
-		if err != nil {
-			return claimed, wrap("claim a busy lane", err)
+	for {
+		lanes, err := s.dueLanes(ctx, min(max, claimBatch))
+		if err != nil || len(lanes) == 0 {
+			return nil, wrap("list due lanes", err)
 		}
-		claimed = append(claimed, alone...)
+		claimed, locked, err := s.claimLanes(ctx, owner, lanes, lease, false)
+		if err != nil {
+			return nil, wrap("claim", err)
+		}
+		for _, agentID := range s.starved.update(lanes, locked) {
+			alone, _, err := s.claimLanes(ctx, owner, []xid.ID{agentID}, lease, true)
+			if err != nil {
+				return claimed, wrap("claim a busy lane", err)
+			}
+			claimed = append(claimed, alone...)
+		}
+		if len(claimed) > 0 || len(locked) == len(lanes) {
+			return claimed, nil
+		}
 	}
-	return claimed, nil
 }
 
 // dueLanes finds the lanes whose heads are oldest, without locks: a full workspace in front costs the others nothing.

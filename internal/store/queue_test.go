@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -268,6 +269,42 @@ func TestManyClaimersClaimEachRunOnce(t *testing.T) {
 		}
 	}
 	w.sound()
+}
+
+func TestAClaimWaitsForALaneThatIsOnlyLocked(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	w.wake(agent)
+	holding, release := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		done <- w.inTx(w.background(), func(t *tx) error {
+			_, err := t.lockLane(w.background(), agent)
+			close(holding)
+			<-release
+			return err
+		})
+	}()
+	<-holding
+	claimed := make(chan int, 1)
+	go func() {
+		got, err := w.Claim(w.background(), w.owner, 10, lease)
+		if err != nil {
+			t.Error(err)
+		}
+		claimed <- len(got)
+	}()
+	waiting := func() bool {
+		return one[bool](w, `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) OR (NOT granted AND locktype = 'transactionid'))`)
+	}
+	for !waiting() && len(claimed) == 0 {
+		runtime.Gosched()
+	}
+	close(release)
+	w.ok(<-done)
+	if n := <-claimed; n != 1 {
+		t.Errorf("claimed %d runs, want the one whose lane was locked for a moment", n)
+	}
 }
 
 func TestAnIdleOrInactiveAgentIsNotLaunched(t *testing.T) {
