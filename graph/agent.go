@@ -15,13 +15,10 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Bounds of an agent's settings.
-const (
-	cooldownMax      = 24 * time.Hour
-	sessionMaxAgeMin = time.Minute
-	sessionMaxAgeMax = 365 * 24 * time.Hour
-	defaultCooldown  = 10 * time.Second
-)
+const defaultCooldown = 10 * time.Second
+
+// userIDMax is the most characters of a person's id.
+const userIDMax = 150
 
 // lane is the hot state of an agent; one that has no lane is IDLE.
 func (r *Resolver) lane(ctx context.Context, a *ent.Agent) (store.Lane, error) {
@@ -40,16 +37,10 @@ func (r *Resolver) createAgent(ctx context.Context, in model.CreateAgentInput) (
 	if err := r.checkWorkspace(ctx, in.WorkspaceID); err != nil {
 		return store.Made{}, err
 	}
-	if err := r.checkManager(ctx, in); err != nil {
-		return store.Made{}, err
-	}
 	id := xid.New("agt")
-	executor, err := executorSpec(in.Executor, []string{"executor"}, id, r.Sealer)
-	if err = joinProblems(checkAgent(in), err); err != nil {
-		return store.Made{}, err
-	}
-	fingerprint, err := digest(in)
-	if err != nil {
+	executor, executorErr := executorSpec(in.Executor, []string{"executor"}, id, r.Sealer)
+	once, onceErr := idempotency(in, in.IdempotencyKey)
+	if err := joinProblems(executorErr, onceErr); err != nil {
 		return store.Made{}, err
 	}
 	cooldown, sessions := defaultCooldown, 1
@@ -62,46 +53,8 @@ func (r *Resolver) createAgent(ctx context.Context, in model.CreateAgentInput) (
 	return r.Store.CreateAgent(ctx, store.CreateAgent{
 		WorkspaceID: in.WorkspaceID, Name: in.Name, Role: in.Role, MaxConcurrentSessions: sessions, Cooldown: cooldown,
 		SkipIdleWakeups: in.SkipIdleWakeups, Instructions: valueOf(in.Instructions), ManagerID: idOf(in.ManagerID),
-		SessionMaxRuns: in.SessionMaxRuns, SessionMaxAge: in.SessionMaxAge, ID: id, Executor: executor,
-		Idempotency: store.Idempotency{Key: valueOf(in.IdempotencyKey), InputDigest: fingerprint},
+		SessionMaxRuns: in.SessionMaxRuns, SessionMaxAge: in.SessionMaxAge, ID: id, Executor: executor, Idempotency: once,
 	})
-}
-
-// checkAgent checks what needs no database.
-func checkAgent(in model.CreateAgentInput) error {
-	r := &report{}
-	if in.Cooldown != nil {
-		r.duration([]string{"cooldown"}, *in.Cooldown, 0, cooldownMax)
-	}
-	if in.SessionMaxAge != nil {
-		r.duration([]string{"sessionMaxAge"}, *in.SessionMaxAge, sessionMaxAgeMin, sessionMaxAgeMax)
-	}
-	if in.SessionMaxRuns != nil && *in.SessionMaxRuns < 1 {
-		r.add([]string{"sessionMaxRuns"}, domain.UserErrorCodeOutOfRange, "must be at least 1; leave it out for no rotation")
-	}
-	if !plain(valueOf(in.Instructions)) {
-		r.add([]string{"instructions"}, domain.UserErrorCodeInvalid, "must be text without NUL")
-	}
-	return joinProblems(domain.AsUserError(r.problems), checkKey(in.IdempotencyKey))
-}
-
-func (r *Resolver) checkManager(ctx context.Context, in model.CreateAgentInput) error {
-	if in.ManagerID == nil {
-		return nil
-	}
-	return r.checkAgentIn(ctx, in.WorkspaceID, *in.ManagerID, "managerId")
-}
-
-// checkAgentIn refuses an agent that is not in the workspace, or deleted.
-func (r *Resolver) checkAgentIn(ctx context.Context, workspaceID, id xid.ID, field string) error {
-	ok, err := r.Reader.Agent.Query().Where(agent.ID(id), agent.WorkspaceID(workspaceID), agent.DeletedAtIsNil()).Exist(ctx)
-	if err != nil {
-		return fmt.Errorf("look for agent: %w", err)
-	}
-	if !ok {
-		return notFound(field, "agent")
-	}
-	return nil
 }
 
 // joinProblems puts the problems of several checks into one error; an error of another kind goes before them.
@@ -130,9 +83,6 @@ func (r *Resolver) heartbeatOf(ctx context.Context, a *ent.Agent) (*ent.Routine,
 
 // wakeAgent inserts a USER wakeup and routes it before it answers.
 func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (store.Made, error) {
-	if err := checkKey(in.IdempotencyKey); err != nil {
-		return store.Made{}, err
-	}
 	a, err := visible(r.Reader.Agent.Query().Where(agent.ID(in.AgentID), agent.DeletedAtIsNil()).Only(ctx))
 	if err != nil {
 		return store.Made{}, fmt.Errorf("look for agent: %w", err)
@@ -140,14 +90,14 @@ func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (stor
 	if a == nil {
 		return store.Made{}, notFound("agentId", "agent")
 	}
-	fingerprint, err := digest(in)
+	if len([]rune(in.UserID)) > userIDMax {
+		return store.Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
+	}
+	once, err := idempotency(in, in.IdempotencyKey)
 	if err != nil {
 		return store.Made{}, err
 	}
-	made, err := r.Store.Wake(ctx, store.Wake{
-		WorkspaceID: a.WorkspaceID, AgentID: a.ID, UserID: in.UserID, Context: in.Context,
-		Idempotency: store.Idempotency{Key: valueOf(in.IdempotencyKey), InputDigest: fingerprint},
-	})
+	made, err := r.Store.Wake(ctx, store.Wake{WorkspaceID: a.WorkspaceID, AgentID: a.ID, UserID: in.UserID, Context: in.Context, Idempotency: once})
 	if err != nil {
 		return store.Made{}, err
 	}

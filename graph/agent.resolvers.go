@@ -20,20 +20,24 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// Status is the resolver for the status field.
 func (r *agentResolver) Status(ctx context.Context, obj *ent.Agent) (domain.AgentStatus, error) {
 	lane, err := r.lane(ctx, obj)
 	return lane.Status, err
 }
 
+// PauseReason is the resolver for the pauseReason field.
 func (r *agentResolver) PauseReason(ctx context.Context, obj *ent.Agent) (*domain.AgentPauseReason, error) {
 	lane, err := r.lane(ctx, obj)
 	return lane.PauseReason, err
 }
 
+// Cooldown is the resolver for the cooldown field.
 func (r *agentResolver) Cooldown(ctx context.Context, obj *ent.Agent) (time.Duration, error) {
 	return time.Duration(obj.CooldownMs) * time.Millisecond, nil
 }
 
+// SessionMaxAge is the resolver for the sessionMaxAge field.
 func (r *agentResolver) SessionMaxAge(ctx context.Context, obj *ent.Agent) (*time.Duration, error) {
 	if obj.SessionMaxAgeMs == nil {
 		return nil, nil
@@ -41,37 +45,45 @@ func (r *agentResolver) SessionMaxAge(ctx context.Context, obj *ent.Agent) (*tim
 	return new(time.Duration(*obj.SessionMaxAgeMs) * time.Millisecond), nil
 }
 
+// Executor is the resolver for the executor field.
 func (r *agentResolver) Executor(ctx context.Context, obj *ent.Agent) (model.Executor, error) {
 	return executorOf(obj.Executor), nil
 }
 
+// LastWakeupFinishedAt is the resolver for the lastWakeupFinishedAt field.
 func (r *agentResolver) LastWakeupFinishedAt(ctx context.Context, obj *ent.Agent) (*time.Time, error) {
 	lane, err := r.lane(ctx, obj)
 	return lane.LastFinishedAt, err
 }
 
+// AvailableAt is the resolver for the availableAt field.
 func (r *agentResolver) AvailableAt(ctx context.Context, obj *ent.Agent) (*time.Time, error) {
 	lane, err := r.lane(ctx, obj)
 	return lane.AvailableAt, err
 }
 
+// ActiveRunCount is the resolver for the activeRunCount field.
 func (r *agentResolver) ActiveRunCount(ctx context.Context, obj *ent.Agent) (int, error) {
 	lane, err := r.lane(ctx, obj)
 	return lane.Running, err
 }
 
+// Runs is the resolver for the runs field.
 func (r *agentResolver) Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error) {
 	return r.pageOfRuns(ctx, run.AgentID(obj.ID), filter, nil, after, first, nil, nil)
 }
 
+// WakeupRequests is the resolver for the wakeupRequests field.
 func (r *agentResolver) WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error) {
 	return r.pageOfWakeups(ctx, wakeuprequest.AgentID(obj.ID), filter, nil, after, first, nil, nil)
 }
 
+// Routines is the resolver for the routines field.
 func (r *agentResolver) Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error) {
 	return r.pageOfRoutines(ctx, routine.AssigneeID(obj.ID), nil, nil, after, first, nil, nil)
 }
 
+// CreateAgent is the resolver for the createAgent field.
 func (r *mutationResolver) CreateAgent(ctx context.Context, input model.CreateAgentInput) (*model.CreateAgentPayload, error) {
 	made, err := r.createAgent(ctx, input)
 	out := &model.CreateAgentPayload{Replayed: made.Replayed}
@@ -85,6 +97,7 @@ func (r *mutationResolver) CreateAgent(ctx context.Context, input model.CreateAg
 	return out, err
 }
 
+// WakeAgent is the resolver for the wakeAgent field.
 func (r *mutationResolver) WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error) {
 	made, err := r.wakeAgent(ctx, input)
 	out := &model.WakeAgentPayload{Replayed: made.Replayed}
@@ -97,6 +110,7 @@ func (r *mutationResolver) WakeAgent(ctx context.Context, input model.WakeAgentI
 	return out, nil
 }
 
+// Agent is the resolver for the agent field.
 func (r *queryResolver) Agent(ctx context.Context, id xid.ID) (*ent.Agent, error) {
 	return visible(r.Reader.Agent.Get(ctx, id))
 }

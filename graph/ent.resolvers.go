@@ -11,52 +11,67 @@ import (
 	"rouse.dev/rouse/ent"
 )
 
+// Workspace is the resolver for the workspace field.
 func (r *agentResolver) Workspace(ctx context.Context, obj *ent.Agent) (*ent.Workspace, error) {
 	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
+// Manager is the resolver for the manager field.
 func (r *agentResolver) Manager(ctx context.Context, obj *ent.Agent) (*ent.Agent, error) {
 	return linked(ctx, load(ctx).agents, obj.ManagerID)
 }
 
+// Workspace is the resolver for the workspace field.
 func (r *routineResolver) Workspace(ctx context.Context, obj *ent.Routine) (*ent.Workspace, error) {
 	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
+// Routine is the resolver for the routine field.
 func (r *routineRunResolver) Routine(ctx context.Context, obj *ent.RoutineRun) (*ent.Routine, error) {
 	return required(ctx, load(ctx).routines, obj.RoutineID)
 }
 
+// CoalescedInto is the resolver for the coalescedInto field.
 func (r *routineRunResolver) CoalescedInto(ctx context.Context, obj *ent.RoutineRun) (*ent.RoutineRun, error) {
 	return linked(ctx, load(ctx).fires, obj.CoalescedIntoID)
 }
 
+// Agent is the resolver for the agent field.
 func (r *runResolver) Agent(ctx context.Context, obj *ent.Run) (*ent.Agent, error) {
 	return required(ctx, load(ctx).agents, obj.AgentID)
 }
 
+// Routine is the resolver for the routine field.
 func (r *runResolver) Routine(ctx context.Context, obj *ent.Run) (*ent.Routine, error) {
 	return linked(ctx, load(ctx).routines, obj.RoutineID)
 }
 
+// Agent is the resolver for the agent field.
 func (r *wakeupRequestResolver) Agent(ctx context.Context, obj *ent.WakeupRequest) (*ent.Agent, error) {
 	return required(ctx, load(ctx).agents, obj.AgentID)
 }
 
+// Run is the resolver for the run field.
 func (r *wakeupRequestResolver) Run(ctx context.Context, obj *ent.WakeupRequest) (*ent.Run, error) {
 	return linked(ctx, load(ctx).runs, obj.RunID)
 }
 
+// Agent returns AgentResolver implementation.
 func (r *Resolver) Agent() AgentResolver { return &agentResolver{r} }
 
+// Routine returns RoutineResolver implementation.
 func (r *Resolver) Routine() RoutineResolver { return &routineResolver{r} }
 
+// RoutineRun returns RoutineRunResolver implementation.
 func (r *Resolver) RoutineRun() RoutineRunResolver { return &routineRunResolver{r} }
 
+// Run returns RunResolver implementation.
 func (r *Resolver) Run() RunResolver { return &runResolver{r} }
 
+// WakeupRequest returns WakeupRequestResolver implementation.
 func (r *Resolver) WakeupRequest() WakeupRequestResolver { return &wakeupRequestResolver{r} }
 
+// Workspace returns WorkspaceResolver implementation.
 func (r *Resolver) Workspace() WorkspaceResolver { return &workspaceResolver{r} }
 
 type (

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"context"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -39,19 +38,19 @@ func filterAgents(q *ent.AgentQuery, f *model.AgentFilter) error {
 func agentStatusIn(wanted []domain.AgentStatus) predicate.Agent {
 	return func(s *sql.Selector) {
 		lane := sql.Table(agentlane.Table)
-		var any []*sql.Predicate
+		var states []*sql.Predicate
 		for _, status := range wanted {
 			awake := sql.In(lane.C(agentlane.FieldStatus), domain.AgentStatusIdle, domain.AgentStatusWorking)
 			switch status {
 			case domain.AgentStatusIdle:
-				any = append(any, sql.And(awake, sql.EQ(lane.C(agentlane.FieldRunning), 0)))
+				states = append(states, sql.And(awake, sql.EQ(lane.C(agentlane.FieldRunning), 0)))
 			case domain.AgentStatusWorking:
-				any = append(any, sql.And(awake, sql.GT(lane.C(agentlane.FieldRunning), 0)))
+				states = append(states, sql.And(awake, sql.GT(lane.C(agentlane.FieldRunning), 0)))
 			default:
-				any = append(any, sql.EQ(lane.C(agentlane.FieldStatus), status))
+				states = append(states, sql.EQ(lane.C(agentlane.FieldStatus), status))
 			}
 		}
-		s.Where(sql.In(s.C(agent.FieldID), sql.Select(lane.C(agentlane.FieldID)).From(lane).Where(sql.Or(any...))))
+		s.Where(sql.In(s.C(agent.FieldID), sql.Select(lane.C(agentlane.FieldID)).From(lane).Where(sql.Or(states...))))
 	}
 }
 
@@ -119,7 +118,7 @@ func filterWakeups(q *ent.WakeupRequestQuery, f *model.WakeupFilter) {
 	}
 }
 
-func (r *Resolver) filterRuns(ctx context.Context, q *ent.RunQuery, f *model.RunFilter) error {
+func (r *Resolver) filterRuns(q *ent.RunQuery, f *model.RunFilter) error {
 	if f == nil {
 		return nil
 	}
@@ -151,15 +150,12 @@ func (r *Resolver) filterRuns(ctx context.Context, q *ent.RunQuery, f *model.Run
 	if len(f.TerminalShape) == 0 {
 		return nil
 	}
-	activated, err := r.ActivatedAt(ctx)
-	if err != nil {
-		return err
-	}
-	var any []predicate.Run
+	activated := r.Store.ActivatedAt()
+	var shapes []predicate.Run
 	for _, shape := range f.TerminalShape {
-		any = append(any, shapeIs(shape, activated))
+		shapes = append(shapes, shapeIs(shape, activated))
 	}
-	q.Where(run.StatusIn(domain.RunStatusFinished, domain.RunStatusFailed, domain.RunStatusCancelled), run.Or(any...))
+	q.Where(run.StatusIn(domain.RunStatusFinished, domain.RunStatusFailed, domain.RunStatusCancelled), run.Or(shapes...))
 	return nil
 }
 
@@ -167,14 +163,14 @@ func (r *Resolver) filterRuns(ctx context.Context, q *ent.RunQuery, f *model.Run
 var retryReasons = []domain.ParkedReason{domain.ParkedReasonBackoff, domain.ParkedReasonRateLimit}
 
 // shapeIs is domain.ShapeOf as a condition on ended runs.
-func shapeIs(shape domain.TerminalShape, activated time.Time) predicate.Run {
+func shapeIs(shape domain.TerminalShape, activated *time.Time) predicate.Run {
 	if shape == domain.TerminalShapePreActivation {
-		if activated.IsZero() {
+		if activated == nil {
 			return constant(true)
 		}
-		return run.RequestedAtLT(activated)
+		return run.RequestedAtLT(*activated)
 	}
-	if activated.IsZero() {
+	if activated == nil {
 		return constant(false)
 	}
 	session := run.And(run.SessionIDNotNil(), run.SessionIDNEQ(""))
@@ -186,15 +182,15 @@ func shapeIs(shape domain.TerminalShape, activated time.Time) predicate.Run {
 		domain.TerminalShapeLaunchedCompleted: run.And(finished, processed, session),
 		domain.TerminalShapeLaunchedFailed:    run.And(run.Or(failed, cancelled), session),
 		domain.TerminalShapeSilentSuccess:     run.And(finished, processed, none),
-		domain.TerminalShapeUnlaunchedSkipped: run.And(none, run.Or(skipped, run.And(cancelled, run.EndReasonNotNil()))),
-		domain.TerminalShapeUnlaunchedFailed:  run.And(failed, none, notSkipped),
+		domain.TerminalShapeUnlaunchedSkipped: run.And(none, run.Or(run.And(finished, skipped), run.And(cancelled, run.EndReasonNotNil()))),
+		domain.TerminalShapeUnlaunchedFailed:  run.And(failed, none),
 		domain.TerminalShapeUnclassified: run.Or(
 			run.And(finished, session, notProcessed),
 			run.And(finished, none, notProcessed, notSkipped),
-			run.And(cancelled, none, notSkipped, run.EndReasonIsNil()),
+			run.And(cancelled, none, run.EndReasonIsNil()),
 		),
 	}[shape]
-	return run.And(run.RequestedAtGTE(activated), is)
+	return run.And(run.RequestedAtGTE(*activated), is)
 }
 
 func constant(v bool) predicate.Run {

@@ -1729,7 +1729,7 @@ input CreateRoutineInput {
   catchUpMax: Int = 25
   "Variables, at most 100."
   variables: [RoutineVariableInput!] = []
-  "Triggers to make with it, at most 20."
+  "Triggers to make with it, at most 50."
   triggers: [TriggerSpecInput!] = []
   "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
   idempotencyKey: String

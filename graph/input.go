@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"rouse.dev/rouse/ent/workspace"
@@ -19,43 +21,77 @@ import (
 // keyMax is the most characters of an idempotency key.
 const keyMax = 255
 
-// checkKey checks an idempotency key; nil is none.
-func checkKey(key *string) error {
+// idempotency reads what every creating mutation has: its key, nil for none, and the fingerprint of its input, by which a
+// key used again with another input is found. It refuses texts that the database cannot hold.
+func idempotency(input any, key *string) (store.Idempotency, error) {
 	path := []string{"idempotencyKey"}
 	switch {
-	case key == nil:
-		return nil
-	case *key == "" || !plain(*key):
-		return domain.RefuseField(path, domain.UserErrorCodeInvalid, "must be 1..%d characters; leave it out to have none", keyMax)
-	case len([]rune(*key)) > keyMax:
-		return domain.RefuseField(path, domain.UserErrorCodeTooLong, "must be at most %d characters", keyMax)
+	case key != nil && *key == "":
+		return store.Idempotency{}, domain.RefuseField(path, domain.UserErrorCodeInvalid, "must be 1..%d characters; leave it out to have none", keyMax)
+	case key != nil && len([]rune(*key)) > keyMax:
+		return store.Idempotency{}, domain.RefuseField(path, domain.UserErrorCodeTooLong, "must be at most %d characters", keyMax)
 	}
-	return nil
+	tree, err := treeOf(input)
+	if err != nil {
+		return store.Idempotency{}, err
+	}
+	r := &report{}
+	r.texts(nil, tree)
+	if len(r.problems) > 0 {
+		return store.Idempotency{}, domain.AsUserError(r.problems)
+	}
+	fingerprint, err := digest(tree)
+	return store.Idempotency{Key: valueOf(key), InputDigest: fingerprint}, err
 }
 
-// digest is the fingerprint of an input, by which a key used again with another input is found. The key itself is left out,
-// and so are the values of variables, since a stored digest of a short secret could be guessed.
-func digest(input any) (string, error) {
+// treeOf is an input as JSON values.
+func treeOf(input any) (map[string]any, error) {
 	text, err := json.Marshal(input)
 	if err != nil {
-		return "", fmt.Errorf("digest input: %w", err)
+		return nil, fmt.Errorf("read input: %w", err)
 	}
-	var tree map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
+	var tree map[string]any
 	if err := decoder.Decode(&tree); err != nil {
-		return "", fmt.Errorf("digest input: %w", err)
+		return nil, fmt.Errorf("read input: %w", err)
 	}
+	return tree, nil
+}
+
+// texts notes every text and name that holds NUL, which no column takes.
+func (r *report) texts(path []string, v any) {
+	switch v := v.(type) {
+	case string:
+		if !plain(v) {
+			r.add(path, domain.UserErrorCodeInvalid, "must be text without NUL (U+0000)")
+		}
+	case []any:
+		for i, item := range v {
+			r.texts(below(path, strconv.Itoa(i)), item)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			r.texts(path, name)
+			r.texts(below(path, name), v[name])
+		}
+	}
+}
+
+// digest is the fingerprint of an input. The key itself is left out, and so are the values of variables, since a stored
+// digest of a short secret could be guessed.
+func digest(tree map[string]any) (string, error) {
 	delete(tree, "idempotencyKey")
 	hideValues(tree)
-	if text, err = json.Marshal(tree); err != nil {
+	text, err := json.Marshal(tree)
+	if err != nil {
 		return "", fmt.Errorf("digest input: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// hideValues takes the values out of every executor's environment.
+// hideValues takes the values out of an executor's environment.
 func hideValues(tree map[string]any) {
 	executor, _ := tree["executor"].(map[string]any)
 	command, _ := executor["command"].(map[string]any)
@@ -91,25 +127,13 @@ func variableTexts(in map[string]any) (map[string]string, error) {
 			}
 			text = string(raw)
 		}
-		if !plain(name) || !plain(text) {
-			return nil, domain.RefuseField([]string{"variables"}, domain.UserErrorCodeInvalid, "names and values must be text without NUL")
-		}
 		out[name] = text
 	}
 	return out, nil
 }
 
-// Most declarations and triggers of one createRoutine.
-const (
-	declarationsMax = 100
-	triggersMax     = 20
-)
-
 // triggerSpecs reads the triggers of a new routine.
 func triggerSpecs(list []*model.TriggerSpecInput) ([]store.TriggerSpec, error) {
-	if len(list) > triggersMax {
-		return nil, domain.RefuseField([]string{"triggers"}, domain.UserErrorCodeTooLong, "must be at most %d triggers", triggersMax)
-	}
 	var out []store.TriggerSpec
 	report := &report{}
 	for i, t := range list {
@@ -125,15 +149,12 @@ func triggerSpecs(list []*model.TriggerSpecInput) ([]store.TriggerSpec, error) {
 	return out, domain.AsUserError(report.problems)
 }
 
-func declarations(list []*model.RoutineVariableInput) ([]domain.RoutineVariable, error) {
-	if len(list) > declarationsMax {
-		return nil, domain.RefuseField([]string{"variables"}, domain.UserErrorCodeTooLong, "must be at most %d variables", declarationsMax)
-	}
+func declarations(list []*model.RoutineVariableInput) []domain.RoutineVariable {
 	out := []domain.RoutineVariable{}
 	for _, v := range list {
 		out = append(out, domain.RoutineVariable{Name: v.Name, Type: v.Type, Default: v.Default, Required: v.Required, Options: v.Options})
 	}
-	return out, nil
+	return out
 }
 
 func orTrue(p *bool) bool { return p == nil || *p }

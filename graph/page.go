@@ -119,7 +119,8 @@ func asksFor(ctx context.Context, name string) bool {
 	if fc == nil {
 		return false
 	}
-	for _, f := range graphql.CollectFields(graphql.GetOperationContext(ctx), fc.Field.Selections, nil) {
+	itself := []string{fc.Field.Definition.Type.Name()} // fragments on the type of the field count as well
+	for _, f := range graphql.CollectFields(graphql.GetOperationContext(ctx), fc.Field.Selections, itself) {
 		if f.Name == name {
 			return true
 		}

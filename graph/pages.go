@@ -5,13 +5,11 @@ import (
 	"fmt"
 
 	"entgo.io/contrib/entgql"
-	"entgo.io/ent/dialect/sql"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/apitoken"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/routine"
-	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
@@ -26,9 +24,9 @@ var (
 )
 
 // orderOf is the kind of the cursors of a list of records by name or by age.
-func orderOf(isDefault, isName bool) order {
+func orderOf(given, isName bool) order {
 	switch {
-	case isDefault:
+	case !given:
 		return byID
 	case isName:
 		return byText
@@ -43,7 +41,7 @@ func (r *Resolver) pageOfRuns(ctx context.Context, of predicate.Run, f *model.Ru
 	}
 	q := r.Reader.Run.Query().Where(of)
 	if err == nil {
-		err = r.filterRuns(ctx, q, f)
+		err = r.filterRuns(q, f)
 	}
 	if err != nil {
 		return nil, err
@@ -73,7 +71,7 @@ func (r *Resolver) pageOfWakeups(ctx context.Context, of predicate.WakeupRequest
 func (r *Resolver) pageOfRoutines(ctx context.Context, of predicate.Routine, f *model.RoutineFilter, by *ent.RoutineOrder, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.RoutineConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
 	if err == nil {
-		err = p.check(orderOf(by == nil, by != nil && by.Field == ent.RoutineOrderFieldName))
+		err = p.check(orderOf(by != nil, by != nil && by.Field.String() == ent.RoutineOrderFieldName.String()))
 	}
 	q := r.Reader.Routine.Query().Where(of, routine.DeletedAtIsNil())
 	if err == nil {
@@ -157,44 +155,31 @@ func (r *Resolver) pageOfLines(ctx context.Context, runID xid.ID, after *ent.Cur
 	if err != nil {
 		return nil, err
 	}
-	q := r.Reader.RunLogLine.Query().Where(runlogline.RunID(runID), linesAfter(at.line))
-	if err := filterLines(q, f); err != nil {
+	filter, err := logFilter(f)
+	if err != nil {
 		return nil, err
 	}
-	lines, err := q.Order(runlogline.ByAttempt(), runlogline.BySeq()).Limit(*p.first + 1).All(ctx)
+	lines, err := r.Store.Log(ctx, runID, filter, at.line, *p.first+1)
 	if err != nil {
 		return nil, fmt.Errorf("list log lines: %w", err)
 	}
 	out := &model.RunLogConnection{Edges: []*model.RunLogEdge{}}
 	for _, l := range lines[:min(len(lines), *p.first)] {
-		row := store.LogRow{LogPosition: store.LogPosition{Attempt: l.Attempt, Seq: l.Seq}, Stream: l.Stream, Text: l.Text, At: l.At}
-		node := lineOf(row, position{run: runID}.withLine(row))
+		node := lineOf(l, position{run: runID}.withLine(l))
 		out.Edges = append(out.Edges, &model.RunLogEdge{Cursor: node.Cursor, Node: node})
 	}
 	out.PageInfo = pageInfo(after, len(lines) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
 	return out, nil
 }
 
-func linesAfter(at store.LogPosition) predicate.RunLogLine {
-	return func(s *sql.Selector) {
-		s.Where(sql.CompositeGT([]string{s.C(runlogline.FieldAttempt), s.C(runlogline.FieldSeq)}, at.Attempt, at.Seq))
-	}
-}
-
-func filterLines(q *ent.RunLogLineQuery, f *model.RunLogFilter) error {
+func logFilter(f *model.RunLogFilter) (store.LogFilter, error) {
 	if f == nil {
-		return nil
+		return store.LogFilter{}, nil
 	}
-	if len(f.Stream) > 0 {
-		q.Where(runlogline.StreamIn(f.Stream...))
+	if f.Attempt != nil && *f.Attempt < 1 {
+		return store.LogFilter{}, badInput("attempts are counted from 1, not from %d", *f.Attempt)
 	}
-	if f.Attempt != nil {
-		q.Where(runlogline.Attempt(*f.Attempt))
-	}
-	if f.Search != nil && *f.Search != "" {
-		q.Where(runlogline.TextContainsFold(*f.Search))
-	}
-	return checkText("filter.search", f.Search)
+	return store.LogFilter{Streams: f.Stream, Attempt: valueOf(f.Attempt), Search: valueOf(f.Search)}, checkText("filter.search", f.Search)
 }
 
 // pageInfo describes a page read from the start on.

@@ -11,6 +11,7 @@ import (
 	"rouse.dev/rouse/graph/model"
 )
 
+// Process is the resolver for the process field.
 func (r *queryResolver) Process(ctx context.Context) (*model.ProcessInfo, error) {
 	return new(r.Resolver.Process()), nil
 }

@@ -24,8 +24,6 @@ type Resolver struct {
 	Sealer  Sealer
 	// Process says how this process is doing.
 	Process func() model.ProcessInfo
-	// ActivatedAt is the instant since which runs have terminal shapes (SPEC S10.1); zero: not published yet.
-	ActivatedAt func(context.Context) (time.Time, error)
 	// EndStream makes a subscription end with an error; it is called just before the subscription's channel is closed.
 	EndStream func(context.Context, error)
 	Log       *slog.Logger

@@ -7,7 +7,6 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/routine"
-	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
@@ -28,20 +27,14 @@ func (r *Resolver) createRoutine(ctx context.Context, in model.CreateRoutineInpu
 		return store.Made{}, err
 	}
 	triggers, triggersErr := triggerSpecs(in.Triggers)
-	variables, variablesErr := declarations(in.Variables)
-	err := joinProblems(r.checkAgentIn(ctx, in.WorkspaceID, in.AssigneeID, "assigneeId"), triggersErr, variablesErr, checkKey(in.IdempotencyKey))
-	if err != nil {
-		return store.Made{}, err
-	}
-	fingerprint, err := digest(in)
-	if err != nil {
+	once, onceErr := idempotency(in, in.IdempotencyKey)
+	if err := joinProblems(triggersErr, onceErr); err != nil {
 		return store.Made{}, err
 	}
 	out := store.CreateRoutine{
 		WorkspaceID: in.WorkspaceID, Name: in.Name, Description: valueOf(in.Description), AssigneeID: in.AssigneeID,
 		ConcurrencyPolicy: domain.ConcurrencyPolicyCoalesceIfActive, CatchUpPolicy: domain.CatchUpPolicyEnqueueMissedWithCap,
-		CatchUpMax: defaultCatchUpMax, Variables: variables, Triggers: triggers,
-		Idempotency: store.Idempotency{Key: valueOf(in.IdempotencyKey), InputDigest: fingerprint},
+		CatchUpMax: defaultCatchUpMax, Variables: declarations(in.Variables), Triggers: triggers, Idempotency: once,
 	}
 	if in.ConcurrencyPolicy != nil {
 		out.ConcurrencyPolicy = *in.ConcurrencyPolicy
@@ -64,17 +57,16 @@ func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (
 	if x == nil {
 		return store.Made{}, notFound("routineId", "routine")
 	}
-	variables, variablesErr := variableTexts(in.Variables)
-	if err := joinProblems(r.checkTrigger(ctx, in), variablesErr, checkKey(in.IdempotencyKey)); err != nil {
+	variables, err := variableTexts(in.Variables)
+	if err != nil {
 		return store.Made{}, err
 	}
-	fingerprint, err := digest(in)
+	once, err := idempotency(in, in.IdempotencyKey)
 	if err != nil {
 		return store.Made{}, err
 	}
 	made, agentID, err := r.Store.FireRoutine(ctx, store.FireRoutine{
-		WorkspaceID: x.WorkspaceID, RoutineID: x.ID, TriggerID: idOf(in.TriggerID), Variables: variables,
-		Idempotency: store.Idempotency{Key: valueOf(in.IdempotencyKey), InputDigest: fingerprint},
+		WorkspaceID: x.WorkspaceID, RoutineID: x.ID, TriggerID: idOf(in.TriggerID), Variables: variables, Idempotency: once,
 	})
 	if err != nil {
 		return store.Made{}, err
@@ -83,18 +75,4 @@ func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (
 		r.route(ctx, agentID)
 	}
 	return made, nil
-}
-
-func (r *Resolver) checkTrigger(ctx context.Context, in model.FireRoutineInput) error {
-	if in.TriggerID == nil {
-		return nil
-	}
-	ok, err := r.Reader.RoutineTrigger.Query().Where(routinetrigger.ID(*in.TriggerID), routinetrigger.RoutineID(in.RoutineID)).Exist(ctx)
-	if err != nil {
-		return fmt.Errorf("look for trigger: %w", err)
-	}
-	if !ok {
-		return domain.RefuseField([]string{"triggerId"}, domain.UserErrorCodeNotFound, "there is no such trigger of this routine")
-	}
-	return nil
 }

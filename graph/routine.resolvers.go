@@ -18,6 +18,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// CreateRoutine is the resolver for the createRoutine field.
 func (r *mutationResolver) CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error) {
 	made, err := r.createRoutine(ctx, input)
 	out := &model.CreateRoutinePayload{Replayed: made.Replayed, Clamped: append([]string{}, made.Clamped...)}
@@ -30,6 +31,7 @@ func (r *mutationResolver) CreateRoutine(ctx context.Context, input model.Create
 	return out, nil
 }
 
+// FireRoutine is the resolver for the fireRoutine field.
 func (r *mutationResolver) FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error) {
 	made, err := r.fireRoutine(ctx, input)
 	out := &model.FireRoutinePayload{Replayed: made.Replayed}
@@ -42,10 +44,12 @@ func (r *mutationResolver) FireRoutine(ctx context.Context, input model.FireRout
 	return out, nil
 }
 
+// Routine is the resolver for the routine field.
 func (r *queryResolver) Routine(ctx context.Context, id xid.ID) (*ent.Routine, error) {
 	return visible(r.Reader.Routine.Get(ctx, id))
 }
 
+// Assignee is the resolver for the assignee field.
 func (r *routineResolver) Assignee(ctx context.Context, obj *ent.Routine) (*ent.Agent, error) {
 	assignee, err := linked(ctx, load(ctx).agents, obj.AssigneeID)
 	if err != nil || assignee == nil || assignee.DeletedAt != nil {
@@ -54,6 +58,7 @@ func (r *routineResolver) Assignee(ctx context.Context, obj *ent.Routine) (*ent.
 	return assignee, nil
 }
 
+// Kind is the resolver for the kind field.
 func (r *routineResolver) Kind(ctx context.Context, obj *ent.Routine) (model.RoutineKind, error) {
 	if obj.TaskTemplate != nil {
 		return model.RoutineKindHeavy, nil
@@ -61,6 +66,7 @@ func (r *routineResolver) Kind(ctx context.Context, obj *ent.Routine) (model.Rou
 	return model.RoutineKindLightweight, nil
 }
 
+// Triggers is the resolver for the triggers field.
 func (r *routineResolver) Triggers(ctx context.Context, obj *ent.Routine) ([]model.Trigger, error) {
 	rows, err := load(ctx).triggersOf.Load(ctx, obj.ID)
 	out := []model.Trigger{}
@@ -70,6 +76,7 @@ func (r *routineResolver) Triggers(ctx context.Context, obj *ent.Routine) ([]mod
 	return out, err
 }
 
+// NextFireAt is the resolver for the nextFireAt field.
 func (r *routineResolver) NextFireAt(ctx context.Context, obj *ent.Routine) (*time.Time, error) {
 	if obj.Status != domain.RoutineStatusActive {
 		return nil, nil
@@ -84,6 +91,7 @@ func (r *routineResolver) NextFireAt(ctx context.Context, obj *ent.Routine) (*ti
 	return next, err
 }
 
+// Runs is the resolver for the runs field.
 func (r *routineResolver) Runs(ctx context.Context, obj *ent.Routine, first *int, after *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error) {
 	return r.pageOfFires(ctx, routinerun.RoutineID(obj.ID), filter, after, first, nil, nil)
 }

@@ -12,10 +12,12 @@ import (
 	"rouse.dev/rouse/graph/model"
 )
 
+// Trigger is the resolver for the trigger field.
 func (r *routineRunResolver) Trigger(ctx context.Context, obj *ent.RoutineRun) (model.Trigger, error) {
 	return trigger(ctx, obj.TriggerID)
 }
 
+// WakeupRequest is the resolver for the wakeupRequest field.
 func (r *routineRunResolver) WakeupRequest(ctx context.Context, obj *ent.RoutineRun) (*ent.WakeupRequest, error) {
 	return load(ctx).wakeupOf.Load(ctx, obj.ID)
 }

@@ -13,20 +13,19 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// noteMax is the most characters of a remark.
-const noteMax = 1000
-
 // streamBatch is how many events, and how many log lines, a LOG stream reads at once.
 const streamBatch = 200
 
-func shapeFacts(x *ent.Run, activated time.Time) domain.ShapeFacts {
-	facts := domain.ShapeFacts{
-		Status: x.Status, Outcome: valueOf(x.Outcome), EndReason: valueOf(x.EndReason), SessionID: valueOf(x.SessionID), RequestedAt: x.RequestedAt,
+// ended says whether a run's status is an end.
+func ended(s domain.RunStatus) bool {
+	return s != domain.RunStatusQueued && s != domain.RunStatusClaimed
+}
+
+func shapeFacts(x *ent.Run, activated *time.Time) domain.ShapeFacts {
+	return domain.ShapeFacts{
+		Status: x.Status, Outcome: valueOf(x.Outcome), EndReason: valueOf(x.EndReason), SessionID: valueOf(x.SessionID),
+		RequestedAt: x.RequestedAt, ActivatedAt: activated,
 	}
-	if !activated.IsZero() {
-		facts.ActivatedAt = &activated
-	}
-	return facts
 }
 
 // cancelRun cancels a queued run, or asks the owner of a live one to end it, and reads what became of it.
@@ -38,11 +37,8 @@ func (r *Resolver) cancelRun(ctx context.Context, in model.CancelRunInput) (*ent
 	if x == nil {
 		return nil, notFound("runId", "run")
 	}
-	switch note := valueOf(in.Note); {
-	case !plain(note):
-		return nil, domain.RefuseField([]string{"note"}, domain.UserErrorCodeInvalid, "must be text without NUL")
-	case len([]rune(note)) > noteMax:
-		return nil, domain.RefuseField([]string{"note"}, domain.UserErrorCodeTooLong, "must be at most %d characters", noteMax)
+	if !plain(valueOf(in.Note)) {
+		return nil, domain.RefuseField([]string{"note"}, domain.UserErrorCodeInvalid, "must be text without NUL (U+0000)")
 	}
 	if err := r.Store.CancelRun(ctx, x.WorkspaceID, x.ID, valueOf(in.Note)); err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ package graph
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// CancelRun is the resolver for the cancelRun field.
 func (r *mutationResolver) CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error) {
 	row, err := r.cancelRun(ctx, input)
 	out := &model.CancelRunPayload{Run: row}
@@ -26,30 +26,32 @@ func (r *mutationResolver) CancelRun(ctx context.Context, input model.CancelRunI
 	return out, err
 }
 
+// Run is the resolver for the run field.
 func (r *queryResolver) Run(ctx context.Context, id xid.ID) (*ent.Run, error) {
 	return visible(r.Reader.Run.Get(ctx, id))
 }
 
+// TerminalShape is the resolver for the terminalShape field.
 func (r *runResolver) TerminalShape(ctx context.Context, obj *ent.Run) (*domain.TerminalShape, error) {
-	if !obj.Status.Terminal() {
+	shape := domain.ShapeOf(shapeFacts(obj, r.Store.ActivatedAt()))
+	if shape == "" {
 		return nil, nil
 	}
-	activated, err := r.ActivatedAt(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read activation: %w", err)
-	}
-	return new(domain.ShapeOf(shapeFacts(obj, activated))), nil
+	return &shape, nil
 }
 
+// WakeupRequests is the resolver for the wakeupRequests field.
 func (r *runResolver) WakeupRequests(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*ent.WakeupRequestConnection, error) {
 	return r.pageOfWakeups(ctx, wakeuprequest.RunID(obj.ID), nil, &oldestFirst, after, first, nil, nil)
 }
 
+// Attempts is the resolver for the attempts field.
 func (r *runResolver) Attempts(ctx context.Context, obj *ent.Run) ([]*ent.RunAttempt, error) {
 	attempts, err := load(ctx).attemptsOf.Load(ctx, obj.ID)
 	return append([]*ent.RunAttempt{}, attempts...), err
 }
 
+// ScheduledRetryAt is the resolver for the scheduledRetryAt field.
 func (r *runResolver) ScheduledRetryAt(ctx context.Context, obj *ent.Run) (*time.Time, error) {
 	if obj.ParkedReason == nil || !slices.Contains(retryReasons, *obj.ParkedReason) {
 		return nil, nil
@@ -57,6 +59,7 @@ func (r *runResolver) ScheduledRetryAt(ctx context.Context, obj *ent.Run) (*time
 	return obj.ParkedUntil, nil
 }
 
+// AssembledPrompt is the resolver for the assembledPrompt field.
 func (r *runResolver) AssembledPrompt(ctx context.Context, obj *ent.Run) (*string, error) {
 	content, err := load(ctx).contents.Load(ctx, obj.ID)
 	if err != nil || content == nil || content.AssembledPrompt == "" {
@@ -65,6 +68,7 @@ func (r *runResolver) AssembledPrompt(ctx context.Context, obj *ent.Run) (*strin
 	return &content.AssembledPrompt, nil
 }
 
+// SummaryInjected is the resolver for the summaryInjected field.
 func (r *runResolver) SummaryInjected(ctx context.Context, obj *ent.Run) (*string, error) {
 	content, err := load(ctx).contents.Load(ctx, obj.ID)
 	if err != nil || content == nil || content.SummaryInjected == "" {
@@ -73,6 +77,7 @@ func (r *runResolver) SummaryInjected(ctx context.Context, obj *ent.Run) (*strin
 	return &content.SummaryInjected, nil
 }
 
+// ContextSnapshot is the resolver for the contextSnapshot field.
 func (r *runResolver) ContextSnapshot(ctx context.Context, obj *ent.Run) (map[string]any, error) {
 	content, err := load(ctx).contents.Load(ctx, obj.ID)
 	if err != nil || content == nil {
@@ -81,6 +86,7 @@ func (r *runResolver) ContextSnapshot(ctx context.Context, obj *ent.Run) (map[st
 	return objectOrEmpty(content.ContextSnapshot)
 }
 
+// Result is the resolver for the result field.
 func (r *runResolver) Result(ctx context.Context, obj *ent.Run) (map[string]any, error) {
 	content, err := load(ctx).contents.Load(ctx, obj.ID)
 	if err != nil || content == nil {
@@ -89,6 +95,7 @@ func (r *runResolver) Result(ctx context.Context, obj *ent.Run) (map[string]any,
 	return object(content.Result)
 }
 
+// Error is the resolver for the error field.
 func (r *runResolver) Error(ctx context.Context, obj *ent.Run) (*model.RunError, error) {
 	if obj.ErrorCode == nil {
 		return nil, nil
@@ -96,6 +103,7 @@ func (r *runResolver) Error(ctx context.Context, obj *ent.Run) (*model.RunError,
 	return &model.RunError{Code: *obj.ErrorCode, Message: valueOf(obj.ErrorMessage), RateLimitResetAt: obj.RateLimitResetAt, Retryable: obj.ErrorRetryable}, nil
 }
 
+// Usage is the resolver for the usage field.
 func (r *runResolver) Usage(ctx context.Context, obj *ent.Run) (*model.RunUsage, error) {
 	if obj.CostUsd == nil && obj.InputTokens == 0 && obj.OutputTokens == 0 {
 		return nil, nil
@@ -107,20 +115,24 @@ func (r *runResolver) Usage(ctx context.Context, obj *ent.Run) (*model.RunUsage,
 	return &model.RunUsage{InputTokens: int(obj.InputTokens), OutputTokens: int(obj.OutputTokens), CostUsd: cost}, nil
 }
 
+// EventCursor is the resolver for the eventCursor field.
 func (r *runResolver) EventCursor(ctx context.Context, obj *ent.Run) (*entgql.Cursor[xid.ID], error) {
 	head, err := load(ctx).heads.Load(ctx, obj.ID)
 	head.run = obj.ID
 	return new(head.cursor()), err
 }
 
+// Events is the resolver for the events field.
 func (r *runResolver) Events(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*model.RunEventConnection, error) {
 	return r.pageOfEvents(ctx, obj.ID, after, first)
 }
 
+// Logs is the resolver for the logs field.
 func (r *runResolver) Logs(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], filter *model.RunLogFilter) (*model.RunLogConnection, error) {
 	return r.pageOfLines(ctx, obj.ID, after, first, filter)
 }
 
+// Error is the resolver for the error field.
 func (r *runAttemptResolver) Error(ctx context.Context, obj *ent.RunAttempt) (*model.RunError, error) {
 	if obj.ErrorCode == nil {
 		return nil, nil
@@ -128,14 +140,17 @@ func (r *runAttemptResolver) Error(ctx context.Context, obj *ent.RunAttempt) (*m
 	return &model.RunError{Code: *obj.ErrorCode, Message: valueOf(obj.ErrorMessage)}, nil
 }
 
+// RunUpdated is the resolver for the runUpdated field.
 func (r *subscriptionResolver) RunUpdated(ctx context.Context, runID xid.ID) (<-chan *ent.Run, error) {
 	return r.streamRun(ctx, runID)
 }
 
+// RunEvents is the resolver for the runEvents field.
 func (r *subscriptionResolver) RunEvents(ctx context.Context, runID xid.ID, after *entgql.Cursor[xid.ID], includeLogs bool) (<-chan model.RunStreamItem, error) {
 	return r.streamEvents(ctx, runID, after, includeLogs)
 }
 
+// RunAttempt returns RunAttemptResolver implementation.
 func (r *Resolver) RunAttempt() RunAttemptResolver { return &runAttemptResolver{r} }
 
 type runAttemptResolver struct{ *Resolver }

@@ -60,7 +60,7 @@ func (t *tail) states(ctx context.Context, out chan<- *ent.Run) error {
 		}
 		select {
 		case out <- fresh:
-			if sent, fresh = fresh, nil; sent.Status.Terminal() {
+			if sent, fresh = fresh, nil; ended(sent.Status) {
 				return nil
 			}
 		case _, ok := <-t.look:
@@ -117,7 +117,7 @@ func (f *feed) items(ctx context.Context, at position, out chan<- model.RunStrea
 			f.log.WarnContext(ctx, "run events not read, the stream tries again", "error", err)
 		case more:
 			continue
-		case now.Status.Terminal():
+		case ended(now.Status):
 			return nil
 		}
 		if !f.wait(ctx, ticker.C) {

@@ -12,6 +12,7 @@ import (
 	"rouse.dev/rouse/graph/model"
 )
 
+// CreateAPIToken is the resolver for the createApiToken field.
 func (r *mutationResolver) CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error) {
 	id, text, err := r.createToken(ctx, input)
 	out := &model.CreateAPITokenPayload{}
@@ -25,6 +26,7 @@ func (r *mutationResolver) CreateAPIToken(ctx context.Context, input model.Creat
 	return out, nil
 }
 
+// RevokeAPIToken is the resolver for the revokeApiToken field.
 func (r *mutationResolver) RevokeAPIToken(ctx context.Context, input model.RevokeAPITokenInput) (*model.RevokeAPITokenPayload, error) {
 	row, err := r.revokeToken(ctx, input.APITokenID)
 	out := &model.RevokeAPITokenPayload{APIToken: row}

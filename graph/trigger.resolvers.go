@@ -14,50 +14,63 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
+// Routine is the resolver for the routine field.
 func (r *manualTriggerResolver) Routine(ctx context.Context, obj *model.ManualTrigger) (*ent.Routine, error) {
 	return required(ctx, load(ctx).routines, obj.RoutineID)
 }
 
+// Routine is the resolver for the routine field.
 func (r *scheduleTriggerResolver) Routine(ctx context.Context, obj *model.ScheduleTrigger) (*ent.Routine, error) {
 	return required(ctx, load(ctx).routines, obj.RoutineID)
 }
 
+// Cron is the resolver for the cron field.
 func (r *scheduleTriggerResolver) Cron(ctx context.Context, obj *model.ScheduleTrigger) (string, error) {
 	return valueOf(obj.Cron), nil
 }
 
+// TimeZone is the resolver for the timeZone field.
 func (r *scheduleTriggerResolver) TimeZone(ctx context.Context, obj *model.ScheduleTrigger) (string, error) {
 	return valueOf(obj.TimeZone), nil
 }
 
+// NextFireAt is the resolver for the nextFireAt field.
 func (r *scheduleTriggerResolver) NextFireAt(ctx context.Context, obj *model.ScheduleTrigger) (*time.Time, error) {
 	return nextFire(obj.RoutineTrigger), nil
 }
 
+// Routine is the resolver for the routine field.
 func (r *webhookTriggerResolver) Routine(ctx context.Context, obj *model.WebhookTrigger) (*ent.Routine, error) {
 	return required(ctx, load(ctx).routines, obj.RoutineID)
 }
 
+// PublicID is the resolver for the publicId field.
 func (r *webhookTriggerResolver) PublicID(ctx context.Context, obj *model.WebhookTrigger) (string, error) {
 	return valueOf(obj.PublicID), nil
 }
 
+// Path is the resolver for the path field.
 func (r *webhookTriggerResolver) Path(ctx context.Context, obj *model.WebhookTrigger) (string, error) {
 	return "/api/routine-triggers/" + valueOf(obj.PublicID) + "/fire", nil
 }
 
+// SigningMode is the resolver for the signingMode field.
 func (r *webhookTriggerResolver) SigningMode(ctx context.Context, obj *model.WebhookTrigger) (domain.SigningMode, error) {
 	return valueOf(obj.SigningMode), nil
 }
 
+// ReplayWindow is the resolver for the replayWindow field.
 func (r *webhookTriggerResolver) ReplayWindow(ctx context.Context, obj *model.WebhookTrigger) (time.Duration, error) {
 	return time.Duration(obj.ReplayWindowMs) * time.Millisecond, nil
 }
 
+// ManualTrigger returns ManualTriggerResolver implementation.
 func (r *Resolver) ManualTrigger() ManualTriggerResolver { return &manualTriggerResolver{r} }
 
+// ScheduleTrigger returns ScheduleTriggerResolver implementation.
 func (r *Resolver) ScheduleTrigger() ScheduleTriggerResolver { return &scheduleTriggerResolver{r} }
 
+// WebhookTrigger returns WebhookTriggerResolver implementation.
 func (r *Resolver) WebhookTrigger() WebhookTriggerResolver { return &webhookTriggerResolver{r} }
 
 type (

@@ -13,10 +13,12 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// WakeupRequest is the resolver for the wakeupRequest field.
 func (r *queryResolver) WakeupRequest(ctx context.Context, id xid.ID) (*ent.WakeupRequest, error) {
 	return visible(r.Reader.WakeupRequest.Get(ctx, id))
 }
 
+// Payload is the resolver for the payload field.
 func (r *wakeupRequestResolver) Payload(ctx context.Context, obj *ent.WakeupRequest) (model.WakeupPayload, error) {
 	return payloadOf(ctx, obj)
 }

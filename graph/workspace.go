@@ -14,7 +14,8 @@ func (r *Resolver) createWorkspace(ctx context.Context, in model.CreateWorkspace
 	if err := instanceOnly(ctx, "making a workspace"); err != nil {
 		return store.Made{}, err
 	}
-	if err := checkKey(in.IdempotencyKey); err != nil {
+	once, err := idempotency(in, in.IdempotencyKey)
+	if err != nil {
 		return store.Made{}, err
 	}
 	zone := defaultTimeZone
@@ -22,6 +23,6 @@ func (r *Resolver) createWorkspace(ctx context.Context, in model.CreateWorkspace
 		zone = *in.DefaultTimeZone
 	}
 	return r.Store.CreateWorkspace(ctx, store.CreateWorkspace{
-		Name: in.Name, Slug: valueOf(in.Slug), DefaultTimeZone: zone, OfficeWorkflow: orTrue(in.OfficeWorkflow), Idempotency: store.Idempotency{Key: valueOf(in.IdempotencyKey)},
+		Name: in.Name, Slug: valueOf(in.Slug), DefaultTimeZone: zone, OfficeWorkflow: orTrue(in.OfficeWorkflow), Idempotency: once,
 	})
 }

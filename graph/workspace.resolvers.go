@@ -21,6 +21,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// CreateWorkspace is the resolver for the createWorkspace field.
 func (r *mutationResolver) CreateWorkspace(ctx context.Context, input model.CreateWorkspaceInput) (*model.CreateWorkspacePayload, error) {
 	made, err := r.createWorkspace(ctx, input)
 	out := &model.CreateWorkspacePayload{Replayed: made.Replayed}
@@ -33,18 +34,22 @@ func (r *mutationResolver) CreateWorkspace(ctx context.Context, input model.Crea
 	return out, nil
 }
 
+// Node is the resolver for the node field.
 func (r *queryResolver) Node(ctx context.Context, id xid.ID) (ent.Noder, error) {
 	return r.node(ctx, id)
 }
 
+// Nodes is the resolver for the nodes field.
 func (r *queryResolver) Nodes(ctx context.Context, ids []xid.ID) ([]ent.Noder, error) {
 	return r.nodes(ctx, ids)
 }
 
+// Workspace is the resolver for the workspace field.
 func (r *queryResolver) Workspace(ctx context.Context, id *xid.ID, slug *string) (*ent.Workspace, error) {
 	return r.workspace(ctx, id, slug)
 }
 
+// Workspaces is the resolver for the workspaces field.
 func (r *queryResolver) Workspaces(ctx context.Context, first *int, after *entgql.Cursor[xid.ID]) (*ent.WorkspaceConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
 	if err == nil {
@@ -56,6 +61,7 @@ func (r *queryResolver) Workspaces(ctx context.Context, first *int, after *entgq
 	return r.Reader.Workspace.Query().Paginate(forPage(ctx), p.after, p.first, nil, nil)
 }
 
+// Settings is the resolver for the settings field.
 func (r *workspaceResolver) Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error) {
 	return &model.WorkspaceSettings{
 		DefaultExecutor: executorOf(obj.DefaultExecutor), MaxConcurrentRuns: obj.MaxConcurrentRuns, RecoveryLookbackHours: obj.RecoveryLookbackHours,
@@ -63,10 +69,11 @@ func (r *workspaceResolver) Settings(ctx context.Context, obj *ent.Workspace) (*
 	}, nil
 }
 
+// Agents is the resolver for the agents field.
 func (r *workspaceResolver) Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *ent.AgentOrder) (*ent.AgentConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
 	if err == nil {
-		err = p.check(orderOf(orderBy == nil, orderBy != nil && orderBy.Field == ent.AgentOrderFieldName))
+		err = p.check(orderOf(orderBy != nil, orderBy != nil && orderBy.Field.String() == ent.AgentOrderFieldName.String()))
 	}
 	q := r.Reader.Agent.Query().Where(agent.WorkspaceID(obj.ID), agent.DeletedAtIsNil())
 	if err == nil {
@@ -78,22 +85,27 @@ func (r *workspaceResolver) Agents(ctx context.Context, obj *ent.Workspace, firs
 	return q.Paginate(forPage(ctx), p.after, p.first, p.before, p.last, ent.WithAgentOrder(orderBy))
 }
 
+// Routines is the resolver for the routines field.
 func (r *workspaceResolver) Routines(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RoutineFilter, orderBy *ent.RoutineOrder) (*ent.RoutineConnection, error) {
 	return r.pageOfRoutines(ctx, routine.WorkspaceID(obj.ID), filter, orderBy, after, first, before, last)
 }
 
+// RoutineRuns is the resolver for the routineRuns field.
 func (r *workspaceResolver) RoutineRuns(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error) {
 	return r.pageOfFires(ctx, routinerun.WorkspaceID(obj.ID), filter, after, first, before, last)
 }
 
+// WakeupRequests is the resolver for the wakeupRequests field.
 func (r *workspaceResolver) WakeupRequests(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.WakeupFilter, orderBy *ent.WakeupRequestOrder) (*ent.WakeupRequestConnection, error) {
 	return r.pageOfWakeups(ctx, wakeuprequest.WorkspaceID(obj.ID), filter, orderBy, after, first, before, last)
 }
 
+// Runs is the resolver for the runs field.
 func (r *workspaceResolver) Runs(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RunFilter, orderBy *ent.RunOrder) (*ent.RunConnection, error) {
 	return r.pageOfRuns(ctx, run.WorkspaceID(obj.ID), filter, orderBy, after, first, before, last)
 }
 
+// APITokens is the resolver for the apiTokens field.
 func (r *workspaceResolver) APITokens(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.APITokenConnection, error) {
 	return r.pageOfTokens(ctx, obj.ID, after, first)
 }

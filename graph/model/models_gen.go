@@ -232,7 +232,7 @@ type CreateRoutineInput struct {
 	CatchUpMax *int `json:"catchUpMax,omitempty"`
 	// Variables, at most 100.
 	Variables []*RoutineVariableInput `json:"variables,omitempty"`
-	// Triggers to make with it, at most 20.
+	// Triggers to make with it, at most 50.
 	Triggers []*TriggerSpecInput `json:"triggers,omitempty"`
 	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`

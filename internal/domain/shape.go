@@ -41,8 +41,3 @@ func ShapeOf(f ShapeFacts) TerminalShape {
 	}
 	return TerminalShapeUnclassified
 }
-
-// Terminal says whether the status is an end.
-func (v RunStatus) Terminal() bool {
-	return v == RunStatusFinished || v == RunStatusFailed || v == RunStatusCancelled
-}

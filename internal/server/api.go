@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"time"
 
 	"rouse.dev/rouse/graph"
 	"rouse.dev/rouse/graph/model"
@@ -15,7 +14,7 @@ import (
 func (s *Server) newAPI() *edge.Server {
 	schema := graph.NewSchema(graph.Resolver{
 		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo,
-		ActivatedAt: s.activatedAt, EndStream: edge.EndSubscription, Log: s.log,
+		EndStream: edge.EndSubscription, Log: s.log,
 	})
 	g := &gatekeeper{tokens: s.store, local: s.front.loopback, sockets: &liveSockets{}}
 	s.front.serving.Go(func() { g.sockets.run(s.front.base, g.stillGood) })
@@ -28,13 +27,6 @@ func presentError(_ context.Context, err error) *edge.Error {
 		return &edge.Error{Code: e.Code, Message: e.Message, Extensions: e.Extensions}
 	}
 	return nil
-}
-
-func (s *Server) activatedAt(context.Context) (time.Time, error) {
-	if at := s.store.ActivatedAt(); at != nil {
-		return *at, nil
-	}
-	return time.Time{}, nil
 }
 
 // processInfo is the state of this process, for the API.

@@ -516,6 +516,35 @@ func TestALateReportOfAnOlderAttemptChangesNothing(t *testing.T) {
 	w.sound()
 }
 
+func TestLeasesThatMayNeedRescue(t *testing.T) {
+	w := newWorld(t)
+	for i := range 3 {
+		w.wake(w.agent(fmt.Sprint("agent", i)))
+	}
+	if got := append(w.claim(10), w.claim(10)...); len(got) != 3 {
+		t.Fatalf("claimed %d runs", len(got))
+	}
+	look := func(owner xid.ID, host string) int {
+		t.Helper()
+		return len(must(w, first(w.Leases(t.Context(), owner, host)), nil))
+	}
+	if n := look(w.owner.ID, "here"); n != 0 {
+		t.Errorf("%d of the owner's own live leases are listed", n)
+	}
+	if n := look("prc_other", "here"); n != 3 {
+		t.Errorf("%d leases of another owner on this host are listed, want 3", n)
+	}
+	if n := look("prc_other", "elsewhere"); n != 0 {
+		t.Errorf("%d live leases of another host are listed", n)
+	}
+	w.sql(`UPDATE attempt_leases SET lease_until = clock_timestamp() - interval '1 second' WHERE run_id = (SELECT min(run_id) FROM attempt_leases)`)
+	for name, owner := range map[string]xid.ID{"another owner": "prc_other", "its own owner": w.owner.ID} {
+		if n := look(owner, "elsewhere"); n != 1 {
+			t.Errorf("a lease that ran out is listed %d times to %s, want once", n, name)
+		}
+	}
+}
+
 func TestAThirdLostLeaseFailsTheRun(t *testing.T) {
 	w := newWorld(t)
 	run := w.runOf(w.wake(w.agent("worker")))

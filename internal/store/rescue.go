@@ -46,19 +46,19 @@ type Leftover struct {
 	Expired                bool
 }
 
-// Leases lists the leases of other owners that may need rescue: those of this host, whose owner may be seen to be dead,
-// and those that ran out.
-func (s *Store) Leases(ctx context.Context, notOwner xid.ID, host string) ([]Leftover, error) {
+// Leases lists the leases that may need rescue: those of other owners on this host, who may be seen to be dead, and those
+// that ran out, the caller's own included: an owner that lost track of an attempt does not renew it either.
+func (s *Store) Leases(ctx context.Context, owner xid.ID, host string) ([]Leftover, error) {
 	const query = `
 SELECT run_id, attempt, owner, coalesce(host, ''), coalesce(boot_id, ''), coalesce(owner_pid, 0), coalesce(owner_started, 0),
   coalesce(process_group, 0), coalesce(process_started, 0), coalesce(process_launch, ''), lease_until, lease_until < clock_timestamp()
-FROM attempt_leases WHERE owner IS DISTINCT FROM $1 AND (host = $2 OR lease_until < clock_timestamp()) ORDER BY run_id`
+FROM attempt_leases WHERE lease_until < clock_timestamp() OR (host = $2 AND owner IS DISTINCT FROM $1) ORDER BY run_id`
 	leftovers, err := collect(ctx, s.db, func(rows *sql.Rows) (l Leftover, err error) {
 		err = rows.Scan(&l.RunID, &l.Number, &l.Owner, &l.OwnerHost, &l.OwnerBootID, &l.OwnerPID, &l.OwnerStarted,
 			&l.Group.PGID, &l.Group.Started, &l.Group.Launch, &l.LeaseUntil, &l.Expired)
 		l.Group.Host, l.Group.BootID = l.OwnerHost, l.OwnerBootID
 		return l, err
-	}, query, notOwner, host)
+	}, query, owner, host)
 	if err != nil {
 		return nil, fmt.Errorf("list leases: %w", err)
 	}

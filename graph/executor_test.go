@@ -1,0 +1,158 @@
+package graph
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// labelSealer "seals" by naming the place, so that tests see the binding; the value itself is left out.
+type labelSealer struct{}
+
+func (labelSealer) Seal(_, boundTo string) (string, error) { return "sealed for " + boundTo, nil }
+
+func command(change func(*model.CommandExecutorInput)) *model.ExecutorInput {
+	c := &model.CommandExecutorInput{Argv: []string{"claude", "-p"}, Timeout: 30 * time.Minute, Grace: 10 * time.Second}
+	change(c)
+	return &model.ExecutorInput{Command: c}
+}
+
+func TestAnExecutorInputBecomesASpecWithSealedValues(t *testing.T) {
+	holder := xid.New("agt")
+	in := command(func(c *model.CommandExecutorInput) {
+		c.WorkingDirectory = new("/srv/work")
+		c.Environment = []*model.NameValueInput{{Name: "API_KEY", Value: "hunter2"}, {Name: "_x1", Value: ""}}
+	})
+	spec, err := executorSpec(in, []string{"executor"}, holder, labelSealer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := spec.Command
+	if !slices.Equal(c.Argv, []string{"claude", "-p"}) || c.WorkingDirectory != "/srv/work" || c.Timeout != 30*time.Minute || c.Grace != 10*time.Second {
+		t.Errorf("got %+v", c)
+	}
+	want := []domain.SealedValue{{Name: "API_KEY", Sealed: "sealed for " + holder.String() + "/API_KEY"}, {Name: "_x1", Sealed: "sealed for " + holder.String() + "/_x1"}}
+	if !slices.Equal(c.Environment, want) {
+		t.Errorf("environment is %v", c.Environment)
+	}
+	shown := executorOf(spec).(*model.CommandExecutor)
+	if !slices.Equal(shown.Environment, []string{"API_KEY", "_x1"}) {
+		t.Errorf("shown as %+v", shown)
+	}
+}
+
+func TestAnEchoExecutorIsMappedAndNoneStaysNone(t *testing.T) {
+	spec, err := executorSpec(&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: time.Second}}, nil, "agt_1", nil)
+	if err != nil || spec.Echo.Delay != time.Second || spec.Kind() != domain.ExecutorEcho {
+		t.Errorf("got %+v, %v", spec, err)
+	}
+	if spec, err := executorSpec(nil, nil, "agt_1", nil); spec != nil || err != nil || executorOf(nil) != nil {
+		t.Errorf("no executor became %+v, %v", spec, err)
+	}
+}
+
+func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
+	env := func(pairs ...string) func(*model.CommandExecutorInput) {
+		return func(c *model.CommandExecutorInput) {
+			for i := 0; i < len(pairs); i += 2 {
+				c.Environment = append(c.Environment, &model.NameValueInput{Name: pairs[i], Value: pairs[i+1]})
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		in    *model.ExecutorInput
+		field string
+		code  domain.UserErrorCode
+	}{
+		"no member":            {&model.ExecutorInput{}, "executor", domain.UserErrorCodeInvalid},
+		"two members":          {&model.ExecutorInput{Command: &model.CommandExecutorInput{}, Echo: &model.EchoExecutorInput{}}, "executor", domain.UserErrorCodeInvalid},
+		"no program":           {command(func(c *model.CommandExecutorInput) { c.Argv = nil }), "executor.command.argv", domain.UserErrorCodeRequired},
+		"an empty program":     {command(func(c *model.CommandExecutorInput) { c.Argv = []string{""} }), "executor.command.argv", domain.UserErrorCodeRequired},
+		"NUL in an argument":   {command(func(c *model.CommandExecutorInput) { c.Argv[1] = "a\x00" }), "executor.command.argv.1", domain.UserErrorCodeInvalid},
+		"too many arguments":   {command(func(c *model.CommandExecutorInput) { c.Argv = slices.Repeat([]string{"x"}, 201) }), "executor.command.argv", domain.UserErrorCodeTooLong},
+		"a preset":             {command(func(c *model.CommandExecutorInput) { c.Preset = new("claude") }), "executor.command.preset", domain.UserErrorCodeInvalid},
+		"a relative folder":    {command(func(c *model.CommandExecutorInput) { c.WorkingDirectory = new("work") }), "executor.command.workingDirectory", domain.UserErrorCodeInvalid},
+		"no time at all":       {command(func(c *model.CommandExecutorInput) { c.Timeout = 0 }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},
+		"a day and a second":   {command(func(c *model.CommandExecutorInput) { c.Timeout = 24*time.Hour + time.Second }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},
+		"too much grace":       {command(func(c *model.CommandExecutorInput) { c.Grace = 6 * time.Minute }), "executor.command.grace", domain.UserErrorCodeOutOfRange},
+		"a name with a dash":   {command(env("API-KEY", "x")), "executor.command.environment.0.name", domain.UserErrorCodeInvalid},
+		"a name with a digit":  {command(env("1A", "x")), "executor.command.environment.0.name", domain.UserErrorCodeInvalid},
+		"an empty name":        {command(env("", "x")), "executor.command.environment.0.name", domain.UserErrorCodeInvalid},
+		"a reserved name":      {command(env("A", "x", "ROUSE_RUN_ID", "x")), "executor.command.environment.1.name", domain.UserErrorCodeInvalid},
+		"a name twice":         {command(env("A", "x", "A", "y")), "executor.command.environment.1.name", domain.UserErrorCodeInvalid},
+		"NUL in a value":       {command(env("A", "x\x00")), "executor.command.environment.0.value", domain.UserErrorCodeInvalid},
+		"a value that is long": {command(env("A", strings.Repeat("x", 33<<10))), "executor.command.environment.0.value", domain.UserErrorCodeTooLong},
+		"an echo that dawdles": {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: 25 * time.Hour}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
+		"an echo back in time": {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: -time.Second}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
+	} {
+		_, err := executorSpec(c.in, []string{"executor"}, "agt_1", labelSealer{})
+		user, ok := errors.AsType[*domain.UserError](err)
+		if !ok || len(user.Problems) != 1 || user.Problems[0].Code != c.code || strings.Join(user.Problems[0].Field, ".") != c.field {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if list, err := problems(err); err != nil || list[0].Field[0] != "input" || list[0].Field[1] != "executor" {
+			t.Errorf("%s is answered as %+v, %v", name, list, err)
+		}
+	}
+}
+
+func TestASecretIsInNoErrorOfAnExecutor(t *testing.T) {
+	in := command(func(c *model.CommandExecutorInput) {
+		c.Environment = []*model.NameValueInput{{Name: "A-B", Value: "hunter2\x00"}}
+	})
+	if _, err := executorSpec(in, nil, "agt_1", labelSealer{}); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestTheDigestOfAnInput(t *testing.T) {
+	input := func(key, name, variable, value string) model.CreateAgentInput {
+		return model.CreateAgentInput{Name: name, IdempotencyKey: &key, Executor: command(func(c *model.CommandExecutorInput) {
+			c.Environment = []*model.NameValueInput{{Name: variable, Value: value}}
+		})}
+	}
+	of := func(in model.CreateAgentInput) string {
+		once, err := idempotency(in, in.IdempotencyKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return once.InputDigest
+	}
+	first := input("k", "Ada", "TOKEN", "hunter2")
+	if of(first) != of(input("other", "Ada", "TOKEN", "hunter3")) {
+		t.Error("the key or a secret value counts")
+	}
+	if of(first) == of(input("k", "Eve", "TOKEN", "hunter2")) || of(first) == of(input("k", "Ada", "SECRET", "hunter2")) {
+		t.Error("a name does not count")
+	}
+	if first.Executor.Command.Environment[0].Value != "hunter2" {
+		t.Error("the input lost its value")
+	}
+}
+
+func TestTriggersHaveExactlyOneMember(t *testing.T) {
+	good := []*model.TriggerSpecInput{{Schedule: &model.ScheduleSpecInput{Cron: "0 9 * * *"}}, {Manual: &model.ManualSpecInput{Enabled: new(false)}}}
+	specs, err := triggerSpecs(good)
+	if err != nil || specs[0].Cron != "0 9 * * *" || !specs[0].Enabled || specs[1].Kind != domain.TriggerKindManual || specs[1].Enabled {
+		t.Errorf("got %+v, %v", specs, err)
+	}
+	for _, bad := range []*model.TriggerSpecInput{{}, {Schedule: &model.ScheduleSpecInput{}, Manual: &model.ManualSpecInput{}}} {
+		if _, err := triggerSpecs([]*model.TriggerSpecInput{good[0], bad}); err == nil || !strings.HasPrefix(err.Error(), "triggers.1: ") {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
+func TestVariablesOfAManualFire(t *testing.T) {
+	got, err := variableTexts(map[string]any{"branch": "main", "n": 3, "on": true, "none": nil, "list": []any{"a"}})
+	if err != nil || got["branch"] != "main" || got["n"] != "3" || got["on"] != "true" || got["none"] != "null" || got["list"] != `["a"]` {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
