@@ -41,9 +41,7 @@ type AttemptLease struct {
 	ProcessGroup *int `json:"process_group,omitempty"`
 	// ProcessStarted holds the value of the "process_started" field.
 	ProcessStarted *int64 `json:"process_started,omitempty"`
-	// ProcessLaunch holds the value of the "process_launch" field.
-	ProcessLaunch *string `json:"process_launch,omitempty"`
-	selectValues  sql.SelectValues
+	selectValues   sql.SelectValues
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -53,7 +51,7 @@ func (*AttemptLease) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case attemptlease.FieldAttempt, attemptlease.FieldOwnerPid, attemptlease.FieldOwnerStarted, attemptlease.FieldProcessGroup, attemptlease.FieldProcessStarted:
 			values[i] = new(sql.NullInt64)
-		case attemptlease.FieldID, attemptlease.FieldWorkspaceID, attemptlease.FieldAgentID, attemptlease.FieldOwner, attemptlease.FieldQueue, attemptlease.FieldHost, attemptlease.FieldBootID, attemptlease.FieldProcessLaunch:
+		case attemptlease.FieldID, attemptlease.FieldWorkspaceID, attemptlease.FieldAgentID, attemptlease.FieldOwner, attemptlease.FieldQueue, attemptlease.FieldHost, attemptlease.FieldBootID:
 			values[i] = new(sql.NullString)
 		case attemptlease.FieldLeaseUntil:
 			values[i] = new(sql.NullTime)
@@ -158,13 +156,6 @@ func (_m *AttemptLease) assignValues(columns []string, values []any) error {
 				_m.ProcessStarted = new(int64)
 				*_m.ProcessStarted = value.Int64
 			}
-		case attemptlease.FieldProcessLaunch:
-			if value, ok := values[i].(*sql.NullString); !ok {
-				return fmt.Errorf("unexpected type %T for field process_launch", values[i])
-			} else if value.Valid {
-				_m.ProcessLaunch = new(string)
-				*_m.ProcessLaunch = value.String
-			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -251,11 +242,6 @@ func (_m *AttemptLease) String() string {
 	if v := _m.ProcessStarted; v != nil {
 		builder.WriteString("process_started=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
-	}
-	builder.WriteString(", ")
-	if v := _m.ProcessLaunch; v != nil {
-		builder.WriteString("process_launch=")
-		builder.WriteString(*v)
 	}
 	builder.WriteByte(')')
 	return builder.String()

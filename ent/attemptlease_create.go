@@ -159,20 +159,6 @@ func (_c *AttemptLeaseCreate) SetNillableProcessStarted(v *int64) *AttemptLeaseC
 	return _c
 }
 
-// SetProcessLaunch sets the "process_launch" field.
-func (_c *AttemptLeaseCreate) SetProcessLaunch(v string) *AttemptLeaseCreate {
-	_c.mutation.SetProcessLaunch(v)
-	return _c
-}
-
-// SetNillableProcessLaunch sets the "process_launch" field if the given value is not nil.
-func (_c *AttemptLeaseCreate) SetNillableProcessLaunch(v *string) *AttemptLeaseCreate {
-	if v != nil {
-		_c.SetProcessLaunch(*v)
-	}
-	return _c
-}
-
 // SetID sets the "id" field.
 func (_c *AttemptLeaseCreate) SetID(v string) *AttemptLeaseCreate {
 	_c.mutation.SetID(v)
@@ -253,11 +239,6 @@ func (_c *AttemptLeaseCreate) check() error {
 	if v, ok := _c.mutation.BootID(); ok {
 		if err := attemptlease.BootIDValidator(v); err != nil {
 			return &ValidationError{Name: "boot_id", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.boot_id": %w`, err)}
-		}
-	}
-	if v, ok := _c.mutation.ProcessLaunch(); ok {
-		if err := attemptlease.ProcessLaunchValidator(v); err != nil {
-			return &ValidationError{Name: "process_launch", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.process_launch": %w`, err)}
 		}
 	}
 	if v, ok := _c.mutation.ID(); ok {
@@ -348,10 +329,6 @@ func (_c *AttemptLeaseCreate) createSpec() (*AttemptLease, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.ProcessStarted(); ok {
 		_spec.SetField(attemptlease.FieldProcessStarted, field.TypeInt64, value)
 		_node.ProcessStarted = &value
-	}
-	if value, ok := _c.mutation.ProcessLaunch(); ok {
-		_spec.SetField(attemptlease.FieldProcessLaunch, field.TypeString, value)
-		_node.ProcessLaunch = &value
 	}
 	return _node, _spec
 }
@@ -624,24 +601,6 @@ func (u *AttemptLeaseUpsert) AddProcessStarted(v int64) *AttemptLeaseUpsert {
 // ClearProcessStarted clears the value of the "process_started" field.
 func (u *AttemptLeaseUpsert) ClearProcessStarted() *AttemptLeaseUpsert {
 	u.SetNull(attemptlease.FieldProcessStarted)
-	return u
-}
-
-// SetProcessLaunch sets the "process_launch" field.
-func (u *AttemptLeaseUpsert) SetProcessLaunch(v string) *AttemptLeaseUpsert {
-	u.Set(attemptlease.FieldProcessLaunch, v)
-	return u
-}
-
-// UpdateProcessLaunch sets the "process_launch" field to the value that was provided on create.
-func (u *AttemptLeaseUpsert) UpdateProcessLaunch() *AttemptLeaseUpsert {
-	u.SetExcluded(attemptlease.FieldProcessLaunch)
-	return u
-}
-
-// ClearProcessLaunch clears the value of the "process_launch" field.
-func (u *AttemptLeaseUpsert) ClearProcessLaunch() *AttemptLeaseUpsert {
-	u.SetNull(attemptlease.FieldProcessLaunch)
 	return u
 }
 
@@ -949,27 +908,6 @@ func (u *AttemptLeaseUpsertOne) UpdateProcessStarted() *AttemptLeaseUpsertOne {
 func (u *AttemptLeaseUpsertOne) ClearProcessStarted() *AttemptLeaseUpsertOne {
 	return u.Update(func(s *AttemptLeaseUpsert) {
 		s.ClearProcessStarted()
-	})
-}
-
-// SetProcessLaunch sets the "process_launch" field.
-func (u *AttemptLeaseUpsertOne) SetProcessLaunch(v string) *AttemptLeaseUpsertOne {
-	return u.Update(func(s *AttemptLeaseUpsert) {
-		s.SetProcessLaunch(v)
-	})
-}
-
-// UpdateProcessLaunch sets the "process_launch" field to the value that was provided on create.
-func (u *AttemptLeaseUpsertOne) UpdateProcessLaunch() *AttemptLeaseUpsertOne {
-	return u.Update(func(s *AttemptLeaseUpsert) {
-		s.UpdateProcessLaunch()
-	})
-}
-
-// ClearProcessLaunch clears the value of the "process_launch" field.
-func (u *AttemptLeaseUpsertOne) ClearProcessLaunch() *AttemptLeaseUpsertOne {
-	return u.Update(func(s *AttemptLeaseUpsert) {
-		s.ClearProcessLaunch()
 	})
 }
 
@@ -1443,27 +1381,6 @@ func (u *AttemptLeaseUpsertBulk) UpdateProcessStarted() *AttemptLeaseUpsertBulk 
 func (u *AttemptLeaseUpsertBulk) ClearProcessStarted() *AttemptLeaseUpsertBulk {
 	return u.Update(func(s *AttemptLeaseUpsert) {
 		s.ClearProcessStarted()
-	})
-}
-
-// SetProcessLaunch sets the "process_launch" field.
-func (u *AttemptLeaseUpsertBulk) SetProcessLaunch(v string) *AttemptLeaseUpsertBulk {
-	return u.Update(func(s *AttemptLeaseUpsert) {
-		s.SetProcessLaunch(v)
-	})
-}
-
-// UpdateProcessLaunch sets the "process_launch" field to the value that was provided on create.
-func (u *AttemptLeaseUpsertBulk) UpdateProcessLaunch() *AttemptLeaseUpsertBulk {
-	return u.Update(func(s *AttemptLeaseUpsert) {
-		s.UpdateProcessLaunch()
-	})
-}
-
-// ClearProcessLaunch clears the value of the "process_launch" field.
-func (u *AttemptLeaseUpsertBulk) ClearProcessLaunch() *AttemptLeaseUpsertBulk {
-	return u.Update(func(s *AttemptLeaseUpsert) {
-		s.ClearProcessLaunch()
 	})
 }
 

@@ -280,26 +280,6 @@ func (_u *AttemptLeaseUpdate) ClearProcessStarted() *AttemptLeaseUpdate {
 	return _u
 }
 
-// SetProcessLaunch sets the "process_launch" field.
-func (_u *AttemptLeaseUpdate) SetProcessLaunch(v string) *AttemptLeaseUpdate {
-	_u.mutation.SetProcessLaunch(v)
-	return _u
-}
-
-// SetNillableProcessLaunch sets the "process_launch" field if the given value is not nil.
-func (_u *AttemptLeaseUpdate) SetNillableProcessLaunch(v *string) *AttemptLeaseUpdate {
-	if v != nil {
-		_u.SetProcessLaunch(*v)
-	}
-	return _u
-}
-
-// ClearProcessLaunch clears the value of the "process_launch" field.
-func (_u *AttemptLeaseUpdate) ClearProcessLaunch() *AttemptLeaseUpdate {
-	_u.mutation.ClearProcessLaunch()
-	return _u
-}
-
 // Mutation returns the AttemptLeaseMutation object of the builder.
 func (_u *AttemptLeaseUpdate) Mutation() *AttemptLeaseMutation {
 	return _u.mutation
@@ -362,11 +342,6 @@ func (_u *AttemptLeaseUpdate) check() error {
 	if v, ok := _u.mutation.BootID(); ok {
 		if err := attemptlease.BootIDValidator(v); err != nil {
 			return &ValidationError{Name: "boot_id", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.boot_id": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.ProcessLaunch(); ok {
-		if err := attemptlease.ProcessLaunchValidator(v); err != nil {
-			return &ValidationError{Name: "process_launch", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.process_launch": %w`, err)}
 		}
 	}
 	return nil
@@ -464,12 +439,6 @@ func (_u *AttemptLeaseUpdate) sqlSave(ctx context.Context) (_node int, err error
 	}
 	if _u.mutation.ProcessStartedCleared() {
 		_spec.ClearField(attemptlease.FieldProcessStarted, field.TypeInt64)
-	}
-	if value, ok := _u.mutation.ProcessLaunch(); ok {
-		_spec.SetField(attemptlease.FieldProcessLaunch, field.TypeString, value)
-	}
-	if _u.mutation.ProcessLaunchCleared() {
-		_spec.ClearField(attemptlease.FieldProcessLaunch, field.TypeString)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -744,26 +713,6 @@ func (_u *AttemptLeaseUpdateOne) ClearProcessStarted() *AttemptLeaseUpdateOne {
 	return _u
 }
 
-// SetProcessLaunch sets the "process_launch" field.
-func (_u *AttemptLeaseUpdateOne) SetProcessLaunch(v string) *AttemptLeaseUpdateOne {
-	_u.mutation.SetProcessLaunch(v)
-	return _u
-}
-
-// SetNillableProcessLaunch sets the "process_launch" field if the given value is not nil.
-func (_u *AttemptLeaseUpdateOne) SetNillableProcessLaunch(v *string) *AttemptLeaseUpdateOne {
-	if v != nil {
-		_u.SetProcessLaunch(*v)
-	}
-	return _u
-}
-
-// ClearProcessLaunch clears the value of the "process_launch" field.
-func (_u *AttemptLeaseUpdateOne) ClearProcessLaunch() *AttemptLeaseUpdateOne {
-	_u.mutation.ClearProcessLaunch()
-	return _u
-}
-
 // Mutation returns the AttemptLeaseMutation object of the builder.
 func (_u *AttemptLeaseUpdateOne) Mutation() *AttemptLeaseMutation {
 	return _u.mutation
@@ -839,11 +788,6 @@ func (_u *AttemptLeaseUpdateOne) check() error {
 	if v, ok := _u.mutation.BootID(); ok {
 		if err := attemptlease.BootIDValidator(v); err != nil {
 			return &ValidationError{Name: "boot_id", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.boot_id": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.ProcessLaunch(); ok {
-		if err := attemptlease.ProcessLaunchValidator(v); err != nil {
-			return &ValidationError{Name: "process_launch", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.process_launch": %w`, err)}
 		}
 	}
 	return nil
@@ -958,12 +902,6 @@ func (_u *AttemptLeaseUpdateOne) sqlSave(ctx context.Context) (_node *AttemptLea
 	}
 	if _u.mutation.ProcessStartedCleared() {
 		_spec.ClearField(attemptlease.FieldProcessStarted, field.TypeInt64)
-	}
-	if value, ok := _u.mutation.ProcessLaunch(); ok {
-		_spec.SetField(attemptlease.FieldProcessLaunch, field.TypeString, value)
-	}
-	if _u.mutation.ProcessLaunchCleared() {
-		_spec.ClearField(attemptlease.FieldProcessLaunch, field.TypeString)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &AttemptLease{config: _u.config}

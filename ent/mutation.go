@@ -6055,7 +6055,6 @@ type AttemptLeaseMutation struct {
 	addprocess_group   *int
 	process_started    *int64
 	addprocess_started *int64
-	process_launch     *string
 	clearedFields      map[string]struct{}
 	done               bool
 	oldValue           func(context.Context) (*AttemptLease, error)
@@ -6806,55 +6805,6 @@ func (m *AttemptLeaseMutation) ResetProcessStarted() {
 	delete(m.clearedFields, attemptlease.FieldProcessStarted)
 }
 
-// SetProcessLaunch sets the "process_launch" field.
-func (m *AttemptLeaseMutation) SetProcessLaunch(s string) {
-	m.process_launch = &s
-}
-
-// ProcessLaunch returns the value of the "process_launch" field in the mutation.
-func (m *AttemptLeaseMutation) ProcessLaunch() (r string, exists bool) {
-	v := m.process_launch
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldProcessLaunch returns the old "process_launch" field's value of the AttemptLease entity.
-// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *AttemptLeaseMutation) OldProcessLaunch(ctx context.Context) (v *string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldProcessLaunch is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldProcessLaunch requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldProcessLaunch: %w", err)
-	}
-	return oldValue.ProcessLaunch, nil
-}
-
-// ClearProcessLaunch clears the value of the "process_launch" field.
-func (m *AttemptLeaseMutation) ClearProcessLaunch() {
-	m.process_launch = nil
-	m.clearedFields[attemptlease.FieldProcessLaunch] = struct{}{}
-}
-
-// ProcessLaunchCleared returns if the "process_launch" field was cleared in this mutation.
-func (m *AttemptLeaseMutation) ProcessLaunchCleared() bool {
-	_, ok := m.clearedFields[attemptlease.FieldProcessLaunch]
-	return ok
-}
-
-// ResetProcessLaunch resets all changes to the "process_launch" field.
-func (m *AttemptLeaseMutation) ResetProcessLaunch() {
-	m.process_launch = nil
-	delete(m.clearedFields, attemptlease.FieldProcessLaunch)
-}
-
 // Where appends a list predicates to the AttemptLeaseMutation builder.
 func (m *AttemptLeaseMutation) Where(ps ...predicate.AttemptLease) {
 	m.predicates = append(m.predicates, ps...)
@@ -6889,7 +6839,7 @@ func (m *AttemptLeaseMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AttemptLeaseMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 12)
 	if m.workspace_id != nil {
 		fields = append(fields, attemptlease.FieldWorkspaceID)
 	}
@@ -6926,9 +6876,6 @@ func (m *AttemptLeaseMutation) Fields() []string {
 	if m.process_started != nil {
 		fields = append(fields, attemptlease.FieldProcessStarted)
 	}
-	if m.process_launch != nil {
-		fields = append(fields, attemptlease.FieldProcessLaunch)
-	}
 	return fields
 }
 
@@ -6961,8 +6908,6 @@ func (m *AttemptLeaseMutation) Field(name string) (ent.Value, bool) {
 		return m.ProcessGroup()
 	case attemptlease.FieldProcessStarted:
 		return m.ProcessStarted()
-	case attemptlease.FieldProcessLaunch:
-		return m.ProcessLaunch()
 	}
 	return nil, false
 }
@@ -6996,8 +6941,6 @@ func (m *AttemptLeaseMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldProcessGroup(ctx)
 	case attemptlease.FieldProcessStarted:
 		return m.OldProcessStarted(ctx)
-	case attemptlease.FieldProcessLaunch:
-		return m.OldProcessLaunch(ctx)
 	}
 	return nil, fmt.Errorf("unknown AttemptLease field %s", name)
 }
@@ -7090,13 +7033,6 @@ func (m *AttemptLeaseMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetProcessStarted(v)
-		return nil
-	case attemptlease.FieldProcessLaunch:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetProcessLaunch(v)
 		return nil
 	}
 	return fmt.Errorf("unknown AttemptLease field %s", name)
@@ -7215,9 +7151,6 @@ func (m *AttemptLeaseMutation) ClearedFields() []string {
 	if m.FieldCleared(attemptlease.FieldProcessStarted) {
 		fields = append(fields, attemptlease.FieldProcessStarted)
 	}
-	if m.FieldCleared(attemptlease.FieldProcessLaunch) {
-		fields = append(fields, attemptlease.FieldProcessLaunch)
-	}
 	return fields
 }
 
@@ -7255,9 +7188,6 @@ func (m *AttemptLeaseMutation) ClearField(name string) error {
 		return nil
 	case attemptlease.FieldProcessStarted:
 		m.ClearProcessStarted()
-		return nil
-	case attemptlease.FieldProcessLaunch:
-		m.ClearProcessLaunch()
 		return nil
 	}
 	return fmt.Errorf("unknown AttemptLease nullable field %s", name)
@@ -7302,9 +7232,6 @@ func (m *AttemptLeaseMutation) ResetField(name string) error {
 		return nil
 	case attemptlease.FieldProcessStarted:
 		m.ResetProcessStarted()
-		return nil
-	case attemptlease.FieldProcessLaunch:
-		m.ResetProcessLaunch()
 		return nil
 	}
 	return fmt.Errorf("unknown AttemptLease field %s", name)

@@ -314,10 +314,6 @@ func init() {
 	attemptleaseDescBootID := attemptleaseFields[8].Descriptor()
 	// attemptlease.BootIDValidator is a validator for the "boot_id" field. It is called by the builders before save.
 	attemptlease.BootIDValidator = attemptleaseDescBootID.Validators[0].(func(string) error)
-	// attemptleaseDescProcessLaunch is the schema descriptor for process_launch field.
-	attemptleaseDescProcessLaunch := attemptleaseFields[13].Descriptor()
-	// attemptlease.ProcessLaunchValidator is a validator for the "process_launch" field. It is called by the builders before save.
-	attemptlease.ProcessLaunchValidator = attemptleaseDescProcessLaunch.Validators[0].(func(string) error)
 	// attemptleaseDescID is the schema descriptor for id field.
 	attemptleaseDescID := attemptleaseFields[0].Descriptor()
 	// attemptlease.IDValidator is a validator for the "id" field. It is called by the builders before save.

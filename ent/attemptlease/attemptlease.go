@@ -35,8 +35,6 @@ const (
 	FieldProcessGroup = "process_group"
 	// FieldProcessStarted holds the string denoting the process_started field in the database.
 	FieldProcessStarted = "process_started"
-	// FieldProcessLaunch holds the string denoting the process_launch field in the database.
-	FieldProcessLaunch = "process_launch"
 	// Table holds the table name of the attemptlease in the database.
 	Table = "attempt_leases"
 )
@@ -56,7 +54,6 @@ var Columns = []string{
 	FieldOwnerStarted,
 	FieldProcessGroup,
 	FieldProcessStarted,
-	FieldProcessLaunch,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -82,8 +79,6 @@ var (
 	HostValidator func(string) error
 	// BootIDValidator is a validator for the "boot_id" field. It is called by the builders before save.
 	BootIDValidator func(string) error
-	// ProcessLaunchValidator is a validator for the "process_launch" field. It is called by the builders before save.
-	ProcessLaunchValidator func(string) error
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
 	IDValidator func(string) error
 )
@@ -154,9 +149,4 @@ func ByProcessGroup(opts ...sql.OrderTermOption) OrderOption {
 // ByProcessStarted orders the results by the process_started field.
 func ByProcessStarted(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldProcessStarted, opts...).ToFunc()
-}
-
-// ByProcessLaunch orders the results by the process_launch field.
-func ByProcessLaunch(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldProcessLaunch, opts...).ToFunc()
 }

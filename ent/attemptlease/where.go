@@ -124,11 +124,6 @@ func ProcessStarted(v int64) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldEQ(FieldProcessStarted, v))
 }
 
-// ProcessLaunch applies equality check predicate on the "process_launch" field. It's identical to ProcessLaunchEQ.
-func ProcessLaunch(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldEQ(FieldProcessLaunch, v))
-}
-
 // WorkspaceIDEQ applies the EQ predicate on the "workspace_id" field.
 func WorkspaceIDEQ(v string) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldEQ(FieldWorkspaceID, v))
@@ -837,81 +832,6 @@ func ProcessStartedIsNil() predicate.AttemptLease {
 // ProcessStartedNotNil applies the NotNil predicate on the "process_started" field.
 func ProcessStartedNotNil() predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldNotNull(FieldProcessStarted))
-}
-
-// ProcessLaunchEQ applies the EQ predicate on the "process_launch" field.
-func ProcessLaunchEQ(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldEQ(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchNEQ applies the NEQ predicate on the "process_launch" field.
-func ProcessLaunchNEQ(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldNEQ(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchIn applies the In predicate on the "process_launch" field.
-func ProcessLaunchIn(vs ...string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldIn(FieldProcessLaunch, vs...))
-}
-
-// ProcessLaunchNotIn applies the NotIn predicate on the "process_launch" field.
-func ProcessLaunchNotIn(vs ...string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldNotIn(FieldProcessLaunch, vs...))
-}
-
-// ProcessLaunchGT applies the GT predicate on the "process_launch" field.
-func ProcessLaunchGT(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldGT(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchGTE applies the GTE predicate on the "process_launch" field.
-func ProcessLaunchGTE(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldGTE(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchLT applies the LT predicate on the "process_launch" field.
-func ProcessLaunchLT(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldLT(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchLTE applies the LTE predicate on the "process_launch" field.
-func ProcessLaunchLTE(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldLTE(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchContains applies the Contains predicate on the "process_launch" field.
-func ProcessLaunchContains(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldContains(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchHasPrefix applies the HasPrefix predicate on the "process_launch" field.
-func ProcessLaunchHasPrefix(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldHasPrefix(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchHasSuffix applies the HasSuffix predicate on the "process_launch" field.
-func ProcessLaunchHasSuffix(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldHasSuffix(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchIsNil applies the IsNil predicate on the "process_launch" field.
-func ProcessLaunchIsNil() predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldIsNull(FieldProcessLaunch))
-}
-
-// ProcessLaunchNotNil applies the NotNil predicate on the "process_launch" field.
-func ProcessLaunchNotNil() predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldNotNull(FieldProcessLaunch))
-}
-
-// ProcessLaunchEqualFold applies the EqualFold predicate on the "process_launch" field.
-func ProcessLaunchEqualFold(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldEqualFold(FieldProcessLaunch, v))
-}
-
-// ProcessLaunchContainsFold applies the ContainsFold predicate on the "process_launch" field.
-func ProcessLaunchContainsFold(v string) predicate.AttemptLease {
-	return predicate.AttemptLease(sql.FieldContainsFold(FieldProcessLaunch, v))
 }
 
 // And groups predicates with the AND operator between them.

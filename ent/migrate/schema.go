@@ -286,7 +286,6 @@ var (
 		{Name: "owner_started", Type: field.TypeInt64, Nullable: true},
 		{Name: "process_group", Type: field.TypeInt, Nullable: true},
 		{Name: "process_started", Type: field.TypeInt64, Nullable: true},
-		{Name: "process_launch", Type: field.TypeString, Nullable: true, Size: 64},
 	}
 	// AttemptLeasesTable holds the schema information for the "attempt_leases" table.
 	AttemptLeasesTable = &schema.Table{

@@ -184,8 +184,7 @@ func (RunAttempt) Annotations() []schema.Annotation {
 // else. The process columns identify an agent's process group, so that a leftover can be ended later.
 type AttemptLease struct{ ent.Schema }
 
-// Fields of AttemptLease. process_started is the kernel's start time of the group's leader, in clock ticks since boot;
-// process_launch is the mark that its processes carry in their environment.
+// Fields of AttemptLease. process_started is the kernel's start time of the group's leader, in clock ticks since boot.
 func (AttemptLease) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("run_id").MaxLen(64),
@@ -201,7 +200,6 @@ func (AttemptLease) Fields() []ent.Field {
 		field.Int64("owner_started").Optional().Nillable(),
 		field.Int("process_group").Optional().Nillable(),
 		field.Int64("process_started").Optional().Nillable(),
-		field.String("process_launch").MaxLen(64).Optional().Nillable(),
 	}
 }
 

@@ -55,8 +55,11 @@ func (g ProcessGroup) signal(sig syscall.Signal) error { return syscall.Kill(-g.
 // recorded, and everything else must carry the launch's mark in its environment.
 func EndLeftover(g ProcessGroup) (ended bool, err error) {
 	host, boot := here()
-	if g.PGID <= 1 || boot == "" || g.Host != host || g.BootID != boot {
+	if boot == "" || g.Host != host || g.BootID != boot {
 		return false, nil
+	}
+	if g.PGID <= 1 { // the group was never recorded: the mark alone tells
+		g.PGID, g.StartTime = 0, 0
 	}
 	return endLeftover(g, time.Now().Add(endLimit))
 }

@@ -62,7 +62,8 @@ func TestAMarkedLeftoverIsEndedAtTheNextStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Host, g.BootID = here()
-	g.Launch = g.Launch[:strings.LastIndexByte(g.Launch, '/')+1] // whoever looks later knows the attempt alone
+	g.Launch = g.Launch[:strings.LastIndexByte(g.Launch, '/')+1] // whoever looks later knows the attempt alone,
+	g.PGID, g.StartTime = 0, 0                                   // not even the group, if the server died before it was recorded
 	waitForText(t, alive, "free")
 	if err := server.Process.Kill(); err != nil {
 		t.Fatal(err)

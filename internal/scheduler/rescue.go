@@ -82,7 +82,7 @@ func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) er
 	if !dead && !(l.Expired && settled) {
 		return nil
 	}
-	if l.OwnerHost == r.owner.Host && l.Group.PGID != 0 {
+	if l.OwnerHost == r.owner.Host { // also without a recorded group: the owner may have died between launch and record
 		if err := r.groups.EndLeftover(ctx, l); err != nil {
 			return fmt.Errorf("end the agent's processes (group %d): %w", l.Group.PGID, err)
 		}

@@ -52,7 +52,8 @@ func TestWhichLeasesAreRescued(t *testing.T) {
 	}{
 		{"owner of this host and boot is dead: at once, its agent ended first", leftover("run_1", deadPID, 7, false),
 			[]string{"end group 7", "abandon run_1 dead=true"}, nil},
-		{"dead owner without a process of the agent", leftover("run_1", deadPID, 0, false), []string{"abandon run_1 dead=true"}, nil},
+		{"dead owner that recorded no process: what carries the attempt's mark is ended all the same", leftover("run_1", deadPID, 0, false),
+			[]string{"end group 0", "abandon run_1 dead=true"}, nil},
 		{"owner lives and renews", leftover("run_1", livePID, 7, false), nil, nil},
 		{"owner lives but its lease ran out: its agent is ended first", leftover("run_1", livePID, 7, true),
 			nil, []string{"end group 7", "abandon run_1 dead=false"}},
@@ -135,7 +136,7 @@ func TestAGroupThatDoesNotEndKeepsItsRunAndNoOther(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		}
-		want := []string{"end group 7", "end group 8", "abandon run_2 dead=true", "abandon run_3 dead=true",
+		want := []string{"end group 7", "end group 8", "abandon run_2 dead=true", "end group 0", "abandon run_3 dead=true",
 			"end group 7", "end group 8", "abandon run_2 dead=true"}
 		if got := f.take(); !slices.Equal(got, want) {
 			t.Errorf("done: %q, want %q", got, want)

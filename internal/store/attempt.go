@@ -15,21 +15,19 @@ import (
 )
 
 // ProcessGroup identifies an agent's process group, so that a leftover of a dead server can be ended later. Started is
-// the kernel's start time of its leader, in clock ticks since boot; Launch is the mark that its processes carry in their
-// environment. PGID 0 means none.
+// the kernel's start time of its leader, in clock ticks since boot. PGID 0 means none.
 type ProcessGroup struct {
 	Host, BootID string
 	PGID         int
 	Started      int64
-	Launch       string
 }
 
 // RecordProcess notes the process group on the lease; ErrFenced when the attempt is not the live one any more.
 func (s *Store) RecordProcess(ctx context.Context, a Attempt, g ProcessGroup) error {
 	const query = `
-UPDATE attempt_leases SET process_group = $4, process_started = $5, process_launch = $6, host = $7, boot_id = $8
+UPDATE attempt_leases SET process_group = $4, process_started = $5, host = $6, boot_id = $7
 WHERE run_id = $1 AND attempt = $2 AND owner = $3`
-	n, err := exec(ctx, s.db, query, a.RunID, a.Number, a.Owner, g.PGID, g.Started, g.Launch, g.Host, g.BootID)
+	n, err := exec(ctx, s.db, query, a.RunID, a.Number, a.Owner, g.PGID, g.Started, g.Host, g.BootID)
 	if err != nil {
 		return fmt.Errorf("record the agent's process group: %w", err)
 	}
