@@ -1,11 +1,14 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"rouse.dev/rouse/internal/pgtest"
+	"rouse.dev/rouse/internal/postgres"
 )
 
 func TestProgramSurvivesTheDeathOfItsDatabase(t *testing.T) {
@@ -54,6 +57,28 @@ func TestProgramStartsAgainFromEachKindOfEnd(t *testing.T) {
 		if out.Node == nil {
 			t.Fatalf("after %v the workspace is gone", signal)
 		}
+	}
+}
+
+func TestProgramInterruptedWhileItStarts(t *testing.T) {
+	data := pgtest.Folder(t)
+	for _, after := range []time.Duration{20 * time.Millisecond, 200 * time.Millisecond, 700 * time.Millisecond, 1500 * time.Millisecond, 100 * time.Millisecond} {
+		p := launch(t, nil, "serve", "--addr", "127.0.0.1:0", "--data-dir", data)
+		select { // there is no signal for "in the middle of the start"
+		case <-time.After(after):
+		case <-p.done:
+			t.Fatalf("it ended by itself:\n%s", p.log)
+		}
+		code := p.end(syscall.SIGTERM)
+		if code != 0 && code != -1 { // -1: before it listened for signals
+			t.Errorf("after %v: exit %d:\n%s", after, code, p.log)
+		}
+		if _, running := postgres.RunningURL(filepath.Join(data, "postgres"), ""); running && code == 0 {
+			t.Errorf("after %v: the database server runs on:\n%s", after, p.log)
+		}
+	}
+	if code := start(t, data, nil).end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit %d", code)
 	}
 }
 

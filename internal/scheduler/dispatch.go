@@ -17,7 +17,7 @@ const (
 	claimBatch = 16
 	// routePage is how many agents with unrouted requests are listed at a time.
 	routePage = 100
-	// soonest keeps an instant that lies in the past from making the dispatcher spin.
+	// soonest is how soon the dispatcher looks again at what is due and was not taken; it doubles with each look in vain.
 	soonest = 5 * time.Millisecond
 )
 
@@ -29,7 +29,7 @@ type dispatcher struct {
 	lease    time.Duration
 	counters *metrics.Counters
 
-	overdue time.Time // an instant that had passed when it was read, and was looked at once since
+	vain int // passes in a row that left something due, and claimed nothing
 }
 
 // runOnce claims, routes, claims what the routing made due, and says when to look again. It claims first, since the API
@@ -90,6 +90,9 @@ func (d *dispatcher) claim(ctx context.Context, enough <-chan struct{}) error {
 			return nil
 		}
 		claimed, err := d.store.Claim(ctx, d.owner, free, d.lease)
+		if len(claimed) > 0 {
+			d.vain = 0
+		}
 		for _, c := range claimed {
 			d.worker.Process(context.WithoutCancel(ctx), c)
 		}
@@ -110,14 +113,16 @@ func (d *dispatcher) next(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("read the next instant: %w", err)
 	}
 	if at.IsZero() || d.worker.Free() <= 0 { // a slot that becomes free is a signal
+		d.vain = 0
 		return 0, nil
 	}
 	if at.After(now) {
+		d.vain = 0
 		return max(at.Sub(now), soonest), nil
 	}
-	if at.Equal(d.overdue) { // looked at already, and something else holds it
-		return 0, nil
-	}
-	d.overdue = at
-	return soonest, nil
+	// Something is due. Whoever held its lane as the claim came by, such as a router that found nothing left to route,
+	// may signal nothing; what else keeps it shows by looks in vain, which become rare.
+	again := min(soonest<<min(d.vain, 20), dispatchBeat)
+	d.vain++
+	return again, nil
 }

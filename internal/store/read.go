@@ -95,13 +95,17 @@ func (s *Store) RunContents(ctx context.Context, runIDs []xid.ID) (map[xid.ID]*e
 }
 
 // NextInstant is the earliest end of a parking or of a cooldown that a due run waits for, and the database's clock; at
-// is zero when nothing waits for an instant.
+// is now when a run could be claimed but was not, since its lane was locked at that moment, and zero when nothing waits
+// for an instant.
 func (s *Store) NextInstant(ctx context.Context) (at, now time.Time, err error) {
 	var next *time.Time
 	const query = `
 SELECT least(
   (SELECT min(parked_until) FROM runs WHERE status = 'QUEUED' AND parked_until IS NOT NULL),
-  (SELECT min(eligible_at) FROM agent_lanes WHERE head_at IS NOT NULL AND running < max_sessions AND eligible_at > clock_timestamp())),
+  (SELECT min(eligible_at) FROM agent_lanes WHERE head_at IS NOT NULL AND running < max_sessions AND eligible_at > clock_timestamp()),
+  (SELECT clock_timestamp() FROM agent_lanes l JOIN workspace_lanes w USING (workspace_id)
+   WHERE l.head_at IS NOT NULL AND l.running < l.max_sessions AND l.eligible_at <= clock_timestamp()
+     AND (w.max_running IS NULL OR w.running < w.max_running) LIMIT 1)),
   clock_timestamp()`
 	if err := queryRow(ctx, s.db, []any{&next, &now}, query); err != nil {
 		return time.Time{}, time.Time{}, fmt.Errorf("read the next instant: %w", err)

@@ -93,9 +93,13 @@ type sink struct {
 // Process records the group, so that a later start of rouse finds it should this one die. It waits while the database is
 // away: the agent has not been given its prompt yet.
 func (s *sink) Process(g executor.ProcessGroup) error {
-	return persist(s.attempt.ctx, func(ctx context.Context) error {
+	err := persist(s.attempt.ctx, func(ctx context.Context) error {
 		return s.pool.options.Store.RecordProcess(ctx, s.attempt.Attempt, processGroup(g))
 	})
+	if err != nil && s.attempt.ctx.Err() != nil {
+		return context.Cause(s.attempt.ctx) // ended from here while it waited, which is no failure of the launch
+	}
+	return err
 }
 
 // Session records the session in one try (SPEC S7.8): its failure is logged and never ends the attempt.

@@ -296,6 +296,25 @@ func TestAnOwnerThatCannotRenewEndsItsGroupBeforeTheLeaseEnds(t *testing.T) {
 	})
 }
 
+func TestALaunchThatCannotBeRecordedInTimeIsHandedBackAndNotFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		p := newPool(s, agent(func(ctx context.Context, req executor.Request, sink executor.Sink) (executor.Result, error) {
+			s.set(func(s *fakeStore) { s.away = true })
+			return untilStopped(nil)(ctx, req, sink)
+		}), 1)
+		c := s.claim()
+		p.Process(t.Context(), c)
+		time.Sleep(time.Minute)
+		s.set(func(s *fakeStore) { s.away = false })
+		<-s.ends
+		drain(t, p)
+		if got := s.row(c.Attempt).ended; got != "INTERRUPTED" {
+			t.Errorf("it ended %q", got)
+		}
+	})
+}
+
 func TestAReportWaitsForTheDatabaseToComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
