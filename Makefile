@@ -11,7 +11,6 @@ RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron .
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list ./...))
 
-LINTER := $(GO) tool -modfile=tools/go.mod golangci-lint
 WEB := internal/console/web
 
 .PHONY: help
@@ -41,7 +40,7 @@ lint: ## gofmt, go vet and golangci-lint
 	@unformatted=$$(git ls-files -z '*.go' | xargs -0 gofmt -l) && [ -z "$$unformatted" ] || \
 		{ printf 'not formatted (run gofmt -w):\n%s\n' "$$unformatted" >&2; exit 1; }
 	$(GO) vet ./...
-	$(LINTER) run
+	$(GO) tool -modfile=tools/go.mod golangci-lint run
 
 .PHONY: generate
 generate: ## write ent/, schema/ent.graphql and graph/'s generated files again
@@ -75,8 +74,8 @@ bench: ## run the benchmarks (BENCH=pattern); docs/performance.md has the figure
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $$(git grep -l '^func Benchmark' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: build
-build: ## build bin/rouse, one static file
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/rouse ./cmd/rouse
+build: ## build bin/rouse, one static file (VERSION=v1.2.3 names a release)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w$(if $(VERSION), -X main.release=$(VERSION))' -o bin/rouse ./cmd/rouse
 
 .PHONY: docker
 docker: ## build the container image rouse
