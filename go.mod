@@ -90,3 +90,6 @@ require (
 )
 
 tool github.com/99designs/gqlgen
+
+// Packages of npm may hold Go files.
+ignore ./internal/console/web/node_modules

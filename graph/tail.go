@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -108,7 +109,7 @@ func (f *feed) items(ctx context.Context, at position, out chan<- model.RunStrea
 		if err == nil {
 			at, more, err = f.send(ctx, at, out)
 		}
-		switch _, lagged := err.(*Error); {
+		switch _, lagged := errors.AsType[*Error](err); {
 		case lagged:
 			return err
 		case ctx.Err() != nil:
@@ -143,7 +144,7 @@ func (f *feed) send(ctx context.Context, at position, out chan<- model.RunStream
 	more = len(events)+len(lines) > 0
 	for len(events)+len(lines) > 0 {
 		var item model.RunStreamItem
-		next := at
+		var next position
 		if eventFirst(events, lines) {
 			next = at.withEvent(events[0])
 			if item, err = eventOf(events[0], next); err != nil {

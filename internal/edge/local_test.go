@@ -76,7 +76,7 @@ func TestNewHTTPServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _ = s.Serve(l) }()
-	defer s.Close()
+	t.Cleanup(func() { _ = s.Close() })
 	resp, err := http.Get("http://" + l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

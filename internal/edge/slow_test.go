@@ -2,6 +2,7 @@ package edge
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -45,13 +46,13 @@ func TestABodyThatDoesNotArrive(t *testing.T) {
 			tt.options.Limits.BodyTimeout = 50 * time.Millisecond
 			addr, _ := serveCounted(t, newFixture(t, tt.options))
 			c := dialTCP(t, addr)
-			fmt.Fprintf(c, "POST /graphql HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"query\":", addr)
+			_, _ = fmt.Fprintf(c, "POST /graphql HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"query\":", addr)
 			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err != nil || resp.StatusCode != tt.status {
 				t.Fatalf("%v %v", resp, err)
 			}
 			_, _ = io.Copy(io.Discard, resp.Body)
-			if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 				t.Errorf("the connection was kept: %v", err)
 			}
 		})
@@ -64,7 +65,7 @@ func TestAResponseThatIsNotRead(t *testing.T) {
 	addr, done := serveCounted(t, f)
 	c := dialTCP(t, addr)
 	_ = c.SetReadBuffer(4096)
-	fmt.Fprintf(c, "GET /graphql?query={fail(with:\"x\")} HTTP/1.1\r\nHost: %s\r\n\r\n", addr)
+	_, _ = fmt.Fprintf(c, "GET /graphql?query={fail(with:\"x\")} HTTP/1.1\r\nHost: %s\r\n\r\n", addr)
 	select {
 	case <-done:
 	case <-time.After(15 * time.Second):
@@ -80,7 +81,7 @@ func TestAConnectionOutlivesItsDeadlines(t *testing.T) {
 	r := bufio.NewReader(c)
 	const body = `{"query":"{hello}"}`
 	for range 3 {
-		fmt.Fprintf(c, "POST /graphql HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", addr, len(body), body)
+		_, _ = fmt.Fprintf(c, "POST /graphql HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", addr, len(body), body)
 		resp, err := http.ReadResponse(r, nil)
 		if err != nil || resp.StatusCode != 200 {
 			t.Fatalf("%v %v", resp, err)

@@ -370,7 +370,11 @@ func TestRunsAsTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(root)
+	t.Cleanup(func() {
+		if err := os.RemoveAll(root); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := os.Chmod(root, 0o755); err != nil {
 		t.Fatal(err)
 	}

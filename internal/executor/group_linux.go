@@ -171,6 +171,6 @@ func endAll(g ProcessGroup, owned func() bool, deadline time.Time) (bool, error)
 		for _, pid := range pids {
 			killMarked(pid, g.Launch)
 		}
-		time.Sleep(pause) // the kernel tells nobody when a process that is not our child is gone
+		time.Sleep(pause) //nolint:forbidigo // the kernel tells nobody when a process that is not our child is gone
 	}
 }

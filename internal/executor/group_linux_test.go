@@ -136,7 +136,7 @@ func TestAWatchdogThatIsKilledIsReplaced(t *testing.T) {
 	}}
 	_, err := c.Run(ctx, shell(`exec 9>"$ALIVE"; echo ready; sleep 1000`, Variable{"ALIVE", alive}), sink)
 	gone()
-	failureOf(t, err)
+	_ = failureOf(t, err)
 }
 
 func TestParseStat(t *testing.T) {

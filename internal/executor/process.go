@@ -177,7 +177,7 @@ func awaitGroupEnd(g ProcessGroup, deadline time.Time) error {
 		if time.Now().After(deadline) {
 			return errSurvivors
 		}
-		time.Sleep(pause) // the kernel tells nobody when a process that is not our child is gone
+		time.Sleep(pause) //nolint:forbidigo // the kernel tells nobody when a process that is not our child is gone
 	}
 }
 

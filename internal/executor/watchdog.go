@@ -102,12 +102,12 @@ func (w *watchdog) start() error {
 	if err != nil {
 		return err
 	}
-	defer read.Close() //nolint:errcheck // the child holds its own
+	defer read.Close() // the child holds its own
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return errors.Join(err, write.Close())
 	}
-	defer null.Close() //nolint:errcheck // the child holds its own
+	defer null.Close() // the child holds its own
 	process, err := os.StartProcess("/bin/sh", []string{"rouse-watchdog", "-c", watchdogScript}, &os.ProcAttr{
 		Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{read, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})

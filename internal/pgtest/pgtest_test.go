@@ -355,7 +355,11 @@ func TestWithoutDockerItSaysSo(t *testing.T) {
 		t.Logf("no Docker here: %v", err)
 		return
 	}
-	defer s.leave()
+	defer func() {
+		if err := s.leave(); err != nil {
+			t.Error(err)
+		}
+	}()
 	name, err := s.clone(t.Context(), "template0")
 	if err != nil {
 		t.Fatal(err)

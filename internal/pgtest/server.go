@@ -251,7 +251,7 @@ func hash(files fs.FS) (string, error) {
 			return err
 		}
 		text, err := fs.ReadFile(files, path)
-		fmt.Fprintf(sum, "%s\x00%d\x00%s", path, len(text), text)
+		_, _ = fmt.Fprintf(sum, "%s\x00%d\x00%s", path, len(text), text)
 		return err
 	})
 	if err != nil {

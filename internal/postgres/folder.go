@@ -112,7 +112,7 @@ func holder(file *os.File) int {
 		if time.Now().After(deadline) {
 			return 0
 		}
-		time.Sleep(5 * time.Millisecond) // another process gives no signal for this
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // another process gives no signal for this
 	}
 }
 

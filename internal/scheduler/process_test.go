@@ -73,7 +73,7 @@ func TestProcessStatus(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := parseStat([]byte(tt.raw))
-			if got != tt.want || (err == nil) != (tt.err == nil) || tt.err != nil && tt.err != errAny && !errors.Is(err, tt.err) {
+			if got != tt.want || (err == nil) != (tt.err == nil) || tt.err != nil && !errors.Is(tt.err, errAny) && !errors.Is(err, tt.err) {
 				t.Errorf("parseStat(%q) = %d, %v", tt.raw, got, err)
 			}
 		})

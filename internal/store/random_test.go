@@ -160,7 +160,7 @@ func (p *player) allowed(err error) error {
 
 func (p *player) wantFenced(err error) error {
 	if !errors.Is(err, ErrFenced) {
-		return fmt.Errorf("a report after the attempt ended gave %v, want ErrFenced", err)
+		return fmt.Errorf("a report after the attempt ended gave %v, want ErrFenced", err) //nolint:errorlint // it may be nil, and is what was not to happen
 	}
 	return nil
 }

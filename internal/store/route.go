@@ -114,7 +114,7 @@ func (r *router) readScopes(ctx context.Context, requests []requestRow) error {
 SELECT scope, id, status, started_at IS NOT NULL, coalesce(parked_reason, ''), coalesce(parked_until, '0001-01-01Z'), wake_class,
   coalesce(routine_id, ''), coalesce(fingerprint, ''), requested_at
 FROM runs WHERE agent_id = $1 AND scope = ANY($2) AND status = '` + status + `'`
-		rows, err := r.QueryContext(ctx, query, r.lane.agentID, textArray(scopes))
+		rows, err := r.QueryContext(ctx, query, r.lane.agentID, textArray(scopes)) //nolint:sqlclosecheck // closeRows does
 		if err != nil {
 			return fmt.Errorf("read the scopes' runs: %w", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/event"
@@ -148,7 +149,7 @@ func (s *Store) apply(e effects) {
 // isRetryable is true for a deadlock and for a lost serialization race.
 func isRetryable(err error) bool { return hasCode(err, "40P01", "40001") }
 
-func hasCode(err error, codes ...pq.ErrorCode) bool {
+func hasCode(err error, codes ...pqerror.Code) bool {
 	var pe *pq.Error
 	if !errors.As(err, &pe) {
 		return false

@@ -1,0 +1,37 @@
+# syntax=docker/dockerfile:1
+# The image of one rouse, about 120 MB. It is Debian and not distroless, since agents are programs that rouse starts: they
+# need a shell, certificates, git and whatever else you add. To add an agent's own program:
+#
+#	FROM rouse
+#	USER root
+#	RUN apt-get update && apt-get install -y --no-install-recommends nodejs npm && npm install -g … && rm -rf /var/lib/apt/lists/*
+#	USER rouse
+
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY . .
+ARG VERSION=
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w ${VERSION:+-X main.release=$VERSION}" -o /rouse ./cmd/rouse
+
+FROM debian:bookworm-slim
+# tini reaps what agents leave behind and passes signals on; curl is the health check and a handy tool for agents.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates curl git tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --create-home --shell /bin/bash rouse \
+    && install -d -o rouse -g rouse -m 0700 /var/lib/rouse
+COPY --from=build /rouse /usr/local/bin/rouse
+USER rouse
+WORKDIR /home/rouse
+# Inside a container every address is reached from outside of it, so tokens are needed: ROUSE_BOOTSTRAP_TOKEN is the first.
+ENV ROUSE_ADDR=0.0.0.0:8080 ROUSE_DATA_DIR=/var/lib/rouse ROUSE_LOG_FORMAT=json
+VOLUME /var/lib/rouse
+EXPOSE 8080
+# The time to end is that of live runs (ROUSE_DRAIN, 30 s) and of the rest: give it 45 s (docker stop --time 45).
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 CMD ["curl", "-fsS", "-o", "/dev/null", "http://127.0.0.1:8080/healthz"]
+ENTRYPOINT ["tini", "--", "rouse"]
+CMD ["serve"]

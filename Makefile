@@ -1,0 +1,86 @@
+# The dev loop. `make` lists it. Everything is also a plain command: nothing here hides a step.
+.DEFAULT_GOAL := help
+GO ?= go
+ARGS ?=
+BENCH ?= .
+
+# What needs no database: rules, and parts that touch the world by themselves. `make test-rules` takes seconds.
+RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron ./internal/domain ./internal/lifecycle/... \
+	./internal/metrics ./internal/prompt ./internal/retry ./internal/secret ./internal/xid
+# The others run under the race detector, which needs a C compiler (without one Go sets CGO_ENABLED to 0).
+RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list ./...))
+
+WEB := internal/console/web
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## start rouse and its own database on http://127.0.0.1:8080 (ARGS="--addr 127.0.0.1:9000")
+	@tools/ensure-postgres.sh run
+	$(GO) run ./cmd/rouse serve $(ARGS)
+
+.PHONY: test
+test: test-rules test-race ## all tests: rules first, in seconds, then the rest on real PostgreSQL
+
+.PHONY: test-rules
+test-rules: ## tests that need no database
+	$(GO) test $(RULES)
+
+.PHONY: test-race
+test-race: ## the other tests, with the race detector, on a database the tests start themselves
+	@tools/ensure-postgres.sh test
+	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
+	$(GO) test $(RACE) $(OTHERS)
+
+.PHONY: lint
+lint: ## gofmt, go vet and golangci-lint
+	@unformatted=$$(git ls-files -z '*.go' | xargs -0 gofmt -l) && [ -z "$$unformatted" ] || \
+		{ printf 'not formatted (run gofmt -w):\n%s\n' "$$unformatted" >&2; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod golangci-lint run
+
+.PHONY: generate
+generate: ## write ent/, schema/ent.graphql and graph/'s generated files again
+	$(GO) generate ./...
+
+.PHONY: check-generated
+check-generated: ## fail when generated code is older than its sources
+	tools/unchanged.sh $(GO) generate ./...
+
+.PHONY: migration
+migration: ## write the migration that ent/schema lacks (NAME=add_something), on a throw-away database
+	@[ -n "$(NAME)" ] || { echo 'say what the migration does: make migration NAME=add_something' >&2; exit 2; }
+	@tools/ensure-postgres.sh migration
+	cd ent && $(GO) run diff.go $(NAME)
+
+.PHONY: migration-hash
+migration-hash: ## renew atlas.sum after a migration was edited by hand
+	cd ent && $(GO) run hash.go
+
+.PHONY: console
+console: ## build the web console into internal/console/dist
+	cd $(WEB) && npm ci && npm test && npm run build
+
+.PHONY: check-console
+check-console: ## fail when the committed console is not what its sources build
+	tools/unchanged.sh $(MAKE) console
+
+.PHONY: bench
+bench: ## run the benchmarks (BENCH=pattern); docs/performance.md has the figures
+	@tools/ensure-postgres.sh test
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $$(git grep -l '^func Benchmark' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: build
+build: ## build bin/rouse, one static file (VERSION=v1.2.3 names a release)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w$(if $(VERSION), -X main.release=$(VERSION))' -o bin/rouse ./cmd/rouse
+
+.PHONY: docker
+docker: ## build the container image rouse
+	docker build -t rouse .
+
+.PHONY: clean
+clean: ## remove what was built; .rouse, the data of make run, stays
+	rm -rf bin $(WEB)/build $(WEB)/node_modules

@@ -1,0 +1,108 @@
+package archtest
+
+// Words for groups of packages in the table.
+const (
+	pure   = "pure"    // rules: facts in, a decision out
+	anyEnt = "ent/..." // the generated access to the database
+)
+
+// purePackages hold rules. They see nothing of the world: neither database nor network nor files, and no clock.
+var purePackages = []string{"internal/domain", "internal/cron", "internal/retry", "internal/prompt", "internal/summary", "internal/liveness"}
+
+// testPackages exist for tests; a program that is shipped must not hold them.
+var testPackages = []string{
+	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/factory",
+	"internal/lifecycle/lifecycletest", "internal/pgtest",
+}
+
+// room says which packages of ours a package may import, and why not others. "x/..." is x and all below it.
+type room struct {
+	name string
+	may  []string
+	why  string
+}
+
+// rooms lists every package of ours but the generated ones. Imports only go down: a package imports what stands above it.
+// To add a package, add its line, with the fewest imports that do.
+var rooms = []room{
+	// The vocabulary and the rules.
+	{"internal/xid", nil, "an id is a word of the vocabulary: it needs nothing"},
+	{"internal/domain", []string{"internal/xid"}, "the vocabulary knows nothing of who uses it"},
+	{"internal/cron", []string{"internal/domain"}, "rules are pure functions of the vocabulary"},
+	{"internal/retry", []string{"internal/domain"}, "rules are pure functions of the vocabulary"},
+	{"internal/prompt", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
+	{"internal/summary", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
+	{"internal/liveness", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
+
+	// What touches the world, each part by itself.
+	{"internal/account", nil, "it knows the system's accounts, not what runs under them"},
+	{"internal/lifecycle", nil, "every loop stands on it"},
+	{"internal/secret", nil, "it seals and masks bytes, whosoever they are"},
+	{"internal/config", []string{"internal/secret"}, "settings are plain values"},
+	{"internal/auth", []string{"internal/domain", "internal/secret", "internal/xid"}, "who calls is settled without the database"},
+	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
+	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
+	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
+	{"internal/executor", []string{"internal/account", "internal/domain", "internal/xid"}, "an executor runs one request and never sees the store"},
+	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/xid"}, "limits and access hold for any schema"},
+	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
+
+	// Storage: every write and all SQL.
+	{"ent/schema", []string{"internal/domain", "internal/xid"}, "tables take their words from the vocabulary"},
+	{"internal/store/migrations", nil, "files"},
+	{"internal/store", []string{
+		anyEnt, pure, "internal/auth", "internal/event", "internal/metrics", "internal/secret", "internal/store/migrations", "internal/xid",
+	}, "a storage method is one transaction: it runs no agent and answers no request"},
+
+	// What drives the store.
+	{"internal/worker", []string{
+		pure, "internal/event", "internal/executor", "internal/lifecycle", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
+	}, "one claimed run, from prompt to end; who claims is not its matter"},
+	{"internal/scheduler", []string{
+		"internal/domain", "internal/event", "internal/lifecycle", "internal/metrics", "internal/store", "internal/worker", "internal/xid",
+	}, "a loop holds neither a rule nor SQL"},
+	{"internal/webhook", []string{
+		"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
+	}, "parse, one call, answer; what runs agents is reached through the store's rows"},
+	{"graph/model", []string{anyEnt, "internal/domain", "internal/xid"}, "the API's types"},
+	{"graph", []string{
+		anyEnt, pure, "graph/model", "internal/auth", "internal/event", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
+	}, "parse, one call, answer; what runs agents is reached through small interfaces that server wires"},
+
+	// The wiring.
+	{"internal/server", []string{"ent/...", "graph/...", "internal/..."}, "it wires all; tests' packages are refused below"},
+	{"cmd/rouse", []string{
+		"internal/config", "internal/domain", "internal/secret", "internal/server", "internal/xid",
+	}, "the command line parses and calls the server"},
+
+	// For tests.
+	{"internal/archtest", nil, "it reads files"},
+	{"internal/pgtest", []string{"internal/postgres", "internal/store/migrations"}, "a database for each test, whatever is tested"},
+	{"internal/factory", []string{anyEnt, "internal/domain", "internal/pgtest", "internal/xid"}, "rows for tests"},
+	{"internal/lifecycle/lifecycletest", []string{"internal/lifecycle"}, "one stress test serves all loops"},
+	{"graph/graphtest", []string{"graph/...", anyEnt, "internal/auth", "internal/domain", "internal/edge", "internal/store", "internal/xid"}, "calls the API as a client does"},
+	{"internal/edge/internal/testgraph", []string{"internal/domain", "internal/xid"}, "a schema to test the edge with"},
+}
+
+// ban forbids packages of others. "x/..." is x and all below it.
+type ban struct {
+	who   []string
+	never []string
+	why   string
+}
+
+var bans = []ban{
+	{purePackages, []string{
+		"context", "crypto/rand", "database/sql/...", "entgo.io/...", "log/...", "math/rand/...", "net/...", "os/...", "sync/...", "syscall", "testing/...",
+	}, "facts and now come in, a decision goes out: nothing to wait for, nothing to fake"},
+	{[]string{"internal/store"}, []string{"net/http/...", "os/exec"}, "a transaction never waits for the network or a process"},
+	{[]string{"internal/scheduler"}, []string{"database/sql/...", "entgo.io/...", "github.com/lib/pq/..."}, "a loop holds no SQL"},
+	{[]string{"internal/executor"}, []string{"database/sql/...", "entgo.io/...", "github.com/lib/pq/..."}, "an executor never sees the store"},
+	{[]string{"internal/webhook", "internal/edge", "internal/console", "graph", "graph/model"}, []string{"database/sql", "github.com/lib/pq/...", "os/exec"}, "a request reaches rows through the store or the reader that refuses writes"},
+}
+
+// clock are the functions by which a rule would read the clock, wait, or roll dice behind its caller's back.
+var clock = map[string][]string{
+	"time":                         {"Now", "Since", "Until", "After", "AfterFunc", "NewTicker", "NewTimer", "Sleep", "Tick"},
+	"rouse.dev/rouse/internal/xid": {"New"},
+}
