@@ -23,7 +23,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, fmt.Errorf("the database driver's %T lacks a part of database/sql's interfaces; it was changed by an update", plain)
 	}
-	return conn{full}, nil
+	return &conn{fullConn: full}, nil
 }
 
 // fullConn is all that the driver's connections can do.
@@ -39,10 +39,13 @@ type fullConn interface {
 	driver.NamedValueChecker
 }
 
-type conn struct{ fullConn }
+type conn struct {
+	fullConn
+	statements statements
+}
 
 // CheckNamedValue turns JSON into text.
-func (c conn) CheckNamedValue(value *driver.NamedValue) error {
+func (c *conn) CheckNamedValue(value *driver.NamedValue) error {
 	switch v := value.Value.(type) {
 	case json.RawMessage:
 		value.Value = textOf(v)
