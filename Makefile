@@ -20,6 +20,7 @@ help: ## list the targets
 .PHONY: run
 run: ## start rouse and its own database on http://127.0.0.1:8080 (ARGS="--addr 127.0.0.1:9000")
 	@tools/ensure-postgres.sh run
+	@echo 'building rouse and starting it; the first build takes minutes'
 	$(GO) run ./cmd/rouse serve $(ARGS)
 
 .PHONY: test
