@@ -35,6 +35,11 @@ test-race: ## the other tests, with the race detector, on a database the tests s
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
 	$(GO) test $(RACE) $(OTHERS)
 
+.PHONY: test-model
+test-model: ## the queue against its model, the full form: 2,000 sequences of 50 steps one by one, and as many at once
+	@tools/ensure-postgres.sh test
+	ROUSE_MODEL_FULL=1 $(GO) test -count=1 -timeout 60m -v ./internal/modeltest
+
 .PHONY: lint
 lint: ## gofmt, go vet and golangci-lint
 	@unformatted=$$(git ls-files -z '*.go' | xargs -0 gofmt -l) && [ -z "$$unformatted" ] || \

@@ -44,7 +44,7 @@ const (
 
 // Claim takes up to max due runs of agents with a free session, oldest first, settles what a guard refuses, and leases
 // the rest to owner (SPEC S6.1, S6.2). Fewer than max may come although more are due: call it again until none comes.
-// None means that nothing is due: a lane that is only locked is looked at again, and in the end waited for.
+// None means that nothing is due: when guards refused all that was found, or lanes were only locked, it looks again.
 func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
 	if err := s.promoteDue(ctx); err != nil {
 		return nil, wrap("promote parked runs", err)
@@ -65,7 +65,7 @@ func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Dura
 			}
 			claimed = append(claimed, alone...)
 		}
-		if len(claimed) > 0 || len(locked) == len(lanes) {
+		if len(claimed) > 0 {
 			return claimed, nil
 		}
 	}
@@ -164,8 +164,11 @@ func (c *claimer) claimHead(ctx context.Context, l lane) ([]Claimed, error) {
 			return nil, nil
 		}
 		run, found, err := c.head(ctx, l)
-		if err != nil || !found {
+		if err != nil {
 			return nil, err
+		}
+		if !found { // the head was wrong, which repair would find too: looked at again, it must not be found again
+			return nil, c.fixHead(ctx, l)
 		}
 		got, err := c.judge(ctx, l, run)
 		if err != nil {

@@ -117,6 +117,10 @@ func eventOf(s domain.RunStatus) domain.RunEventKind {
 
 // endAllRequests ends every request of the run alike, and the fires behind them.
 func (t *tx) endAllRequests(ctx context.Context, run runRow, status domain.WakeupStatus, reason domain.EndReason) error {
+	return t.endRequestsAlike(ctx, run, status, reason, routineRunEnd{status: settledFire(status), reason: &reason})
+}
+
+func (t *tx) endRequestsAlike(ctx context.Context, run runRow, status domain.WakeupStatus, reason domain.EndReason, fire routineRunEnd) error {
 	const query = `
 UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4
 WHERE run_id = $1 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING routine_run_id`
@@ -124,7 +128,7 @@ WHERE run_id = $1 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING rou
 	if err != nil {
 		return fmt.Errorf("end requests: %w", err)
 	}
-	return t.endRoutineRuns(ctx, fires, routineRunEnd{status: settledFire(status), reason: &reason})
+	return t.endRoutineRuns(ctx, fires, fire)
 }
 
 // settledFire is the disposition of a fire whose request ended so (SPEC S4.6).

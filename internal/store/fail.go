@@ -73,11 +73,7 @@ UPDATE wakeup_requests SET retry_count = retry_count + 1, scheduled_retry_at = $
 
 // fail ends a run for good and escalates: an inbox item, and an AGENT_ERROR to the coordinator, except about itself.
 func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason domain.EndReason, attempt domain.RunAttemptStatus) error {
-	if err := t.sendAgainUndelivered(ctx, run); err != nil {
-		return err
-	}
-	fire := routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}
-	if err := t.endServedRequests(ctx, run, domain.WakeupStatusFailed, &reason, fire); err != nil {
+	if err := t.failRequests(ctx, run, f, reason); err != nil {
 		return err
 	}
 	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusFailed, reason: &reason, sessionID: f.SessionID, failure: &f,
@@ -89,6 +85,19 @@ func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason dom
 		return err
 	}
 	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, failure: &f, launched: run.launched()})
+}
+
+// failRequests ends what the run was for. One that was launched ends as any launched run does; one that was not ends all
+// its requests alike, undelivered ones too: sent again, they would only meet the same failure (SPEC S3.6, S3.8).
+func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason domain.EndReason) error {
+	fire := routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}
+	if !run.launched() {
+		return t.endRequestsAlike(ctx, run, domain.WakeupStatusFailed, reason, fire)
+	}
+	if err := t.sendAgainUndelivered(ctx, run); err != nil {
+		return err
+	}
+	return t.endServedRequests(ctx, run, domain.WakeupStatusFailed, &reason, fire)
 }
 
 // escalate tells people and the coordinator that a run gave up (SPEC S8.1).

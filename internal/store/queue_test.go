@@ -416,7 +416,8 @@ func TestARateLimitWaitsForItsReset(t *testing.T) {
 
 func TestARunWithoutAnExecutorFailsAtOnce(t *testing.T) {
 	w := newWorld(t)
-	run := w.runOf(w.wake(w.agent("bare", func(a *CreateAgent) { a.Executor = nil })))
+	request := w.wake(w.agent("bare", func(a *CreateAgent) { a.Executor = nil }))
+	run := w.runOf(request)
 	launch, err := w.Start(t.Context(), w.claimOne().Attempt)
 	if launch != nil || err != nil {
 		t.Fatalf("got %v, %v", launch, err)
@@ -425,6 +426,7 @@ func TestARunWithoutAnExecutorFailsAtOnce(t *testing.T) {
 	if got := one[string](w, `SELECT end_reason || ': ' || error_message FROM runs`); !strings.HasPrefix(got, "NO_EXECUTOR: no executor: set one") {
 		t.Errorf("ended with %s", got)
 	}
+	w.wantRequest(request, domain.WakeupStatusFailed) // and is not sent again, to fail again
 	w.sound()
 }
 
@@ -705,4 +707,15 @@ func TestRepairPutsRightWhatIsWrong(t *testing.T) {
 	}
 	w.sound()
 	w.claimOne()
+}
+
+func TestAClaimThatOnlySettlesLooksFurther(t *testing.T) {
+	w := newWorld(t)
+	idle := w.agent("idle", func(a *CreateAgent) { a.SkipIdleWakeups = ptr(true) })
+	w.request(idle, func(r *newRequest) { r.class = domain.WakeClassPeriodic })
+	want := w.runOf(w.wake(w.agent("busy")))
+	if claimed := w.claim(1); len(claimed) != 1 || claimed[0].RunID != want {
+		t.Errorf("claimed %v, want %s behind the heartbeat that was settled", claimed, want)
+	}
+	w.sound()
 }

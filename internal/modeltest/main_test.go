@@ -1,0 +1,48 @@
+package modeltest
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	connections = 8
+	steps       = 50 // of one sequence
+	// The full form, `make test-model`, takes minutes; the other one is part of every test run.
+	sequencesFull, sequencesShort = 2000, 160
+)
+
+// fullVariable asks for the full form, seedVariable for a sequence that was seen before.
+const (
+	fullVariable = "ROUSE_MODEL_FULL"
+	seedVariable = "ROUSE_MODEL_SEED"
+)
+
+func sequences() int {
+	if os.Getenv(fullVariable) != "" {
+		return sequencesFull
+	}
+	return sequencesShort
+}
+
+// seed is where the test's random numbers begin. Sequence n uses seed + n: with the seed that a failure printed, the
+// first one is the one that failed.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	if text := os.Getenv(seedVariable); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", seedVariable, err)
+		}
+		return n
+	}
+	n := uint64(time.Now().UnixNano())
+	t.Logf("seeds %d to %d", n, n+uint64(sequences())-1)
+	return n
+}

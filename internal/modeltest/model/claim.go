@@ -1,0 +1,106 @@
+package model
+
+import "slices"
+
+// Claim takes due runs, one for each agent, oldest first, at most so many; none only when nothing may be taken (S6.1).
+func (w *World) Claim(most int) []*Run {
+	w.tick()
+	w.promote()
+	for {
+		lanes := w.dueLanes(most)
+		if len(lanes) == 0 {
+			return nil
+		}
+		var taken []*Run
+		for _, a := range lanes {
+			if w.full() {
+				break
+			}
+			if run := w.claimHead(a); run != nil {
+				taken = append(taken, run)
+			}
+		}
+		if len(taken) > 0 {
+			return taken
+		}
+	}
+}
+
+func (w *World) full() bool { return w.Ceiling > 0 && w.running() >= w.Ceiling }
+
+// promote makes due whose parking is over; beside a live or due run of its scope it waits for that.
+func (w *World) promote() {
+	for _, a := range w.Agents {
+		for _, run := range w.queue(a, func(r *Run) bool { return r.Status == "QUEUED" && r.Over }) {
+			run.Parked, run.Until, run.Over = "", 0, false
+			if slices.ContainsFunc(w.Runs, func(r *Run) bool {
+				return r != run && r.Agent == a && r.Scope == run.Scope && (r.Status == "CLAIMED" || r.due())
+			}) {
+				run.Parked = "SCOPE_BUSY"
+			}
+		}
+	}
+}
+
+func (w *World) dueLanes(most int) []*Agent {
+	var lanes []*Agent
+	for _, a := range w.Agents {
+		if !w.full() && w.head(a) != nil && a.running < a.Capacity && !a.Cooling {
+			lanes = append(lanes, a)
+		}
+	}
+	slices.SortFunc(lanes, func(a, b *Agent) int { return compare(w.head(a), w.head(b)) })
+	return lanes[:min(most, len(lanes))]
+}
+
+// claimHead takes the agent's oldest due run that no guard refuses (S6.2).
+func (w *World) claimHead(a *Agent) *Run {
+	for run := w.head(a); run != nil; run = w.head(a) {
+		switch {
+		case a.Paused:
+			w.settle(run, "FINISHED", "agent_inactive", "FINISHED", "AGENT_INACTIVE")
+		case !run.Event && a.SkipsIdle:
+			w.settle(run, "FINISHED", "idle_skipped", "FINISHED", "IDLE_SKIPPED")
+		default:
+			run.Status, run.Started = "CLAIMED", false
+			run.Attempt++
+			a.running++
+			for _, q := range w.requestsOf(run) {
+				if q.Status == "QUEUED" {
+					q.Status = "CLAIMED"
+				}
+			}
+			return run
+		}
+	}
+	return nil
+}
+
+// settle ends a run that is not launched, and all its requests alike (S3.8).
+func (w *World) settle(run *Run, status, outcome, request, reason string) {
+	w.endRun(run, status, outcome, reason)
+	fire := "SKIPPED"
+	if request == "CANCELLED" || request == "FAILED" {
+		fire = request
+	}
+	for _, q := range w.requestsOf(run) {
+		w.end(q, request, reason, fire)
+	}
+	w.release(run)
+}
+
+func (w *World) endRun(run *Run, status, outcome, reason string) {
+	run.Status, run.Outcome, run.Reason = status, outcome, reason
+	run.Parked, run.Until, run.Over = "", 0, false
+}
+
+// release makes the scope's oldest run that waits for it due, when none is live or due any more.
+func (w *World) release(left *Run) {
+	same := func(r *Run) bool { return r.Scope == left.Scope }
+	if w.live(left.Agent, left.Scope) != nil || len(w.queue(left.Agent, func(r *Run) bool { return same(r) && r.due() })) > 0 {
+		return
+	}
+	if busy := w.queue(left.Agent, func(r *Run) bool { return same(r) && r.Parked == "SCOPE_BUSY" }); len(busy) > 0 {
+		busy[0].Parked = ""
+	}
+}

@@ -1,0 +1,129 @@
+package model
+
+import "slices"
+
+// Ask inserts a request, unrouted.
+func (w *World) Ask(q *Request) {
+	w.tick()
+	w.insert(q)
+}
+
+func (w *World) insert(q *Request) {
+	q.Status, q.asked = "QUEUED", w.clock
+	w.Requests = append(w.Requests, q)
+}
+
+// Route turns the agent's unrouted requests into runs, oldest first (SPEC S3.2, S3.5).
+func (w *World) Route(a *Agent) {
+	w.tick()
+	var unrouted []*Request
+	for _, q := range w.Requests {
+		if q.Agent == a && q.Status == "QUEUED" && q.Run == nil {
+			unrouted = append(unrouted, q)
+		}
+	}
+	slices.SortStableFunc(unrouted, func(x, y *Request) int { return x.asked - y.asked })
+	for _, q := range unrouted {
+		w.route(q)
+	}
+}
+
+func (w *World) route(q *Request) {
+	if q.Hops > maxHops { // S3.10
+		w.end(q, "SKIPPED", "HOP_LIMIT", "SKIPPED")
+		return
+	}
+	waiting, live := w.waiting(q.Agent, q.Scope), w.live(q.Agent, q.Scope)
+	switch {
+	case waiting != nil:
+		w.merge(q, waiting)
+		w.hasten(q, waiting)
+	case live == nil:
+		w.newRun(q, "")
+	case !live.Started && (live.Event || !q.Event):
+		w.merge(q, live)
+	case live.Started && !q.Event && q.Routine != nil && q.Routine == live.Routine && q.Fingerprint == live.Fingerprint:
+		w.merge(q, live) // the same heartbeat
+	default:
+		w.newRun(q, "SCOPE_BUSY")
+	}
+}
+
+func (w *World) live(a *Agent, scope string) *Run {
+	for _, r := range w.Runs {
+		if r.Agent == a && r.Scope == scope && r.Status == "CLAIMED" {
+			return r
+		}
+	}
+	return nil
+}
+
+// waiting is the scope's queued run that will be due first: one that is, one behind a live run, one with a date.
+func (w *World) waiting(a *Agent, scope string) *Run {
+	runs := w.queue(a, func(r *Run) bool { return r.Scope == scope && r.Status == "QUEUED" })
+	if len(runs) == 0 {
+		return nil
+	}
+	rank := func(r *Run) int {
+		switch {
+		case r.soon():
+			return 0
+		case r.Parked == "SCOPE_BUSY":
+			return 1
+		}
+		return 1 + r.Until
+	}
+	slices.SortStableFunc(runs, func(x, y *Run) int { return rank(x) - rank(y) })
+	return runs[0]
+}
+
+// merge links a request to a run that is there; an event raises a queued run's class for good.
+func (w *World) merge(q *Request, run *Run) {
+	q.Status, q.Run = "COALESCED", run
+	run.Merged++
+	if run.Status == "QUEUED" && q.Event {
+		run.Event = true
+	}
+}
+
+// hasten ends a window or a backoff for a person (S3.7); beside a live or due run of the scope it waits for that.
+func (w *World) hasten(q *Request, run *Run) {
+	if !q.Person || run.Parked != "WINDOW" && run.Parked != "BACKOFF" {
+		return
+	}
+	run.Parked, run.Until, run.Over = "", 0, false
+	if w.taken(run) {
+		run.Parked = "SCOPE_BUSY"
+	}
+}
+
+// taken says whether another run of the scope is live or due.
+func (w *World) taken(run *Run) bool {
+	return slices.ContainsFunc(w.Runs, func(r *Run) bool {
+		return r != run && r.Agent == run.Agent && r.Scope == run.Scope && (r.Status == "CLAIMED" || r.soon())
+	})
+}
+
+func (w *World) newRun(q *Request, parked string) {
+	run := &Run{Agent: q.Agent, Scope: q.Scope, Event: q.Event, Routine: q.Routine, Fingerprint: q.Fingerprint, Hops: q.Hops, Retries: q.Retries,
+		Status: "QUEUED", Parked: parked, Merged: 1, place: w.clock, number: len(w.Runs) + 1}
+	if q.Resends > 0 {
+		run.place = q.asked
+	}
+	if parked == "" && w.Windowed && !q.Person && q.Resends == 0 {
+		run.Parked, run.Until = "WINDOW", window+q.asked
+	}
+	q.Run = run
+	w.Runs = append(w.Runs, run)
+}
+
+// end ends a request, and the fire that asked.
+func (w *World) end(q *Request, status, reason, fire string) {
+	q.Status, q.Reason, q.Ended = status, reason, true
+	if q.Fire != nil && !q.Fire.Completed {
+		q.Fire.Status, q.Fire.Completed = fire, true
+		if fire != "DONE" && fire != "FAILED" {
+			q.Fire.Reason = reason
+		}
+	}
+}

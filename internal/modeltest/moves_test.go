@@ -1,0 +1,324 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/modeltest/model"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+var (
+	scopes   = []string{"taskless", "task:1", "task:2"}
+	variants = []string{"", "wash"} // values of a fire, so two fingerprints
+	hopsOf   = []int{0, 0, 0, 0, 0, 25, 26}
+	owner    = store.Owner{ID: xid.New("prc"), Host: "here", BootID: "boot", PID: 1, Started: 1}
+)
+
+func (q *sequence) askAny(ctx context.Context) (bool, error) {
+	r := request{agent: q.rand.IntN(len(q.agents)), scope: scopes[q.rand.IntN(len(scopes))], event: q.rand.IntN(4) > 0, hops: hopsOf[q.rand.IntN(len(hopsOf))]}
+	r.person = r.event && q.rand.IntN(4) == 0
+	q.note("ask %+v", r)
+	q.model.Ask(&model.Request{Agent: q.model.Agents[r.agent], Scope: r.scope, Event: r.event, Person: r.person, Hops: r.hops})
+	return true, q.ask(ctx, r)
+}
+
+func (q *sequence) wakeAny(ctx context.Context) (bool, error) {
+	k := wakeKey{q.rand.IntN(len(q.agents)), fmt.Sprint("key ", len(q.keys))}
+	q.keys = append(q.keys, k)
+	q.note("wake agent %d with %s", k.agent+1, k.key)
+	q.model.Ask(&model.Request{Agent: q.model.Agents[k.agent], Scope: "taskless", Event: true, Person: true})
+	return true, q.wake(ctx, k.agent, k.key)
+}
+
+// wakeAgain repeats a wake with its key: nothing happens.
+func (q *sequence) wakeAgain(ctx context.Context) (bool, error) {
+	k, ok := pick(q.rand, q.keys)
+	if !ok {
+		return false, nil
+	}
+	q.note("wake agent %d again with %s", k.agent+1, k.key)
+	return true, q.wake(ctx, k.agent, k.key)
+}
+
+func (q *sequence) fireAnyByHand(ctx context.Context) (bool, error) {
+	i, what := q.rand.IntN(len(q.routines)), variants[q.rand.IntN(len(variants))]
+	q.note("fire routine %d by hand, %q", i+1, what)
+	q.model.FireRoutine(q.model.Routines[i], true, what)
+	return true, q.fireByHand(ctx, i, what)
+}
+
+func (q *sequence) fireAnyByClock(ctx context.Context) (bool, error) {
+	i := q.rand.IntN(len(q.routines))
+	q.note("fire routine %d by the clock", i+1)
+	q.model.FireRoutine(q.model.Routines[i], false, "")
+	return true, q.fireByClock(ctx, i)
+}
+
+func (q *sequence) routeAny(ctx context.Context) (bool, error) {
+	return true, q.route(ctx, q.rand.IntN(len(q.agents)))
+}
+
+func (q *sequence) route(ctx context.Context, agent int) error {
+	q.note("route agent %d", agent+1)
+	q.model.Route(q.model.Agents[agent])
+	_, err := q.Route(ctx, q.agents[agent])
+	return err
+}
+
+func (q *sequence) claimAny(ctx context.Context) (bool, error) {
+	return true, q.claim(ctx, 1+q.rand.IntN(4))
+}
+
+// claim compares what was taken, and in which order.
+func (q *sequence) claim(ctx context.Context, most int) error {
+	q.note("claim %d", most)
+	want := q.model.Claim(most)
+	got, err := q.Claim(ctx, owner, most, lease)
+	if err != nil {
+		return err
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("claimed %d runs, the model %d", len(got), len(want))
+	}
+	_, runs, err := q.state(ctx)
+	if err != nil {
+		return err
+	}
+	q.runs = runs
+	for i, c := range got {
+		if c.RunID != q.id(want[i]) || c.Number != want[i].Attempt {
+			return fmt.Errorf("place %d of the claim has attempt %d of %s, want attempt %d of %s", i+1, c.Number, c.RunID, want[i].Attempt, q.id(want[i]))
+		}
+		q.attempts = append(q.attempts, attempt{c.Attempt, want[i]})
+	}
+	return nil
+}
+
+// id is the program's name of a run.
+func (q *sequence) id(run *model.Run) xid.ID {
+	for i, r := range q.model.Runs {
+		if r == run && i < len(q.runs) {
+			return q.runs[i]
+		}
+	}
+	return ""
+}
+
+// anyLive picks a live attempt, started or not.
+func (q *sequence) anyLive(started bool) (attempt, bool) {
+	var list []attempt
+	for _, a := range q.live() {
+		if a.run.Started == started {
+			list = append(list, a)
+		}
+	}
+	return pick(q.rand, list)
+}
+
+func (q *sequence) startAny(ctx context.Context) (bool, error) {
+	a, ok := q.anyLive(false)
+	if !ok {
+		return false, nil
+	}
+	return true, q.start(ctx, a)
+}
+
+func (q *sequence) start(ctx context.Context, a attempt) error {
+	q.note("start %s", a)
+	want := q.model.Start(a.run)
+	launch, err := q.Start(ctx, a.Attempt)
+	if err == nil && (launch != nil) != want {
+		err = fmt.Errorf("launched: %t, the model: %t", launch != nil, want)
+	}
+	return err
+}
+
+func (q *sequence) finishAny(ctx context.Context) (bool, error) {
+	a, ok := q.anyLive(true)
+	if !ok {
+		return false, nil
+	}
+	return true, q.finish(ctx, a)
+}
+
+func (q *sequence) finish(ctx context.Context, a attempt) error {
+	q.note("finish %s", a)
+	q.model.Finish(a.run)
+	return q.Finish(ctx, a.Attempt, store.Success{Summary: "done"})
+}
+
+func (q *sequence) failAny(ctx context.Context) (bool, error) {
+	a, ok := pick(q.rand, q.live())
+	if !ok {
+		return false, nil
+	}
+	f := store.Failure{Code: domain.RunErrorCodeCrash, Message: "random", Permanent: q.rand.IntN(6) == 0}
+	limited := q.rand.IntN(4) == 0
+	if limited {
+		f.Message = "rate limit, try again in 20 minutes"
+	}
+	q.note("fail %s: %+v", a, f)
+	q.model.Fail(a.run, f.Permanent, limited)
+	return true, q.Fail(ctx, a.Attempt, f)
+}
+
+func (q *sequence) handBackAny(ctx context.Context) (bool, error) {
+	a, ok := pick(q.rand, q.live())
+	if !ok {
+		return false, nil
+	}
+	q.note("hand back %s", a)
+	q.model.HandBack(a.run)
+	return true, q.HandBack(ctx, a.Attempt)
+}
+
+// loseAny tries to take a live attempt's lease, in vain, then lets it run out or its owner die.
+func (q *sequence) loseAny(ctx context.Context) (bool, error) {
+	a, ok := pick(q.rand, q.live())
+	if !ok {
+		return false, nil
+	}
+	dead := q.rand.IntN(2) == 0
+	q.note("lose %s, owner dead: %t", a, dead)
+	if !dead {
+		if taken, err := q.Abandon(ctx, a.Attempt, false); taken || err != nil {
+			return true, fmt.Errorf("a lease that had not run out was taken: %t, %w", taken, err)
+		}
+		if err := q.expire(ctx, a.Attempt); err != nil {
+			return true, err
+		}
+	}
+	q.model.Abandon(a.run)
+	taken, err := q.Abandon(ctx, a.Attempt, dead)
+	if err == nil && !taken {
+		err = errors.New("the lost attempt was not taken")
+	}
+	return true, err
+}
+
+// reportLate lets the owner of an attempt that is over report: nothing changes, and it is told.
+func (q *sequence) reportLate(ctx context.Context) (bool, error) {
+	a, ok := pick(q.rand, q.dead())
+	if !ok {
+		return false, nil
+	}
+	kind := q.rand.IntN(7)
+	q.note("report %d of %s, too late", kind, a)
+	var err error
+	switch kind {
+	case 0:
+		_, err = q.Start(ctx, a.Attempt)
+	case 1:
+		err = q.Finish(ctx, a.Attempt, store.Success{})
+	case 2:
+		err = q.Fail(ctx, a.Attempt, store.Failure{Code: domain.RunErrorCodeCrash, Message: "late"})
+	case 3:
+		err = q.Cancelled(ctx, a.Attempt)
+	case 4:
+		err = q.HandBack(ctx, a.Attempt)
+	case 5:
+		err = q.RecordSession(ctx, a.Attempt, "late")
+	case 6:
+		taken, problem := q.Abandon(ctx, a.Attempt, true)
+		if err = store.ErrFenced; taken || problem != nil {
+			return true, fmt.Errorf("an attempt that was over was abandoned: %t, %w", taken, problem)
+		}
+	}
+	if !errors.Is(err, store.ErrFenced) {
+		return true, fmt.Errorf("got %v, want ErrFenced", err) //nolint:errorlint // it may be nil
+	}
+	return true, nil
+}
+
+func (q *sequence) cancelAny(ctx context.Context) (bool, error) {
+	run, ok := pick(q.rand, q.model.Runs)
+	if !ok {
+		return false, nil
+	}
+	q.note("cancel %s", q.id(run))
+	want := q.model.Cancel(run)
+	err := q.CancelRun(ctx, q.workspace, q.id(run), "")
+	if want {
+		return true, err
+	}
+	if allowed(err) != nil || err == nil {
+		return true, fmt.Errorf("the cancel of a run that has ended gave %w", err)
+	}
+	return true, nil
+}
+
+func (q *sequence) obeyCancel(ctx context.Context) (bool, error) {
+	for _, a := range q.live() {
+		if a.run.CancelAsked {
+			q.note("obey the cancel of %s", a)
+			q.model.Cancelled(a.run)
+			return true, q.Cancelled(ctx, a.Attempt)
+		}
+	}
+	return false, nil
+}
+
+// passAny lets the time pass that one parked run waits for.
+func (q *sequence) passAny(ctx context.Context) (bool, error) {
+	var parked []*model.Run
+	for _, run := range q.model.Runs {
+		if run.Status == "QUEUED" && run.Until > 0 && !run.Over {
+			parked = append(parked, run)
+		}
+	}
+	run, ok := pick(q.rand, parked)
+	if !ok {
+		return false, nil
+	}
+	q.note("time passes for %s", q.id(run))
+	q.model.Pass(run)
+	return true, q.pass(ctx, q.id(run))
+}
+
+func (q *sequence) coolAny(ctx context.Context) (bool, error) {
+	i := q.rand.IntN(len(q.agents))
+	if !q.model.Agents[i].Cooling {
+		return false, nil
+	}
+	q.note("agent %d has cooled down", i+1)
+	q.model.Cool(q.model.Agents[i])
+	return true, q.cool(ctx, i)
+}
+
+func (q *sequence) resizeAny(ctx context.Context) (bool, error) {
+	i, n := q.rand.IntN(len(q.agents)), 1+q.rand.IntN(3)
+	q.note("agent %d has %d sessions", i+1, n)
+	q.model.Agents[i].Capacity = n
+	return true, q.setCapacity(ctx, i, n)
+}
+
+func (q *sequence) liftCeiling(ctx context.Context) (bool, error) {
+	n := q.rand.IntN(4)
+	q.note("the ceiling is %d", n)
+	q.model.Ceiling = n
+	return true, q.setCeiling(ctx, n)
+}
+
+func (q *sequence) pauseAny(ctx context.Context) (bool, error) {
+	i := q.rand.IntN(len(q.agents))
+	a := q.model.Agents[i]
+	a.Paused = !a.Paused
+	q.note("agent %d is paused: %t", i+1, a.Paused)
+	return true, q.setPaused(ctx, i, a.Paused)
+}
+
+// repair finds nothing to put right.
+func (q *sequence) repair(ctx context.Context) (bool, error) {
+	q.note("repair")
+	done, err := q.Repair(ctx)
+	if err == nil && done != (store.Repairs{}) {
+		err = fmt.Errorf("there was something to repair: %+v", done)
+	}
+	return true, err
+}
+
+func (a attempt) String() string { return fmt.Sprintf("attempt %d of %s", a.Number, a.RunID) }

@@ -1,0 +1,156 @@
+package queuebench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+func array(agents []xid.ID) any {
+	texts := make([]string, len(agents))
+	for i, a := range agents {
+		texts[i] = string(a)
+	}
+	return pq.Array(texts)
+}
+
+// BenchmarkCycles: wakes from their cause to their end as the program makes them, without an agent's work: eight clients
+// wake and route, one claimer takes batches, sixteen workers start and finish, with a busy head of 10,000 runs.
+func BenchmarkCycles(b *testing.B) {
+	const length = 8 * time.Second
+	for b.Loop() {
+		h := newHouse(b)
+		agents := h.others(100, 0)
+		busy := h.newAgent(h.workspace, "busy", 1)
+		h.fill(busy, 10_000, 2*time.Hour)
+		if claimed, err := h.Claim(context.Background(), h.owner, 1, lease); err != nil || len(claimed) != 1 {
+			b.Fatalf("%v, %v", claimed, err)
+		}
+		h.settle()
+		first, _ := h.pgbench(4, 8)
+		h.cycle(agents, time.Second)
+		ended, took := h.cycle(agents, length)
+		last, _ := h.pgbench(4, 8)
+		cycles, rate := float64(ended)/took.Seconds(), (first+last)/2
+		report(b, map[string]float64{"cycles/s": cycles, "pgbench-8-tps": rate, "cycles/pgbench": cycles / rate})
+	}
+}
+
+// cycle runs the queue for a while and returns how many runs ended.
+func (h *house) cycle(agents []xid.ID, length time.Duration) (ended int64, took time.Duration) {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), length)
+	defer cancel()
+	began := time.Now()
+	var wg sync.WaitGroup
+	var done atomic.Int64
+	slots := make(chan struct{}, 16) // taken by attempts under way
+	work := make(chan store.Claimed, 16)
+	more := make(chan struct{}, 1)
+	signal := func() {
+		select {
+		case more <- struct{}{}:
+		default:
+		}
+	}
+	background := context.Background()
+	for i := range 8 {
+		random := rand.New(rand.NewPCG(1, uint64(i)))
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				agent := agents[random.IntN(len(agents))]
+				_, err := h.Wake(background, store.Wake{WorkspaceID: h.workspace, AgentID: agent, UserID: fmt.Sprint("user ", i)})
+				h.check(err)
+				_, err = h.Route(background, agent)
+				h.check(err)
+				signal()
+			}
+		})
+	}
+	for range 16 {
+		go func() {
+			for c := range work {
+				launch, err := h.Start(background, c.Attempt)
+				h.check(err)
+				if launch != nil {
+					h.check(h.Finish(background, c.Attempt, store.Success{Summary: "done"}))
+					done.Add(1)
+				}
+				<-slots
+				signal()
+			}
+		}()
+	}
+	wg.Go(func() {
+		defer close(work)
+		for ctx.Err() == nil {
+			free := cap(slots) - len(slots)
+			if free > 0 {
+				claimed, err := h.Claim(background, h.owner, free, lease)
+				h.check(err)
+				for _, c := range claimed {
+					slots <- struct{}{}
+					work <- c
+				}
+				if len(claimed) > 0 {
+					continue
+				}
+			}
+			select {
+			case <-more:
+			case <-ctx.Done():
+			}
+		}
+	})
+	wg.Wait()
+	ended, took = done.Load(), time.Since(began)
+	for len(slots) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	return ended, took
+}
+
+// check is ok for other goroutines than the benchmark's.
+func (h *house) check(err error) {
+	if err != nil {
+		h.Error(err)
+	}
+}
+
+// BenchmarkIdleLatency: from the call that wakes an idle agent to the commit of its run's claim, claimed on a signal as
+// the dispatcher does it; beside it one committed transaction of pgbench.
+func BenchmarkIdleLatency(b *testing.B) {
+	const wakes = 500
+	ctx := context.Background()
+	for b.Loop() {
+		h := newHouse(b)
+		agent := h.newAgent(h.workspace, "idle", 1)
+		var times timing
+		for i := range wakes + 50 {
+			began := time.Now()
+			_, err := h.Wake(ctx, store.Wake{WorkspaceID: h.workspace, AgentID: agent, UserID: "ann"})
+			h.ok(err)
+			_, err = h.Route(ctx, agent)
+			h.ok(err)
+			claimed, err := h.Claim(ctx, h.owner, 16, lease)
+			if i >= 50 {
+				times.since(began)
+			}
+			h.ok(err)
+			_, err = h.Start(ctx, claimed[0].Attempt)
+			h.ok(err)
+			h.ok(h.Finish(ctx, claimed[0].Attempt, store.Success{}))
+		}
+		_, alone := h.pgbench(3, 1)
+		report(b, map[string]float64{"p50-ms": times.at(50), "p99-ms": times.at(99), "pgbench-1-ms": alone, "p50/pgbench-1": times.at(50) / alone})
+	}
+}
