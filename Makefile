@@ -9,7 +9,7 @@ RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron .
 	./internal/metrics ./internal/prompt ./internal/retry ./internal/secret ./internal/xid
 # The others run under the race detector, which needs a C compiler (without one Go sets CGO_ENABLED to 0).
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
-OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list ./...))
+OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
 WEB := internal/console/web
 
