@@ -127,23 +127,23 @@ func TestBasisLost(t *testing.T) {
 }
 
 func TestAPatchOfSettings(t *testing.T) {
-	now := WorkspaceSettings{MaxRuns: new(4), LookbackHours: 24, Window: 5 * time.Second, TimeZone: "UTC"}
+	now := Settings{MaxRuns: new(4), LookbackHours: 24, Window: 5 * time.Second, TimeZone: "UTC"}
 	known := func(zone string) bool { return zone == "UTC" || zone == "Europe/Lisbon" }
 	for _, c := range []struct {
 		name             string
 		patch            SettingsPatch
-		want             WorkspaceSettings
+		want             Settings
 		changed, clamped []string
 		problem          UserErrorCode
 	}{
 		{"nothing given changes nothing", SettingsPatch{}, now, nil, nil, ""},
-		{"hours are clamped and said so", SettingsPatch{LookbackHours: To(5000)}, WorkspaceSettings{new(4), 720, 5 * time.Second, "UTC"}, []string{"recoveryLookbackHours"}, []string{"recoveryLookbackHours"}, ""},
-		{"so are few hours and a long window", SettingsPatch{LookbackHours: To(0), Window: To(time.Hour)}, WorkspaceSettings{new(4), 1, time.Minute, "UTC"},
+		{"hours are clamped and said so", SettingsPatch{LookbackHours: To(5000)}, Settings{new(4), 720, 5 * time.Second, "UTC"}, []string{"recoveryLookbackHours"}, []string{"recoveryLookbackHours"}, ""},
+		{"so are few hours and a long window", SettingsPatch{LookbackHours: To(0), Window: To(time.Hour)}, Settings{new(4), 1, time.Minute, "UTC"},
 			[]string{"recoveryLookbackHours", "coalescingWindow"}, []string{"recoveryLookbackHours", "coalescingWindow"}, ""},
-		{"a ceiling is lifted", SettingsPatch{MaxRuns: Clear[int]()}, WorkspaceSettings{nil, 24, 5 * time.Second, "UTC"}, []string{"maxConcurrentRuns"}, nil, ""},
+		{"a ceiling is lifted", SettingsPatch{MaxRuns: Clear[int]()}, Settings{nil, 24, 5 * time.Second, "UTC"}, []string{"maxConcurrentRuns"}, nil, ""},
 		{"a ceiling of 0 is refused", SettingsPatch{MaxRuns: To(0)}, now, nil, nil, UserErrorCodeOutOfRange},
 		{"a zone that nobody knows is refused", SettingsPatch{TimeZone: To("Mars/Olympus")}, now, nil, nil, UserErrorCodeUnknownTimeZone},
-		{"a zone", SettingsPatch{TimeZone: To("Europe/Lisbon")}, WorkspaceSettings{new(4), 24, 5 * time.Second, "Europe/Lisbon"}, []string{"defaultTimeZone"}, nil, ""},
+		{"a zone", SettingsPatch{TimeZone: To("Europe/Lisbon")}, Settings{new(4), 24, 5 * time.Second, "Europe/Lisbon"}, []string{"defaultTimeZone"}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, problems := now.Apply(c.patch, known)
