@@ -21,7 +21,7 @@ func decode(t *testing.T, data json.RawMessage, out any) {
 }
 
 const entryFields = `{ id cursor code summary data causationId actor { __typename ... on UserActor { userId } ... on SystemActor { component } }
-	subject { __typename ... on Agent { name } ... on Run { status } ... on WakeupRequest { status } } }`
+	subject { __typename ... on Agent { name } ... on Run { outcome } ... on WakeupRequest { status } } }`
 
 // activityNode is an entry as entryFields shows it.
 type activityNode struct {

@@ -135,13 +135,13 @@ func TestADeletedAgentIsGoneAndItsHistoryIsNot(t *testing.T) {
 	}
 	var seen struct {
 		Run struct {
-			Status, EndReason string
+			Status, TerminalShape string
 			Agent             struct{ Name string }
 		}
 		Workspace struct{ Agents struct{ TotalCount int } }
 	}
-	w.Do(t.Context(), `query($run: ID!, $w: ID!) { run(id: $run) { status endReason agent { name } } workspace(id: $w) { agents { totalCount } } }`, map[string]any{"run": run, "w": w.workspace}, &seen)
-	if seen.Run.Status != "CANCELLED" || seen.Run.EndReason != "AGENT_DELETED" || seen.Run.Agent.Name != "Ada" || seen.Workspace.Agents.TotalCount != 0 {
+	w.Do(t.Context(), `query($run: ID!, $w: ID!) { run(id: $run) { status terminalShape agent { name } } workspace(id: $w) { agents { totalCount } } }`, map[string]any{"run": run, "w": w.workspace}, &seen)
+	if seen.Run.Status != "CANCELLED" || seen.Run.TerminalShape != "UNLAUNCHED_SKIPPED" || seen.Run.Agent.Name != "Ada" || seen.Workspace.Agents.TotalCount != 0 {
 		t.Errorf("what is left is %+v", seen)
 	}
 }
