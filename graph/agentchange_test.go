@@ -136,7 +136,7 @@ func TestADeletedAgentIsGoneAndItsHistoryIsNot(t *testing.T) {
 	var seen struct {
 		Run struct {
 			Status, TerminalShape string
-			Agent             struct{ Name string }
+			Agent                 struct{ Name string }
 		}
 		Workspace struct{ Agents struct{ TotalCount int } }
 	}
