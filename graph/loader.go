@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -42,6 +43,8 @@ type loaders struct {
 	triggersOf loader[[]*ent.RoutineTrigger] // by routine
 	attemptsOf loader[[]*ent.RunAttempt]     // by run
 	wakeupOf   loader[*ent.WakeupRequest]    // by routine run
+	wakeups    loader[*ent.WakeupRequest]
+	head       func() (store.ActivityPosition, error) // of the log, read once: no later than its first use
 }
 
 type loadersKey struct{}
@@ -77,6 +80,10 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		attemptsOf: groups("attempts of runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RunAttempt, error) {
 			return db.RunAttempt.Query().Where(runattempt.RunIDIn(ids...), newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber()).All(ctx)
 		}, func(x *ent.RunAttempt) xid.ID { return x.RunID }),
+		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
+			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
+		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
+		head: sync.OnceValues(func() (store.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
 		wakeupOf: rows("wakeups of routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.RoutineRunIDIn(ids...)).Order(wakeuprequest.ByID()).All(ctx)
 		}, func(x *ent.WakeupRequest) xid.ID { return x.RoutineRunID }),
