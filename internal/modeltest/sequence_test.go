@@ -114,6 +114,7 @@ var moves = []move{
 	{"hand back", 2, (*sequence).handBackAny},
 	{"lose", 4, (*sequence).loseAny},
 	{"report too late", 4, (*sequence).reportLate},
+	{"report for another", 2, (*sequence).reportForeign},
 	{"cancel", 3, (*sequence).cancelAny},
 	{"obey cancel", 3, (*sequence).obeyCancel},
 	{"time passes", 8, (*sequence).passAny},
