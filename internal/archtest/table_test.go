@@ -12,7 +12,7 @@ var purePackages = []string{"internal/domain", "internal/cron", "internal/retry"
 // testPackages exist for tests; a program that is shipped must not hold them.
 var testPackages = []string{
 	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/factory",
-	"internal/lifecycle/lifecycletest", "internal/modeltest", "internal/modeltest/model", "internal/pgtest",
+	"internal/lifecycle/lifecycletest", "internal/modeltest", "internal/modeltest/model", "internal/pgtest", "internal/queuebench",
 }
 
 // room says which packages of ours a package may import, and why not others. "x/..." is x and all below it.
@@ -80,6 +80,7 @@ var rooms = []room{
 	{"internal/pgtest", []string{"internal/postgres", "internal/store/migrations"}, "a database for each test, whatever is tested"},
 	{"internal/factory", []string{anyEnt, "internal/domain", "internal/pgtest", "internal/xid"}, "rows for tests"},
 	{"internal/modeltest", nil, "its tests drive the store"},
+	{"internal/queuebench", nil, "its benchmarks drive the store"},
 	{"internal/modeltest/model", nil, "the model is written from the specification: what it shared with the program, it could not test"},
 	{"internal/lifecycle/lifecycletest", []string{"internal/lifecycle"}, "one stress test serves all loops"},
 	{"graph/graphtest", []string{"graph/...", anyEnt, "internal/auth", "internal/domain", "internal/edge", "internal/store", "internal/xid"}, "calls the API as a client does"},

@@ -25,6 +25,11 @@ func (gate) Validate(graphql.ExecutableSchema) error { return nil }
 
 // MutateOperationParameters checks the shape. A document in the cache has passed before.
 func (g gate) MutateOperationParameters(ctx context.Context, p *graphql.RawParams) *gqlerror.Error {
+	for _, v := range p.Variables {
+		if deeper(v, g.limits.InputDepth) {
+			return limitError("input depth", g.limits.InputDepth, 0)
+		}
+	}
 	if n := len(p.Query); n > g.limits.DocumentBytes {
 		return limitError("document bytes", g.limits.DocumentBytes, n)
 	}
@@ -70,6 +75,8 @@ func limitError(limit string, most, actual int) *gqlerror.Error {
 	switch limit {
 	case "depth":
 		e.Message = fmt.Sprintf("the operation nests fields deeper than %d levels; ask for the inner objects by id in a second request", most)
+	case "input depth":
+		e.Message = fmt.Sprintf("a value nests lists and objects deeper than %d levels; make it flatter, or send it as text", most)
 	case "cost":
 		e.Message = fmt.Sprintf("the operation may read too much: its cost is above %d; ask for smaller pages, or for fewer lists within lists", most)
 	}
@@ -98,6 +105,25 @@ func countTokens(text string, most int) int {
 	}
 }
 
+// deeper reports whether a JSON value nests lists and objects deeper than most levels.
+func deeper(v any, most int) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if most == 0 || deeper(member, most-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if most == 0 || deeper(element, most-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // checkShape bounds a parsed, not validated document in time linear in its size.
 func checkShape(doc *ast.QueryDocument, l Limits) *gqlerror.Error {
 	if n := len(doc.Fragments); n > l.Fragments {
@@ -107,7 +133,7 @@ func checkShape(doc *ast.QueryDocument, l Limits) *gqlerror.Error {
 	for _, op := range doc.Operations {
 		s.directives(op.Directives)
 		for _, v := range op.VariableDefinitions {
-			s.value(v.DefaultValue)
+			s.value(v.DefaultValue, 0)
 			s.directives(v.Directives)
 		}
 		s.set(op.SelectionSet)
@@ -163,7 +189,7 @@ func (s *shape) field(f *ast.Field) {
 		}
 	}
 	for _, a := range f.Arguments {
-		s.value(a.Value)
+		s.value(a.Value, 0)
 	}
 	s.directives(f.Directives)
 	s.set(f.SelectionSet)
@@ -176,14 +202,18 @@ func (s *shape) directives(list ast.DirectiveList) {
 			s.fail(badInput(d.Position, "@%s is not served here; send a second request for the slow part", d.Name))
 		}
 		for _, a := range d.Arguments {
-			s.value(a.Value)
+			s.value(a.Value, 0)
 		}
 	}
 }
 
-// value refuses numbers that Go cannot hold: gqlgen panics on them.
-func (s *shape) value(v *ast.Value) {
+// value refuses numbers that Go cannot hold, since gqlgen panics on them, and literals that nest too deep.
+func (s *shape) value(v *ast.Value, depth int) {
 	if v == nil {
+		return
+	}
+	if depth > s.limits.InputDepth {
+		s.fail(limitError("input depth", s.limits.InputDepth, 0))
 		return
 	}
 	var err error
@@ -197,7 +227,7 @@ func (s *shape) value(v *ast.Value) {
 		s.fail(badInput(v.Position, "a number in the document is out of range; numbers have 64 bits here"))
 	}
 	for _, c := range v.Children {
-		s.value(c.Value)
+		s.value(c.Value, depth+1)
 	}
 }
 

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -81,6 +82,8 @@ func TestLimits(t *testing.T) {
 		{"six copies of the schema do not", "{" + repeat(6, "a#:__schema{queryType{name}} ") + "}", "cost"},
 		{"a fragment bomb that doubles 49 times does not", doubling(50, "id"), "depth"},
 		{"@defer is not served", "{...@defer{hello}}", "@defer"},
+		{"literals 64 lists deep pass the gate", "{echo(list:" + nest(64, "[", "1", "]") + ")}", "validation"},
+		{"deeper ones do not", "{echo(list:" + nest(65, "[", "1", "]") + ")}", "input depth"},
 		{"an Int beyond 64 bits is refused", "{echo(n:99999999999999999999999)}", "out of range"},
 		{"one in a nested list is refused", "{echo(list:[[1],[99999999999999999999999]])}", "out of range"},
 		{"one as the default of a variable is refused", "query($n:Int=99999999999999999999999){echo(n:$n)}", "out of range"},
@@ -108,6 +111,28 @@ func TestLimits(t *testing.T) {
 				t.Errorf("not about %s: %.300s", tt.limit, r.text)
 			}
 		})
+	}
+}
+
+// A value of 9,000 levels in 60 KB cost the reader of inputs 7 s and 700 MB, since each level carries its path.
+func TestVariablesHaveALimitedDepth(t *testing.T) {
+	f := newFixture(t, Options{})
+	for name, test := range map[string]struct {
+		value   string
+		refused bool
+	}{
+		"64 lists pass":      {nest(64, "[", "1", "]"), false},
+		"65 do not":          {nest(65, "[", "1", "]"), true},
+		"64 objects pass":    {nest(64, `{"a":`, "1", "}"), false},
+		"65 do not, mixed":   {nest(33, `{"a":[`, "1", "]}"), true},
+		"9,000 are answered": {nest(9000, `{"a":`, "1", "}"), true},
+	} {
+		for range 2 { // the second time the document is cached
+			r := f.ask(t, "{hello}", json.RawMessage(`{"v":`+test.value+`}`))
+			if got := r.status == http.StatusUnprocessableEntity && strings.Contains(r.text, "input depth"); got != test.refused {
+				t.Errorf("%s: status %d: %.300s", name, r.status, r.text)
+			}
+		}
 	}
 }
 

@@ -52,6 +52,7 @@ type Limits struct {
 	RootFields    int   // of one operation, fragments expanded (20)
 	Mutations     int   // root fields of one mutation (10)
 	Depth         int   // nested fields; introspection has a limit of its own (12)
+	InputDepth    int   // lists and objects within each other in a variable or a literal; what reads inputs recurses (64)
 	Cost          int   // see costWalk (5,000)
 	ListSize      int   // what a list without first, last or multiplier counts for (5)
 	PageDefault   int   // size of a page when neither first nor last is given and @page does not say (25)
@@ -83,6 +84,7 @@ func (l Limits) withDefaults() Limits {
 		RootFields:    cmp.Or(l.RootFields, 20),
 		Mutations:     cmp.Or(l.Mutations, 10),
 		Depth:         cmp.Or(l.Depth, 12),
+		InputDepth:    cmp.Or(l.InputDepth, 64),
 		Cost:          cmp.Or(l.Cost, 5000),
 		ListSize:      cmp.Or(l.ListSize, 5),
 		PageDefault:   cmp.Or(l.PageDefault, 25),

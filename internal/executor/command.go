@@ -208,7 +208,7 @@ func readResult(result *Result, out *output, req Request, sink Sink) {
 	result.Object = cleanValue(object, req.mask).(map[string]any)
 	result.Usage = parseUsage(object)
 	session := namedSession(object)
-	if session == "" {
+	if session == "" || req.mask(session) != session { // an id that holds a secret is not stored, and masked it names nothing
 		return
 	}
 	result.Resumable = true

@@ -150,6 +150,19 @@ func TestNothingLeavesUnmasked(t *testing.T) {
 	if err != nil || strings.Contains(fmt.Sprint(result), "hunter") || strings.Contains(sink.text(), "hunter") {
 		t.Fatalf("C229: got %v, %v, %q", result, err, sink.text())
 	}
+	sink = &recorder{}
+	req = shell(fmt.Sprintf(`echo '{"summary":"done","session_id":"%s"}'`, secret))
+	req.Mask = maskSecret
+	result, err = c.Run(context.Background(), req, sink)
+	if err != nil || result.SessionID != sink.sessions[0] || len(sink.sessions) != 1 || result.Resumable || strings.Contains(fmt.Sprint(result), "hunter") {
+		t.Fatalf("C229, a secret as session id: got %+v, %v, sessions %v", result, err, sink.sessions)
+	}
+	req = shell(`echo '{"result":{"pin":8675309123,"pins":[8675309123,1.5,12345678901234567890123]}}'`)
+	req.Mask = func(s string) string { return strings.ReplaceAll(s, "8675309123", "***") }
+	result, err = c.Run(context.Background(), req, &recorder{})
+	if got := compactJSON(result.Object); err != nil || got != `{"result":{"pin":"***","pins":["***",1.5,12345678901234567890123]}}` {
+		t.Fatalf("C229, a secret as number: got %s, %v", got, err)
+	}
 	req = shell(fmt.Sprintf(`echo %s; exit 1`, secret))
 	req.Mask = maskSecret
 	_, err = c.Run(context.Background(), req, &recorder{})
@@ -194,7 +207,7 @@ func FuzzLines(f *testing.F) {
 }
 
 func FuzzParseResult(f *testing.F) {
-	for _, s := range []string{`{"summary":"x"}`, `{"error":{"a":1}}`, `{"usage":{"input_tokens":-1,"cost_usd":1e300}}`, `{"is_error":true}`, `{"actions":[]}`, `[]`, `{"result":"\u0000"}`} {
+	for _, s := range []string{`{"summary":"x"}`, `{"error":{"a":1}}`, `{"usage":{"input_tokens":-1,"cost_usd":1e300}}`, `{"is_error":true}`, `{"actions":[]}`, `[]`, `{"result":"\u0000"}`, `{"result":[1e400,-0,1e-400,123456789012345678901234567890]}`, `{"result":1} {}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -5,7 +5,9 @@ package executor
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode"
@@ -22,8 +24,8 @@ func parseResult(line []byte) (map[string]any, bool) {
 	if len(line) == 0 || line[0] != '{' {
 		return nil, false
 	}
-	var object map[string]any
-	if err := json.Unmarshal(line, &object); err != nil || tooDeep(object, maxResultDepth) {
+	object, ok := decodeObject(line)
+	if !ok {
 		return nil, false
 	}
 	if object["level"] != nil || object["severity"] != nil {
@@ -31,6 +33,64 @@ func parseResult(line []byte) (map[string]any, bool) {
 	}
 	_, hasUsage := object["usage"].(map[string]any)
 	return object, hasUsage || hasOutcome(object) || reportedError(object) != ""
+}
+
+// longestInteger is how many characters an integer of a result may have to keep all its digits; longer ones are rounded.
+const longestInteger = 40
+
+// decodeObject reads exactly one JSON object, not too deep and with numbers that can be stored.
+func decodeObject(line []byte) (map[string]any, bool) {
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber()
+	var object map[string]any
+	if decoder.Decode(&object) != nil || tooDeep(object, maxResultDepth) {
+		return nil, false
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) || !settleNumbers(object) {
+		return nil, false
+	}
+	return object, true
+}
+
+// settleNumbers leaves integers as they were written, since ids lose digits in a float64, and makes the rest float64, in place. It returns
+// false for a number that is out of range.
+func settleNumbers(v any) bool {
+	settle := func(member any, set func(float64)) bool {
+		n, ok := member.(json.Number)
+		if !ok {
+			return settleNumbers(member)
+		}
+		if len(n) <= longestInteger && !strings.ContainsAny(string(n), ".eE") {
+			return true
+		}
+		f, err := n.Float64()
+		set(f)
+		return err == nil
+	}
+	ok := true
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			ok = settle(member, func(f float64) { v[name] = f }) && ok
+		}
+	case []any:
+		for i, member := range v {
+			ok = settle(member, func(f float64) { v[i] = f }) && ok
+		}
+	}
+	return ok
+}
+
+// number is a number of a result; 0 for anything else.
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case json.Number:
+		f, err := v.Float64()
+		return f, err == nil
+	}
+	return 0, false
 }
 
 // hasOutcome reports whether a result says what was achieved: only then does it win over the exit code.
@@ -99,15 +159,15 @@ func parseUsage(object map[string]any) *Usage {
 	if !ok {
 		return nil
 	}
-	cost, ok := usage["cost_usd"].(float64)
+	cost, ok := number(usage["cost_usd"])
 	if !ok {
-		cost, _ = object["total_cost_usd"].(float64)
+		cost, _ = number(object["total_cost_usd"])
 	}
 	return &Usage{InputTokens: count(usage["input_tokens"]), OutputTokens: count(usage["output_tokens"]), CostUSD: money(cost)}
 }
 
 func count(v any) int64 {
-	n, _ := v.(float64)
+	n, _ := number(v)
 	if n < 0 || n > 1e15 {
 		return 0
 	}
@@ -142,11 +202,16 @@ func tooDeep(v any, left int) bool {
 	return false
 }
 
-// cleanValue masks and cleans every string of a result, the names of members too.
+// cleanValue masks and cleans every string of a result, the names of members too, and masks a number that holds a secret.
 func cleanValue(v any, mask func(string) string) any {
 	switch v := v.(type) {
 	case string:
 		return mask(cleanText(v))
+	case float64, json.Number:
+		text := compactJSON(v)
+		if masked := mask(text); masked != text {
+			return masked
+		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, member := range v {

@@ -136,11 +136,21 @@ func (c *Cluster) watchLeft(done chan<- struct{}, given <-chan struct{}) {
 	close(done)
 }
 
-// disownPIDFile repairs an empty postmaster.pid, and a stale postmaster.pid whose number another living process has got since, as happens after a
-// restart of a container, where numbers are small. PostgreSQL would refuse to start then. It knows to ignore its
-// parent's number, so ours is written in its place; its other check, for left-over shared memory, stays in force.
-func disownPIDFile(data string) error {
-	path := filepath.Join(data, "postmaster.pid")
+// disownLockFiles does so for both files that name the server by its number: the one in its folder, and the one beside its socket.
+func (c *Cluster) disownLockFiles() error {
+	for _, path := range []string{filepath.Join(c.data(), "postmaster.pid"), filepath.Join(c.socket.path, socketFile+".lock")} {
+		if err := disownLockFile(path, c.data()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disownLockFile repairs an empty lock file, and a stale one whose number a living process has: another one got it, as happens after a
+// restart of a container, where numbers are small, or the killed server waits for a parent that is slow to reap it. PostgreSQL would refuse
+// to start then. It knows to ignore its parent's number, so ours is written in its place; its other check, for left-over shared memory,
+// stays in force.
+func disownLockFile(path, data string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -391,7 +391,8 @@ func TestStalePIDFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(text), "\n")
-	living := exec.Command("sleep", "600") // under the server's own account: only then PostgreSQL believes the number
+	beside := filepath.Join(c.socket.path, socketFile+".lock") // names the server too
+	living := exec.Command("sleep", "600")                     // under the server's own account: only then PostgreSQL believes the number
 	living.SysProcAttr = &syscall.SysProcAttr{Credential: c.account.Credential()}
 	if err := living.Start(); err != nil {
 		t.Fatal(err)
@@ -408,11 +409,13 @@ func TestStalePIDFiles(t *testing.T) {
 	} {
 		t.Run("a pid file "+name+" does not hinder a start", func(t *testing.T) {
 			stop(t, c)
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := give(path, c.account); err != nil {
-				t.Fatal(err)
+			for _, path := range []string{path, beside} {
+				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := give(path, c.account); err != nil {
+					t.Fatal(err)
+				}
 			}
 			c = start(t, dir)
 			expectKept(t, c)

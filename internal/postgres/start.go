@@ -55,7 +55,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 	if err != nil {
 		return folderError(c.dir, err)
 	}
-	if err := disownPIDFile(c.data()); err != nil {
+	if err := c.disownLockFiles(); err != nil {
 		return err
 	}
 	cmd := exec.Command(filepath.Join(c.binaries.Dir, "postgres"), c.settings()...)

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // forms are the spellings in which a value may turn up: itself, its lines, and the common encodings of each.
@@ -21,7 +24,7 @@ func forms(value string) []string {
 }
 
 func encodings(value string) []string {
-	all := []string{value, jsonEscaped(value, true), jsonEscaped(value, false)}
+	all := append([]string{value}, jsonForms(value)...)
 	for _, escaped := range []string{url.QueryEscape(value), url.PathEscape(value), percentEncoded(value)} {
 		all = append(all, escaped, lowerEscapes(escaped))
 	}
@@ -42,6 +45,34 @@ func base64Core(value string, offset int, encoding *base64.Encoding) string {
 	first := (offset*8 + 5) / 6
 	last := (offset + len(value)) * 8 / 6
 	return encoded[first:last]
+}
+
+// jsonForms are the ways in which common programs write the value within a JSON string: with or without escapes for HTML, for everything
+// that is not ASCII (Python's default, in small letters; others use capitals) and for the slash (PHP's default).
+func jsonForms(value string) []string {
+	var all []string
+	for _, escapeHTML := range []bool{true, false} {
+		escaped := jsonEscaped(value, escapeHTML)
+		for _, form := range []string{escaped, asciiOnly(escaped, `\u%04x`), asciiOnly(escaped, `\u%04X`)} {
+			all = append(all, form, strings.ReplaceAll(form, "/", `\/`))
+		}
+	}
+	return all
+}
+
+// asciiOnly escapes what is not ASCII, each UTF-16 unit by format.
+func asciiOnly(text, format string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if r < utf8.RuneSelf {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, format, unit)
+		}
+	}
+	return out.String()
 }
 
 func jsonEscaped(value string, escapeHTML bool) string {

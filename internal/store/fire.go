@@ -140,8 +140,10 @@ func (f *firing) readFacts(ctx context.Context) error {
 	}
 	f.renewIDs()
 	var err error
-	if f.facts.ActiveRoutineRun, err = f.activeFire(ctx); err != nil {
-		return err
+	if r.policy != domain.ConcurrencyPolicyAlwaysEnqueue { // it asks for no active fire, and may have a thousand
+		if f.facts.ActiveRoutineRun, err = f.activeFire(ctx); err != nil {
+			return err
+		}
 	}
 	f.facts.QueuedRuns, err = f.queuedRuns(ctx, r.assigneeID)
 	return err

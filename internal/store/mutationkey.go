@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -34,7 +35,7 @@ func (t *tx) claimKey(ctx context.Context, owner xid.ID, mutation string, k Idem
 	if k.Key == "" {
 		return "", nil
 	}
-	if len(k.Key) > 255 {
+	if utf8.RuneCountInString(k.Key) > 255 {
 		return "", domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeTooLong, "an idempotency key has at most 255 characters")
 	}
 	const forget = `DELETE FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3 AND created_at < clock_timestamp() - interval '24 hours'`

@@ -59,7 +59,7 @@ RETURNING id`
 	return id, false, nil
 }
 
-// requestRow is a stored request as the router and the prompt need it.
+// requestRow is a stored request as the router and the prompt need it; the router leaves the payload out.
 type requestRow struct {
 	id, workspaceID, taskID, routineID, routineRunID, causationID xid.ID
 	scope                                                         string
@@ -76,8 +76,12 @@ type requestRow struct {
 	deliveredAt                                                   *time.Time
 }
 
-const requestColumns = `id, workspace_id, task_id, routine_id, routine_run_id, causation_id, scope, source, basis, wake_class,
-  person_waiting, fingerprint, reason, payload, status, hops, resends, retry_count, requested_at, delivered_at`
+// requestColumns are the columns of a requestRow. A payload may have 256 KiB and a run thousands of requests, so each
+// reader says which payloads it needs, as an SQL expression.
+func requestColumns(payload string) string {
+	return `id, workspace_id, task_id, routine_id, routine_run_id, causation_id, scope, source, basis, wake_class,
+  person_waiting, fingerprint, reason, ` + payload + `, status, hops, resends, retry_count, requested_at, delivered_at`
+}
 
 func scanRequest(rows *sql.Rows) (r requestRow, err error) {
 	err = rows.Scan(&r.id, &r.workspaceID, &r.taskID, &r.routineID, &r.routineRunID, &r.causationID, &r.scope, &r.source, &r.basis, &r.class,

@@ -46,8 +46,8 @@ func (t *tx) route(ctx context.Context, agentID xid.ID) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	const unrouted = `
-SELECT ` + requestColumns + ` FROM wakeup_requests
+	unrouted := `
+SELECT ` + requestColumns(`'{}'::jsonb`) + ` FROM wakeup_requests
 WHERE agent_id = $1 AND status = 'QUEUED' AND run_id IS NULL ORDER BY requested_at, id LIMIT $2 FOR NO KEY UPDATE`
 	requests, err := collect(ctx, t, scanRequest, unrouted, agentID, routeBatch)
 	if err != nil {

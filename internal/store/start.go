@@ -103,11 +103,13 @@ func resolveExecutor(ag *ent.Agent) (*domain.ExecutorSpec, xid.ID) {
 }
 
 // promptRequests reads the run's requests, oldest first: all that were not delivered yet, or were to an attempt that
-// failed.
+// failed. Payloads are read of those that are shown, and of the first, which the command gets in its environment.
 func (t *tx) promptRequests(ctx context.Context, runID xid.ID) ([]requestRow, error) {
-	const query = `
-SELECT ` + requestColumns + ` FROM wakeup_requests WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') ORDER BY requested_at, id`
-	requests, err := collect(ctx, t, scanRequest, query, runID)
+	const payload = `CASE WHEN row_number() OVER (ORDER BY requested_at DESC, id DESC) <= $2 OR row_number() OVER (ORDER BY requested_at, id) = 1
+  THEN payload ELSE '{}'::jsonb END`
+	query := `
+SELECT ` + requestColumns(payload) + ` FROM wakeup_requests WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') ORDER BY requested_at, id`
+	requests, err := collect(ctx, t, scanRequest, query, runID, shownWakes)
 	if err != nil {
 		return nil, fmt.Errorf("read the run's requests: %w", err)
 	}
@@ -146,7 +148,11 @@ func (t *tx) promptWakes(ctx context.Context, requests []requestRow) ([]prompt.W
 		}
 	}
 	wakes := make([]prompt.Wake, 0, len(requests))
-	for _, q := range requests {
+	for i, q := range requests {
+		if i < len(requests)-shownWakes { // only counted
+			wakes = append(wakes, prompt.Wake{Source: q.source, At: q.requestedAt})
+			continue
+		}
 		w, err := promptWake(q, routines[q.routineID])
 		if err != nil {
 			return nil, err

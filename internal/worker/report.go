@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/executor"
@@ -77,14 +78,30 @@ func recordedSession(result executor.Result) string {
 	return result.SessionID
 }
 
+// maxSummary is the most bytes of a summary: it lies on the run's row, of which lists read many. The result keeps the whole.
+const maxSummary = 8 << 10
+
 // summaryOf is the text of a result object (SPEC S7.5).
 func summaryOf(object map[string]any) string {
 	for _, name := range []string{"summary", "result", "message"} {
 		if text, ok := object[name].(string); ok && text != "" {
-			return text
+			return cutSummary(text)
 		}
 	}
 	return ""
+}
+
+// cutSummary cuts at a rune boundary and says so.
+func cutSummary(text string) string {
+	const mark = " [… cut; the result has all of it]"
+	if len(text) <= maxSummary {
+		return text
+	}
+	end := maxSummary - len(mark)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
 }
 
 func processGroup(g executor.ProcessGroup) store.ProcessGroup {
