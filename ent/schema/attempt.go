@@ -1,0 +1,82 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// RunAttempt is one launch of a run.
+type RunAttempt struct{ ent.Schema }
+
+// Mixin of RunAttempt.
+func (RunAttempt) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "att"}, owned{}} }
+
+// Fields of RunAttempt.
+func (RunAttempt) Fields() []ent.Field {
+	return []ent.Field{
+		ref("run_id"),
+		field.Int("number"),
+		field.String("executor").MaxLen(32).Optional().Nillable(),
+		field.String("session_id").MaxLen(500).Optional().Nillable(),
+		field.Enum("status").GoType(domain.RunAttemptStatus("")),
+		field.String("owner").MaxLen(64),
+		field.String("token_digest").MaxLen(64).Optional().Nillable().Sensitive(),
+		field.Enum("error_code").GoType(domain.RunErrorCode("")).Optional().Nillable(),
+		field.String("error_message").SchemaType(text()).Optional().Nillable(),
+		field.Time("started_at"),
+		field.Time("heartbeat_at").Optional().Nillable(),
+		field.Time("finished_at").Optional().Nillable(),
+	}
+}
+
+// Edges of RunAttempt.
+func (RunAttempt) Edges() []ent.Edge {
+	return []ent.Edge{edge.From("run", Run.Type).Ref("attempts").Field("run_id").Unique().Required()}
+}
+
+// Indexes of RunAttempt.
+func (RunAttempt) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("run_id", "number").Unique(),
+		index.Fields("token_digest").Unique().Annotations(where("token_digest IS NOT NULL")),
+	}
+}
+
+// Annotations of RunAttempt.
+func (RunAttempt) Annotations() []schema.Annotation {
+	return []schema.Annotation{hidden(), table(map[string]string{
+		"run_attempts_status":     oneOf("status", domain.RunAttemptStatus("").Values()),
+		"run_attempts_error_code": oneOf("error_code", domain.RunErrorCode("").Values()),
+	})}
+}
+
+// AttemptLease is a process's time-bound hold on the live attempt of a run, narrow so that a heartbeat rewrites nothing
+// else. The process columns identify an agent's process group, so that a leftover can be ended later.
+type AttemptLease struct{ ent.Schema }
+
+// Fields of AttemptLease. process_started is the kernel's start time of the group's leader, in clock ticks since boot.
+func (AttemptLease) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("id").StorageKey("run_id").MaxLen(64),
+		field.String("workspace_id").MaxLen(64),
+		field.String("agent_id").MaxLen(64),
+		field.Int("attempt"),
+		field.String("owner").MaxLen(64).Optional().Nillable(),
+		field.String("queue").MaxLen(64).Optional().Nillable(),
+		field.Time("lease_until"),
+		field.String("host").MaxLen(200).Optional().Nillable(),
+		field.String("boot_id").MaxLen(64).Optional().Nillable(),
+		field.Int("owner_pid").Optional().Nillable(),
+		field.Int64("owner_started").Optional().Nillable(),
+		field.Int("process_group").Optional().Nillable(),
+		field.Int64("process_started").Optional().Nillable(),
+	}
+}
+
+// Annotations of AttemptLease.
+func (AttemptLease) Annotations() []schema.Annotation { return []schema.Annotation{hidden()} }
