@@ -55,18 +55,20 @@ func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Dura
 		if err != nil || len(lanes) == 0 {
 			return nil, wrap("list due lanes", err)
 		}
-		claimed, locked, err := s.claimLanes(ctx, owner, lanes, limit, lease, false)
+		batch, err := s.claimLanes(ctx, owner, lanes, limit, lease, false)
 		if err != nil {
 			return nil, wrap("claim", err)
 		}
-		for _, agentID := range s.starved.update(lanes, locked) {
-			alone, _, err := s.claimLanes(ctx, owner, []xid.ID{agentID}, limit-len(claimed), lease, true)
+		claimed := batch.claimed
+		for _, agentID := range s.starved.update(lanes, batch.locked) {
+			alone, err := s.claimLanes(ctx, owner, []xid.ID{agentID}, min(1, limit-len(claimed)), lease, true)
 			if err != nil {
 				return claimed, wrap("claim a busy lane", err)
 			}
-			claimed = append(claimed, alone...)
+			claimed = append(claimed, alone.claimed...)
+			batch.settled += alone.settled
 		}
-		if len(claimed) > 0 || len(locked) == len(lanes) {
+		if len(claimed) > 0 || batch.settled == 0 && len(batch.locked) == len(lanes) {
 			return claimed, nil
 		}
 	}
@@ -99,35 +101,48 @@ SELECT l.agent_id FROM open_workspaces w CROSS JOIN LATERAL (
   ORDER BY head_at, head_id LIMIT $1) l
 ORDER BY l.head_at, l.head_id LIMIT $1`
 
+// batch is what one transaction of the claim did.
+type batch struct {
+	claimed []Claimed
+	locked  []xid.ID // lanes that nobody held
+	settled int      // runs that a guard ended or parked
+}
+
 // claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
-// sessions has several turns. Since the lanes are those with the oldest heads, these are the oldest runs of all. Without
-// wait, lanes that somebody holds are left out; locked names those that were not.
-func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, limit int, lease time.Duration, wait bool) (claimed []Claimed, locked []xid.ID, err error) {
+// sessions has several turns. Since the lanes are those with the oldest heads, these are the oldest runs of all; where
+// more lanes may be due than were listed, it stops before a run that is newer than the newest of their heads. Without
+// wait, lanes that somebody holds are left out.
+func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, limit int, lease time.Duration, wait bool) (done batch, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
-		claimed, locked = nil, nil
+		done = batch{}
 		lanes, err := t.lockDueLanes(ctx, agents, wait)
 		if err != nil || len(lanes) == 0 {
 			return err
 		}
 		for _, l := range lanes {
-			locked = append(locked, l.agentID)
+			done.locked = append(done.locked, l.agentID)
 		}
 		c := claimer{tx: t, owner: owner, lease: lease, taken: map[xid.ID]int{}, settled: map[xid.ID]int{}}
+		if len(agents) >= limit {
+			c.newest = ptr(lanes[len(lanes)-1])
+		}
 		if err := c.lockCeilings(ctx, lanes); err != nil {
 			return err
 		}
-		for l := c.oldest(lanes); l != nil && len(claimed) < limit; l = c.oldest(lanes) {
+		for l := c.oldest(lanes); l != nil && len(done.claimed) < limit; l = c.oldest(lanes) {
 			got, err := c.claimHead(ctx, l)
 			if err != nil {
 				return err
 			}
-			if got != nil {
-				claimed = append(claimed, *got)
+			if got == nil {
+				done.settled++
+			} else {
+				done.claimed = append(done.claimed, *got)
 			}
 		}
 		return c.countTaken(ctx)
 	})
-	return claimed, locked, err
+	return done, err
 }
 
 func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]lane, error) {
@@ -155,6 +170,7 @@ type claimer struct {
 	free    map[xid.ID]int // free places of workspaces that have a ceiling
 	taken   map[xid.ID]int // runs claimed, by workspace
 	settled map[xid.ID]int // runs ended or parked by a guard, by lane
+	newest  *lane          // the newest head that may be taken; nil: there are no other lanes
 }
 
 // lockCeilings locks the workspaces' lanes, in id order, and notes how many runs those with a ceiling may still take.
@@ -190,6 +206,9 @@ func (c *claimer) oldest(lanes []lane) *lane {
 		if first == nil || l.headBefore(first) {
 			first = l
 		}
+	}
+	if first != nil && c.newest != nil && c.newest.headBefore(first) {
+		return nil
 	}
 	return first
 }

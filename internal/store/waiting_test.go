@@ -12,7 +12,7 @@ import (
 
 // TestWaitingTellsTheTruth compares, for random states of the queue, what Waiting says of every queued run with what the
 // real claim then takes: one said NONE is taken or settled by the next pass, one said anything else is not, and what is
-// said to hold it does. It goes on until each reason that exists was given at least 30 times.
+// said to hold it does. It goes on until each reason that exists was given at least 100 times.
 func TestWaitingTellsTheTruth(t *testing.T) {
 	base := uint64(time.Now().UnixNano())
 	s := newTruth(t)
@@ -49,7 +49,7 @@ func (s *truth) enough() bool {
 	for _, hold := range []domain.QueueHold{domain.QueueHoldNone, domain.QueueHoldRouting, domain.QueueHoldAgentAtCapacity, domain.QueueHoldAgentCooldown,
 		domain.QueueHoldWindow, domain.QueueHoldBackoff, domain.QueueHoldRateLimit, domain.QueueHoldScopeBusy, domain.QueueHoldWorkspaceCeiling,
 		domain.QueueHoldGuardError} {
-		if s.said[hold] < 30 {
+		if s.said[hold] < 100 {
 			return false
 		}
 	}
