@@ -13,6 +13,8 @@ const (
 	Queue Kind = "queue" // something may be routed or claimed; ID is the agent, or empty
 	Run   Kind = "run"   // the run's row or its events changed; ID is the run
 	Log   Kind = "log"   // the run has new log lines; ID is the run
+
+	Activity Kind = "activity" // the workspace's feed has a new entry; ID is the workspace
 )
 
 // Event is one signal. WorkspaceID is set where it is known.

@@ -122,7 +122,12 @@ func (h *Hub) gather(s signals) {
 // WatchRun is woken when the run, its events or its log changed. Signals that come before the watcher looked are one;
 // the channel is closed when ctx ends. Watch first, then read the rows, so that nothing falls between.
 func (h *Hub) WatchRun(ctx context.Context, id xid.ID) <-chan struct{} {
-	return h.watchers.watch(ctx, topic{run: id})
+	return h.watchers.watch(ctx, topic{id: id})
+}
+
+// WatchActivity is woken when the feed of the workspace has a new entry, with the promises of WatchRun.
+func (h *Hub) WatchActivity(ctx context.Context, workspaceID xid.ID) <-chan struct{} {
+	return h.watchers.watch(ctx, topic{id: workspaceID})
 }
 
 // WatchQueue is woken when something may be routed or claimed, with the promises of WatchRun.

@@ -109,7 +109,7 @@ func decode(payload string) (sender xid.ID, s signals, err error) {
 			s.merge(signals{all: true})
 		case Queue:
 			s.addSignal(signal{kind: Queue})
-		case Run, Log:
+		case Run, Log, Activity:
 			if err := s.addList(Kind(kind), list); err != nil {
 				return "", signals{}, err
 			}

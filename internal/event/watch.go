@@ -14,8 +14,8 @@ type watchers struct {
 	open int
 }
 
-// topic is what a watcher looks at: one run, or the queue when run is empty.
-type topic struct{ run xid.ID }
+// topic is what a watcher looks at: one run, one workspace's feed, or the queue when id is empty.
+type topic struct{ id xid.ID }
 
 // watch adds a watcher until ctx ends; its channel is closed then.
 func (w *watchers) watch(ctx context.Context, t topic) <-chan struct{} {
@@ -59,8 +59,8 @@ func (w *watchers) tell(s signals) {
 		switch one.kind {
 		case Queue:
 			wake(w.of[topic{}])
-		case Run, Log:
-			wake(w.of[topic{run: one.id}])
+		case Run, Log, Activity:
+			wake(w.of[topic{id: one.id}])
 		}
 	}
 }

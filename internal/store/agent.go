@@ -29,9 +29,6 @@ type CreateAgent struct {
 	Idempotency
 }
 
-// maxInstructions bounds an agent's instructions, in bytes.
-const maxInstructions = 64 << 10
-
 // CreateAgent makes an agent and its lane.
 func (s *Store) CreateAgent(ctx context.Context, in CreateAgent) (made Made, err error) {
 	in, err = in.normalised()
@@ -46,26 +43,9 @@ func (s *Store) CreateAgent(ctx context.Context, in CreateAgent) (made Made, err
 }
 
 func (in CreateAgent) normalised() (CreateAgent, error) {
-	var problems []domain.FieldError
-	in.Name, problems = checkName(in.Name, problems)
-	problem := func(field string, code domain.UserErrorCode, message string) {
-		problems = append(problems, domain.FieldError{Field: []string{field}, Code: code, Message: message})
-	}
-	if in.MaxConcurrentSessions < 1 || in.MaxConcurrentSessions > 50 {
-		problem("maxConcurrentSessions", domain.UserErrorCodeOutOfRange, "an agent has 1 to 50 sessions at once")
-	}
-	if in.Cooldown < 0 || in.Cooldown > 24*time.Hour {
-		problem("cooldown", domain.UserErrorCodeOutOfRange, "a cooldown is PT0S to PT24H")
-	}
-	if len(in.Instructions) > maxInstructions {
-		problem("instructions", domain.UserErrorCodeTooLong, "instructions have at most 64 KiB")
-	}
-	if in.SessionMaxRuns != nil && *in.SessionMaxRuns < 1 {
-		problem("sessionMaxRuns", domain.UserErrorCodeOutOfRange, "a session serves at least 1 run; leave it out for no limit")
-	}
-	if in.SessionMaxAge != nil && *in.SessionMaxAge <= 0 {
-		problem("sessionMaxAge", domain.UserErrorCodeOutOfRange, "a session's greatest age is positive; leave it out for no limit")
-	}
+	settings, problems := domain.AgentSettings{Name: in.Name, Instructions: in.Instructions, Sessions: in.MaxConcurrentSessions, Cooldown: in.Cooldown,
+		SessionMaxRuns: in.SessionMaxRuns, SessionMaxAge: in.SessionMaxAge}.Check()
+	in.Name = settings.Name
 	if in.SkipIdleWakeups == nil {
 		in.SkipIdleWakeups = ptr(in.Role.SkipsIdleWakeups())
 	}
@@ -93,7 +73,7 @@ func (t *tx) createAgent(ctx context.Context, in CreateAgent) (Made, error) {
 	}
 	if err := create.Exec(ctx); err != nil {
 		if uniqueViolation(err) != "" {
-			return Made{}, domain.RefuseField([]string{"name"}, domain.UserErrorCodeTaken, "another agent of this workspace is called %q; choose another name", in.Name)
+			return Made{}, nameTaken("agent", in.Name)
 		}
 		return Made{}, fmt.Errorf("insert agent: %w", err)
 	}
@@ -101,7 +81,11 @@ func (t *tx) createAgent(ctx context.Context, in CreateAgent) (Made, error) {
 	if err := execOne(ctx, t, insertLane, in.ID, in.WorkspaceID, in.MaxConcurrentSessions, in.Cooldown.Milliseconds()); err != nil {
 		return Made{}, fmt.Errorf("insert the agent's lane: %w", err)
 	}
-	return Made{ID: in.ID}, nil
+	if err := t.readClock(ctx); err != nil {
+		return Made{}, err
+	}
+	return Made{ID: in.ID}, t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"),
+		summary: "The agent was made.", subjectID: in.ID, agentID: in.ID})
 }
 
 func (t *tx) checkManager(ctx context.Context, workspaceID, managerID xid.ID) error {

@@ -12,8 +12,8 @@ import (
 // CancelRun ends a QUEUED run at once, with all its requests; of a live one it raises a flag that the owner obeys and
 // that rescue and retry honour (SPEC S7.7). A run that has ended is a user error.
 func (s *Store) CancelRun(ctx context.Context, workspaceID, runID xid.ID, note string) error {
-	if len([]rune(note)) > 1000 {
-		return domain.RefuseField([]string{"note"}, domain.UserErrorCodeTooLong, "a note has at most 1000 characters")
+	if err := checkNote(note); err != nil {
+		return err
 	}
 	agentID, err := queryOne[xid.ID](ctx, s.db, `SELECT agent_id FROM runs WHERE id = $1 AND workspace_id = $2`, runID, workspaceID)
 	if err != nil {
@@ -60,24 +60,28 @@ func (s *Store) Cancelled(ctx context.Context, a Attempt) error {
 	return wrap("end a cancelled run", s.withLive(ctx, a, func(t *tx, l lane, run runRow) error { return t.cancelLive(ctx, l, run) }))
 }
 
-// cancelLive ends a live run because a person asked: its requests end with it, delivered or not (C305), except events
+// cancelLive ends a live run because a person asked, or deleted its agent: its requests end with it, delivered or not (C305), except events
 // that came after the prompt was sent: nobody has seen those.
 func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
+	deleted, err := queryOne[bool](ctx, t, `SELECT deleted_at IS NOT NULL FROM agents WHERE id = $1`, run.agentID)
+	if err != nil {
+		return fmt.Errorf("read the agent: %w", err)
+	}
 	launched := run.launched()
 	if launched {
 		if err := t.sendAgainUndelivered(ctx, run); err != nil {
 			return err
 		}
 	}
-	reason := domain.EndReasonCancelledByUser
-	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: map[string]any{"reason": reason}})
+	reason := domain.CancelReason(deleted)
+	err = t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: map[string]any{"reason": reason}})
 	if err != nil {
 		return err
 	}
 	if err := t.endAllRequests(ctx, run, domain.WakeupStatusCancelled, reason); err != nil {
 		return err
 	}
-	if err := t.activity(ctx, run, domain.ActivityCodeRunCancelled, "cancel", "The run was cancelled by a person.", nil); err != nil {
+	if err := t.activity(ctx, run, domain.ActivityCodeRunCancelled, system("cancel"), "The live run was ended as asked.", map[string]any{"reason": reason}); err != nil {
 		return err
 	}
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusCancelled, launched: launched})

@@ -288,7 +288,9 @@ func (c *claimer) take(ctx context.Context, l lane, run runRow) (*Claimed, error
 WITH r AS (
   UPDATE runs SET status = 'CLAIMED', attempt = attempt + 1, claimed_at = $2, started_at = NULL, session_id = NULL,
     revision = revision + 1, event_seq = event_seq + 1
-  WHERE id = $1 AND status = 'QUEUED' RETURNING id, workspace_id, agent_id, attempt, event_seq),
+  WHERE id = $1 AND status = 'QUEUED' RETURNING id, workspace_id, agent_id, task_id, causation_id, attempt, event_seq),
+act AS (` + activityInto + `
+  SELECT $10, workspace_id, 'RUN_CLAIMED', 'The run was claimed.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $2 FROM r),
 att AS (
   INSERT INTO run_attempts (id, workspace_id, run_id, number, status, owner, started_at)
   SELECT $3, workspace_id, id, attempt, 'LAUNCHING', $4, $2 FROM r),
@@ -302,7 +304,7 @@ req AS (
   UPDATE wakeup_requests SET status = 'CLAIMED', claimed_at = $2 WHERE run_id = $1 AND status = 'QUEUED' AND EXISTS (SELECT 1 FROM r))
 SELECT attempt FROM r`
 	number, err := queryOne[int](ctx, c, query, run.id, c.now, xid.New("att"), c.owner.ID, c.now.Add(c.lease),
-		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started)
+		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started, xid.New("act"))
 	if err != nil {
 		return nil, fmt.Errorf("claim run %s: %w", run.id, err)
 	}
@@ -310,6 +312,7 @@ SELECT attempt FROM r`
 	if _, bound := c.free[l.workspaceID]; bound {
 		c.free[l.workspaceID]--
 	}
+	c.fed(run.workspaceID)
 	c.count(func(m *metrics.Counters) { m.RunClaimed(run.workspaceID) })
 	c.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
 	return &Claimed{Attempt: Attempt{RunID: run.id, Number: number, Owner: c.owner.ID}, WorkspaceID: run.workspaceID, AgentID: run.agentID}, nil

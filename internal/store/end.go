@@ -42,15 +42,20 @@ WITH r AS (
     session_id = coalesce(NULLIF($6, ''), session_id), summary = NULLIF($7, ''), input_tokens = input_tokens + $8,
     output_tokens = output_tokens + $9, cost_usd = coalesce(NULLIF($10, '')::numeric + coalesce(cost_usd, 0), cost_usd),
     error_code = $11, error_message = $12, error_retryable = false, revision = revision + 1, event_seq = event_seq + 1
-  WHERE id = $1 RETURNING id, workspace_id, event_seq, session_id)
+  WHERE id = $1 RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id)
 , e AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
   SELECT workspace_id, id, event_seq, $13, NULLIF($14::int, 0), $15, $5 FROM r)
+, a AS (` + activityInto + `
+  SELECT $16, workspace_id, 'RUN_FINISHED', 'The run finished.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $5 FROM r WHERE $3 = '` + domain.OutcomeProcessed + `')
 SELECT session_id FROM r`
 	session, err := queryOne[*string](ctx, t, query, run.id, e.status, e.outcome, e.reason, t.now, e.sessionID, e.summary, e.inputTokens, e.outputTokens,
-		e.costUSD, code, message, e.event, run.attempt, data)
+		e.costUSD, code, message, e.event, run.attempt, data, xid.New("act"))
 	if err != nil {
 		return fmt.Errorf("end run: %w", err)
+	}
+	if e.outcome == domain.OutcomeProcessed {
+		t.fed(run.workspaceID)
 	}
 	if err := t.keepResultObject(ctx, run, e.result); err != nil {
 		return err
@@ -102,7 +107,11 @@ func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error 
 	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
 		return err
 	}
-	return t.activity(ctx, run, s.Activity, "queue", "The run was not launched: "+string(s.Reason), map[string]any{"reason": s.Reason})
+	by := system("queue")
+	if s.Reason == domain.EndReasonCancelledByUser {
+		by = callerOr(ctx, "cancel")
+	}
+	return t.activity(ctx, run, s.Activity, by, "The run was not launched: "+string(s.Reason), map[string]any{"reason": s.Reason})
 }
 
 func eventOf(s domain.RunStatus) domain.RunEventKind {

@@ -62,7 +62,7 @@ UPDATE wakeup_requests SET retry_count = retry_count + 1, scheduled_retry_at = $
 	if err := t.runEvent(ctx, run, domain.RunEventKindRetryScheduled, run.attempt, data); err != nil {
 		return err
 	}
-	if err := t.activity(ctx, run, domain.ActivityCodeWakeupRetryScheduled, "retry", "The attempt failed and will be tried again.", data); err != nil {
+	if err := t.activity(ctx, run, domain.ActivityCodeWakeupRetryScheduled, system("retry"), "The attempt failed and will be tried again.", data); err != nil {
 		return err
 	}
 	t.onCommit(func(s *Store) {
@@ -102,7 +102,7 @@ func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason dom
 
 // escalate tells people and the coordinator that a run gave up (SPEC S8.1).
 func (t *tx) escalate(ctx context.Context, run runRow, f Failure) error {
-	if err := t.activity(ctx, run, domain.ActivityCodeRunFailed, "retry", "The run gave up: "+f.Message, map[string]any{"code": f.Code}); err != nil {
+	if err := t.activity(ctx, run, domain.ActivityCodeRunFailed, system("retry"), "The run gave up: "+f.Message, map[string]any{"code": f.Code}); err != nil {
 		return err
 	}
 	if err := t.inbox(ctx, run.workspaceID, domain.InboxKindAgentError, "agent_error:"+string(run.id), "agent.error: a run gave up", f.Message, run.id, run.causationID); err != nil {

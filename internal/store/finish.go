@@ -45,15 +45,16 @@ func (s *Store) Finish(ctx context.Context, a Attempt, ok Success) error {
 func (t *tx) sendAgainUndelivered(ctx context.Context, run runRow) error {
 	const query = `
 UPDATE wakeup_requests SET status = 'QUEUED', run_id = NULL, resends = resends + 1, claimed_at = NULL
-WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND status IN ('QUEUED', 'CLAIMED', 'COALESCED')`
-	n, err := exec(ctx, t, query, run.id)
+WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING id`
+	resent, err := collect(ctx, t, scanOne[xid.ID], query, run.id)
 	if err != nil {
 		return fmt.Errorf("send undelivered requests again: %w", err)
 	}
-	if n > 0 {
-		t.publish(event.Event{Kind: event.Queue, WorkspaceID: run.workspaceID, ID: run.agentID})
+	if len(resent) == 0 {
+		return nil
 	}
-	return nil
+	t.publish(event.Event{Kind: event.Queue, WorkspaceID: run.workspaceID, ID: run.agentID})
+	return t.noteRequests(ctx, run.workspaceID, resent, domain.ActivityCodeWakeupResent, system("queue"), "The wakeup came too late for its run's prompt and was sent again.")
 }
 
 // endServedRequests ends what a launched run served: its own requests take the run's status, merged ones stay COALESCED

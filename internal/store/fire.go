@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -188,19 +189,27 @@ func (f *firing) record(ctx context.Context, plan domain.FirePlan, slot domain.S
 		completed = &f.now
 	}
 	const query = `
+WITH fire AS (
 INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id, source, status, skip_reason, fire_key, variables, missed_ticks,
   missed_since, missed_truncated, coalesced_into_id, dispatch_fingerprint, scheduled_for, started_at, completed_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
-ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING`
+ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING RETURNING id, workspace_id, causation_id, status)` + activityInto + `
+SELECT $19, workspace_id, 'ROUTINE_FIRED', $20, $21, $22, id, $23, NULL, jsonb_build_object('status', status, 'routineId', $4::text), causation_id, $17 FROM fire`
+	by := system("cron")
+	if f.source == domain.RoutineRunSourceManual {
+		by = callerOr(ctx, "routines")
+	}
 	n, err := exec(ctx, f, query, f.facts.RoutineRunID, f.routine.workspaceID, causationID, f.routine.id, f.triggerID, f.source, plan.Status,
 		nullable(plan.SkipReason), nullable(plan.Key), encoded, slot.Missed.Ticks, nullableTime(slot.Missed.Since), slot.Missed.Truncated,
-		nullable(plan.CoalescedInto), f.facts.Fingerprint, nullableTime(slot.Slot), f.now, completed)
+		nullable(plan.CoalescedInto), f.facts.Fingerprint, nullableTime(slot.Slot), f.now, completed,
+		xid.New("act"), "Routine "+f.routine.name+" fired: "+strings.ToLower(string(plan.Status))+".", by.kind, by.name, f.routine.assigneeID)
 	if err != nil {
 		return fmt.Errorf("insert routine run: %w", err)
 	}
 	if n == 0 { // this slot or delivery has fired already (SPEC S3.3, C49)
 		return nil
 	}
+	f.fed(f.routine.workspaceID)
 	f.count(func(c *metrics.Counters) { c.RoutineRun(f.routine.workspaceID, f.source, plan.Status) })
 	if plan.Request == nil {
 		return nil

@@ -100,7 +100,7 @@ func (t *tx) abandon(ctx context.Context, l lane, run runRow) error {
 			Message: fmt.Sprintf("the process that ran it was lost %d times; look whether this run brings it down", run.abandonments)}
 		return t.fail(ctx, l, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusAbandoned)
 	}
-	if err := t.activity(ctx, run, domain.ActivityCodeRunRescued, "rescue", "The process that ran it was lost; the run is due again.", nil); err != nil {
+	if err := t.activity(ctx, run, domain.ActivityCodeRunRescued, system("rescue"), "The process that ran it was lost; the run is due again.", nil); err != nil {
 		return err
 	}
 	return t.giveBack(ctx, l, run, domain.RunAttemptStatusAbandoned, run.launched())

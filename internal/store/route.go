@@ -188,7 +188,10 @@ func (r *router) newRun(ctx context.Context, q requestRow, plan domain.CoalesceP
 WITH run AS (
   INSERT INTO runs (id, workspace_id, agent_id, task_id, routine_id, causation_id, scope, source, wake_class, fingerprint, status,
     parked_reason, parked_until, retry_count, hops, requested_at, event_seq)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'QUEUED', $11, $12, $13, $14, $15, 1) RETURNING id, workspace_id),
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'QUEUED', $11, $12, $13, $14, $15, 1) RETURNING id, workspace_id, agent_id, task_id, causation_id),
+act AS (` + activityInto + `
+  SELECT $19, workspace_id, 'WAKEUP_QUEUED', 'The wakeup was queued.', 'SYSTEM', 'router', $16, agent_id, task_id, jsonb_build_object('runId', id), causation_id, $18 FROM run
+  WHERE $20),
 linked AS (UPDATE wakeup_requests SET run_id = $1 WHERE id = $16)
 INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at)
 SELECT workspace_id, id, 1, 'CREATED', $17, $18 FROM run`
@@ -197,10 +200,12 @@ SELECT workspace_id, id, 1, 'CREATED', $17, $18 FROM run`
 		return err
 	}
 	err = execOne(ctx, r, query, run.ID, q.workspaceID, r.lane.agentID, q.taskID, q.routineID, q.causationID, q.scope, q.source, q.class, q.fingerprint,
-		nullable(plan.ParkedReason), nullableTime(plan.ParkedUntil), q.retryCount, q.hops, requestedAt, q.id, data, r.now)
+		nullable(plan.ParkedReason), nullableTime(plan.ParkedUntil), q.retryCount, q.hops, requestedAt, q.id, data, r.now,
+		xid.New("act"), q.resends == 0) // a re-send is in the feed already
 	if err != nil {
 		return fmt.Errorf("insert run: %w", err)
 	}
+	r.fed(q.workspaceID)
 	r.scopes[q.scope] = append(r.scopes[q.scope], run)
 	r.publish(event.Event{Kind: event.Run, WorkspaceID: q.workspaceID, ID: xid.ID(run.ID)})
 	return nil
@@ -243,10 +248,16 @@ func (r *router) change(ctx context.Context, run *domain.ScopeRun, plan domain.C
 
 func (r *router) writeMerges(ctx context.Context) error {
 	for _, m := range r.merges {
-		const link = `UPDATE wakeup_requests SET status = 'COALESCED', run_id = $1 WHERE id = ANY($2)`
-		if _, err := exec(ctx, r, link, m.run, ids(m.requests)); err != nil {
+		const link = `
+WITH q AS (UPDATE wakeup_requests SET status = 'COALESCED', run_id = $1 WHERE id = ANY($2) RETURNING id, workspace_id, agent_id, task_id, causation_id, run_id)` +
+			activityInto + `
+SELECT n.id, q.workspace_id, 'WAKEUP_COALESCED', 'The wakeup was merged into a run.', 'SYSTEM', 'router', q.id, q.agent_id, q.task_id,
+  jsonb_build_object('runId', q.run_id), q.causation_id, $4
+FROM unnest($3::text[], $2::text[]) AS n (id, request) JOIN q ON q.id = n.request`
+		if _, err := exec(ctx, r, link, m.run, ids(m.requests), ids(newIDs("act", len(m.requests))), r.now); err != nil {
 			return fmt.Errorf("merge requests: %w", err)
 		}
+		r.fed(r.lane.workspaceID)
 		const raise = `
 UPDATE runs SET coalesced_count = coalesced_count + $2, revision = revision + 1,
   wake_class = CASE WHEN $3 THEN 'EVENT' ELSE wake_class END WHERE id = $1`
@@ -271,16 +282,11 @@ func (r *router) endUnrouted(ctx context.Context, q requestRow, status domain.Wa
 	if err := execOne(ctx, r, `UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4 WHERE id = $1`, q.id, status, reason, r.now); err != nil {
 		return fmt.Errorf("end request: %w", err)
 	}
-	return r.endRoutineRuns(ctx, []xid.ID{q.routineRunID}, routineRunEnd{status: domain.RoutineRunStatusSkipped, reason: &reason})
-}
-
-// inbox tells a person something, once for each open dedupe key.
-func (t *tx) inbox(ctx context.Context, workspaceID xid.ID, kind domain.InboxKind, dedupe, title, body string, subject, causationID xid.ID) error {
-	const query = `
-INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (workspace_id, dedupe_key) WHERE dedupe_key IS NOT NULL AND resolved_at IS NULL DO NOTHING`
-	if _, err := exec(ctx, t, query, xid.New("inb"), workspaceID, kind, title, body, subject, dedupe, causationID); err != nil {
-		return fmt.Errorf("insert inbox item: %w", err)
+	if err := r.endRoutineRuns(ctx, []xid.ID{q.routineRunID}, routineRunEnd{status: settledFire(status), reason: &reason}); err != nil {
+		return err
 	}
-	return nil
+	if status != domain.WakeupStatusCancelled {
+		return nil // a hop limit has no code: a person finds it in the inbox
+	}
+	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.")
 }

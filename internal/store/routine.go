@@ -56,7 +56,7 @@ func (s *Store) CreateRoutine(ctx context.Context, in CreateRoutine) (made Made,
 
 func (in CreateRoutine) normalised() (_ CreateRoutine, clamped []string, err error) {
 	var problems []domain.FieldError
-	in.Name, problems = checkName(in.Name, problems)
+	in.Name, problems = domain.CheckName(in.Name, problems)
 	problem := func(field string, code domain.UserErrorCode, message string) {
 		problems = append(problems, domain.FieldError{Field: []string{field}, Code: code, Message: message})
 	}
@@ -107,7 +107,7 @@ func (t *tx) createRoutine(ctx context.Context, in CreateRoutine) (Made, error) 
 		SetAssigneeID(in.AssigneeID).SetConcurrencyPolicy(in.ConcurrencyPolicy).SetCatchUpPolicy(in.CatchUpPolicy).
 		SetCatchUpMax(in.CatchUpMax).SetVariables(in.Variables).Exec(ctx)
 	if uniqueViolation(err) != "" {
-		return Made{}, domain.RefuseField([]string{"name"}, domain.UserErrorCodeTaken, "another routine of this workspace is called %q; choose another name", in.Name)
+		return Made{}, nameTaken("routine", in.Name)
 	}
 	if err != nil {
 		return Made{}, fmt.Errorf("insert routine: %w", err)
@@ -117,7 +117,8 @@ func (t *tx) createRoutine(ctx context.Context, in CreateRoutine) (Made, error) 
 			return Made{}, under(err, "triggers", strconv.Itoa(i))
 		}
 	}
-	return Made{ID: id}, nil
+	return Made{ID: id}, t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeRoutineChanged, by: callerOr(ctx, "routines"),
+		summary: "The routine was made.", subjectID: id, agentID: in.AssigneeID})
 }
 
 // triggerPrefix is the id prefix that tells the API which type a trigger is.

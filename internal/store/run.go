@@ -117,21 +117,5 @@ func encodeData(data any) ([]byte, error) {
 	return encoded, nil
 }
 
-// activity appends an entry to the workspace's feed. actor is the component of the scheduler that acted.
-func (t *tx) activity(ctx context.Context, run runRow, code domain.ActivityCode, actor, summary string, data any) error {
-	encoded, err := encodeData(data)
-	if err != nil {
-		return err
-	}
-	const query = `
-INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at)
-VALUES ($1, $2, $3, $4, 'SYSTEM', $5, $6, $7, $8, $9, $10, $11)`
-	err = execOne(ctx, t, query, xid.New("act"), run.workspaceID, code, summary, actor, run.id, run.agentID, run.taskID, encoded, run.causationID, t.now)
-	if err != nil {
-		return fmt.Errorf("append activity %s: %w", code, err)
-	}
-	return nil
-}
-
 // isNoRows says that a query found nothing.
 func isNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }

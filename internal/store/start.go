@@ -191,7 +191,10 @@ func (t *tx) writeStart(ctx context.Context, run runRow, kind domain.ExecutorKin
 	}
 	const query = `
 WITH r AS (
-  UPDATE runs SET started_at = $3, revision = revision + 1, event_seq = event_seq + 1 WHERE id = $1 RETURNING id, workspace_id, event_seq),
+  UPDATE runs SET started_at = $3, revision = revision + 1, event_seq = event_seq + 1 WHERE id = $1
+  RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq),
+act AS (` + activityInto + `
+  SELECT $11, workspace_id, 'RUN_LAUNCHED', 'The run was launched.', 'SYSTEM', 'queue', id, agent_id, task_id, $10::jsonb, causation_id, $3 FROM r),
 content AS (
   INSERT INTO run_contents (id, workspace_id, run_id, assembled_prompt, summary_injected, context_snapshot)
   SELECT $4, workspace_id, id, $5, $6, $7 FROM r
@@ -203,10 +206,11 @@ receipts AS (
 INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
 SELECT workspace_id, id, event_seq, 'LAUNCHED', $2, $10, $3 FROM r`
 	err = execOne(ctx, t, query, run.id, run.attempt, t.now, xid.New("rct"), built.Text, built.SummaryInjected, snapshot,
-		string(kind), token.Digest().String(), data)
+		string(kind), token.Digest().String(), data, xid.New("act"))
 	if err != nil {
 		return fmt.Errorf("write the start: %w", err)
 	}
+	t.fed(run.workspaceID)
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
 	return nil
 }

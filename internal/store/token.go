@@ -34,7 +34,7 @@ type Token struct {
 // token may be given at every start.
 func (s *Store) CreateToken(ctx context.Context, in NewToken) (xid.ID, error) {
 	var problems []domain.FieldError
-	in.Name, problems = checkName(in.Name, nil)
+	in.Name, problems = domain.CheckName(in.Name, nil)
 	if len(in.Scopes) == 0 {
 		problems = append(problems, domain.FieldError{Field: []string{"scopes"}, Code: domain.UserErrorCodeRequired, Message: "a token needs at least one scope"})
 	}

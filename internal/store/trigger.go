@@ -34,10 +34,10 @@ ORDER BY next_run_at, id LIMIT $3`
 
 // triggerRow is a schedule that is due.
 type triggerRow struct {
-	id, routineID, assigneeID xid.ID
-	cron, zone                string
-	nextRunAt                 time.Time
-	lastFiredAt               *time.Time
+	id, workspaceID, routineID, assigneeID xid.ID
+	cron, zone                             string
+	nextRunAt                              time.Time
+	lastFiredAt                            *time.Time
 }
 
 // FireDue fires one due trigger, all or nothing (SPEC S4.3): the cursor by compare-and-set, a routine run and a request
@@ -68,10 +68,10 @@ func (s *Store) FireDue(ctx context.Context, triggerID xid.ID) (agents []xid.ID,
 func (s *Store) readDue(ctx context.Context, id xid.ID) (triggerRow, error) {
 	t := triggerRow{id: id}
 	const query = `
-SELECT t.routine_id, r.assignee_id, t.cron, t.time_zone, t.next_run_at, t.last_fired_at
+SELECT t.workspace_id, t.routine_id, r.assignee_id, t.cron, t.time_zone, t.next_run_at, t.last_fired_at
 FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
 WHERE t.id = $1 AND t.enabled AND t.next_run_at <= clock_timestamp() AND r.deleted_at IS NULL`
-	return t, queryRow(ctx, s.db, []any{&t.routineID, &t.assigneeID, &t.cron, &t.zone, &t.nextRunAt, &t.lastFiredAt}, query, id)
+	return t, queryRow(ctx, s.db, []any{&t.workspaceID, &t.routineID, &t.assigneeID, &t.cron, &t.zone, &t.nextRunAt, &t.lastFiredAt}, query, id)
 }
 
 // fireDue fires a trigger in one transaction; sent says whether a request was made.
@@ -148,13 +148,9 @@ func (f *firing) noteMissingAgent(ctx context.Context, plan domain.FirePlan) err
 	if !plan.AgentMissing {
 		return nil
 	}
-	const query = `
-INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, data, occurred_at)
-VALUES ($1, $2, 'ROUTINE_CHANGED', 'The routine did not fire: its agent was deleted. Give it another assignee.', 'SYSTEM', 'cron', $3, $4, '{}', $5)`
-	if err := execOne(ctx, f, query, xid.New("act"), f.routine.workspaceID, f.routine.id, f.routine.assigneeID, f.now); err != nil {
-		return fmt.Errorf("append activity: %w", err)
-	}
-	return nil
+	return f.note(ctx, entry{workspaceID: f.routine.workspaceID, code: domain.ActivityCodeRoutineChanged, by: system("cron"),
+		summary:   "The routine did not fire: its agent was deleted. Give it another assignee.",
+		subjectID: f.routine.id, agentID: f.routine.assigneeID})
 }
 
 // disableTrigger switches off a schedule whose stored expression cannot be read, with the reason (SPEC S4.3, C46).
@@ -165,11 +161,12 @@ func (s *Store) disableTrigger(ctx context.Context, trigger triggerRow, cause er
 		if err != nil || n == 0 {
 			return err
 		}
-		const note = `
-INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, data, occurred_at)
-SELECT $1, workspace_id, 'TRIGGER_CHANGED', 'The schedule cannot be computed and was switched off: ' || $3::text, 'SYSTEM', 'cron', id, '{}', clock_timestamp()
-FROM routine_triggers WHERE id = $2`
-		return execOne(ctx, t, note, xid.New("act"), string(trigger.id), cause.Error())
+		if err := t.readClock(ctx); err != nil {
+			return err
+		}
+		return t.note(ctx, entry{workspaceID: trigger.workspaceID, code: domain.ActivityCodeTriggerChanged, by: system("cron"),
+			summary:   "The schedule cannot be computed and was switched off: " + cause.Error(),
+			subjectID: trigger.routineID, agentID: trigger.assigneeID, data: map[string]any{"triggerId": trigger.id}})
 	})
 	return wrap("switch off trigger "+string(trigger.id), err)
 }
@@ -181,10 +178,10 @@ const armBatch = 200
 // many it armed.
 func (s *Store) ArmTriggers(ctx context.Context) (int, error) {
 	const query = `
-SELECT t.id, t.routine_id, t.cron, t.time_zone FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
+SELECT t.id, t.workspace_id, t.routine_id, r.assignee_id, t.cron, t.time_zone FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
 WHERE t.kind = 'SCHEDULE' AND t.enabled AND t.next_run_at IS NULL AND r.deleted_at IS NULL LIMIT $1`
 	unarmed, err := collect(ctx, s.db, func(rows *sql.Rows) (t triggerRow, err error) {
-		return t, rows.Scan(&t.id, &t.routineID, &t.cron, &t.zone)
+		return t, rows.Scan(&t.id, &t.workspaceID, &t.routineID, &t.assigneeID, &t.cron, &t.zone)
 	}, query, armBatch)
 	if err != nil {
 		return 0, fmt.Errorf("list unarmed triggers: %w", err)

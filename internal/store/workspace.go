@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -33,7 +32,7 @@ func (s *Store) CreateWorkspace(ctx context.Context, in CreateWorkspace) (made M
 
 func (in CreateWorkspace) normalised() (CreateWorkspace, error) {
 	var problems []domain.FieldError
-	in.Name, problems = checkName(in.Name, problems)
+	in.Name, problems = domain.CheckName(in.Name, problems)
 	if in.Slug == "" {
 		in.Slug = slugOf(in.Name)
 	}
@@ -44,7 +43,7 @@ func (in CreateWorkspace) normalised() (CreateWorkspace, error) {
 	if in.DefaultTimeZone == "" {
 		in.DefaultTimeZone = "UTC"
 	}
-	if _, err := time.LoadLocation(in.DefaultTimeZone); err != nil || in.DefaultTimeZone == "Local" {
+	if !knownZone(in.DefaultTimeZone) {
 		problems = append(problems, domain.FieldError{Field: []string{"defaultTimeZone"}, Code: domain.UserErrorCodeUnknownTimeZone,
 			Message: fmt.Sprintf("%q is not a time zone; use an IANA name such as Europe/Lisbon", in.DefaultTimeZone)})
 	}
@@ -104,16 +103,4 @@ var (
 func slugOf(name string) string {
 	slug := strings.Trim(notSlug.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	return strings.TrimRight(slug[:min(len(slug), 64)], "-")
-}
-
-// checkName trims a record's name and notes what is wrong with it.
-func checkName(name string, problems []domain.FieldError) (string, []domain.FieldError) {
-	name = strings.TrimSpace(name)
-	switch {
-	case name == "":
-		problems = append(problems, domain.FieldError{Field: []string{"name"}, Code: domain.UserErrorCodeRequired, Message: "give it a name"})
-	case len([]rune(name)) > 200:
-		problems = append(problems, domain.FieldError{Field: []string{"name"}, Code: domain.UserErrorCodeTooLong, Message: "a name has at most 200 characters"})
-	}
-	return name, problems
 }

@@ -1,0 +1,46 @@
+package domain
+
+// BasisFacts are what decides whether a request about a task still has its reason (SPEC S6.2, "stale"). A taskless
+// request has TaskBound false, and nothing else matters.
+type BasisFacts struct {
+	TaskBound    bool
+	Basis        WakeBasis // "": the assignee is meant, as by COMMENT and most TASK_* sources
+	TaskMissing  bool      // absent or deleted
+	TaskState    TaskState
+	TaskArchived bool
+	Assigned     bool // the agent is the task's assignee
+	Reviews      bool // the agent is one of its reviewers
+	Approves     bool // the agent is one of its approvers
+}
+
+// BasisLost is why a request has lost its reason, "" while it still has it: the task is gone, has ended, or the agent has
+// no more the part in which it was woken (C82, C313, C319).
+func BasisLost(f BasisFacts) EndReason {
+	switch {
+	case !f.TaskBound:
+		return ""
+	case f.TaskMissing:
+		return EndReasonTaskNotFound
+	case f.TaskState == TaskStateDone:
+		return EndReasonTaskDone
+	case f.TaskState == TaskStateCancelled, f.TaskArchived:
+		return EndReasonTaskCancelled
+	}
+	return f.partLost()
+}
+
+func (f BasisFacts) partLost() EndReason {
+	switch f.Basis {
+	case WakeBasisExplicit:
+		return "" // asked for by hand, for whom it was asked
+	case WakeBasisReviewer, WakeBasisApprover:
+		if f.Basis == WakeBasisReviewer && f.Reviews || f.Basis == WakeBasisApprover && f.Approves {
+			return ""
+		}
+		return EndReasonReviewParticipantChanged
+	}
+	if f.Assigned {
+		return ""
+	}
+	return EndReasonAssigneeChanged
+}

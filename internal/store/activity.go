@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// actor is who did something: a person (by the id of the token that was used), an agent, or a component of the scheduler.
+type actor struct {
+	kind domain.AuthorKind
+	name string
+}
+
+// localUser is the person on the machine of local mode, who needs no token.
+const localUser = "local"
+
+// system is a component of the scheduler.
+func system(component string) actor { return actor{domain.AuthorKindSystem, component} }
+
+// callerOr is the caller whom the API put into ctx; without one, the scheduler's component acts by itself.
+func callerOr(ctx context.Context, component string) actor {
+	caller, ok := auth.FromContext(ctx)
+	switch {
+	case !ok || caller.Kind == "":
+		return system(component)
+	case caller.Kind == auth.KindRun:
+		return actor{domain.AuthorKindAgent, string(caller.AgentID)}
+	case caller.Kind == auth.KindToken:
+		return actor{domain.AuthorKindUser, string(caller.TokenID)}
+	}
+	return actor{domain.AuthorKindUser, localUser}
+}
+
+// entry is a line of the workspace's feed. subjectID names the record it is about; agentID and taskID are what the feed
+// can be narrowed to. Data may be nil.
+type entry struct {
+	workspaceID                             xid.ID
+	code                                    domain.ActivityCode
+	by                                      actor
+	summary                                 string
+	subjectID, agentID, taskID, causationID xid.ID
+	data                                    any
+}
+
+// activityInto begins every insertion into the feed, also those that are part of a larger statement.
+const activityInto = `
+INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at)`
+
+// note appends an entry to the feed.
+func (t *tx) note(ctx context.Context, e entry) error {
+	encoded, err := encodeData(e.data)
+	if err != nil {
+		return err
+	}
+	const query = activityInto + ` VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+	err = execOne(ctx, t, query, xid.New("act"), e.workspaceID, e.code, e.summary, e.by.kind, e.by.name, e.subjectID, e.agentID, e.taskID, encoded, e.causationID, t.now)
+	if err != nil {
+		return fmt.Errorf("append activity %s: %w", e.code, err)
+	}
+	t.fed(e.workspaceID)
+	return nil
+}
+
+// fed tells those who follow the feed that there is something new in it.
+func (t *tx) fed(workspaceID xid.ID) {
+	t.publish(event.Event{Kind: event.Activity, WorkspaceID: workspaceID, ID: workspaceID})
+}
+
+// activity appends an entry about a run.
+func (t *tx) activity(ctx context.Context, run runRow, code domain.ActivityCode, by actor, summary string, data any) error {
+	return t.note(ctx, entry{workspaceID: run.workspaceID, code: code, by: by, summary: summary, subjectID: run.id, agentID: run.agentID,
+		taskID: run.taskID, causationID: run.causationID, data: data})
+}
+
+// noteRequests appends one entry for each of an agent's requests, in one statement.
+func (t *tx) noteRequests(ctx context.Context, workspaceID xid.ID, requests []xid.ID, code domain.ActivityCode, by actor, summary string) error {
+	if len(requests) == 0 {
+		return nil
+	}
+	const query = activityInto + `
+SELECT n.id, q.workspace_id, $3, $4, $5, $6, q.id, q.agent_id, q.task_id, '{}', q.causation_id, $7
+FROM unnest($1::text[], $2::text[]) AS n (id, request) JOIN wakeup_requests q ON q.id = n.request`
+	if _, err := exec(ctx, t, query, ids(newIDs("act", len(requests))), ids(requests), code, summary, by.kind, by.name, t.now); err != nil {
+		return fmt.Errorf("append activities %s: %w", code, err)
+	}
+	t.fed(workspaceID)
+	return nil
+}
+
+// newIDs makes n ids in rising order.
+func newIDs(prefix string, n int) []xid.ID {
+	list := make([]xid.ID, n)
+	for i := range list {
+		list[i] = xid.New(prefix)
+	}
+	return list
+}
+
+// ActivityPosition is a place in the workspace's log: after the entry of this transaction and id. ID "" is before every
+// entry of the transaction.
+type ActivityPosition struct {
+	Tx int64
+	ID xid.ID
+}
+
+// ActivityHead is the position that follows everything which can be read in order now. What was visible before it was
+// taken may lie after it, while an older transaction is still running: never the other way round.
+func (s *Store) ActivityHead(ctx context.Context) (ActivityPosition, error) {
+	horizon, err := queryOne[int64](ctx, s.db, `SELECT (`+activityHorizon+`)`)
+	if err != nil {
+		return ActivityPosition{}, fmt.Errorf("read the head of the log: %w", err)
+	}
+	return ActivityPosition{Tx: horizon}, nil
+}
+
+// activityHorizon is the oldest transaction that is still running: entries of those before it are all there.
+const activityHorizon = `(pg_snapshot_xmin(pg_current_snapshot())::text)::bigint`
+
+// ActivityAfter reads the workspace's log after a position, in its order (tx, id), at most limit entries. Only entries
+// below the oldest running transaction are given, since one that commits late would be passed by otherwise; held says that
+// others are there and wait for it.
+func (s *Store) ActivityAfter(ctx context.Context, workspaceID xid.ID, after ActivityPosition, limit int) (entries []*ent.Activity, held bool, err error) {
+	const query = `
+SELECT id, tx, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at, tx < ` + activityHorizon + `
+FROM activities WHERE workspace_id = $1 AND (tx, id) > ($2, $3) ORDER BY tx, id LIMIT $4`
+	all, err := collect(ctx, s.db, func(rows *sql.Rows) (*ent.Activity, error) {
+		a := &ent.Activity{WorkspaceID: workspaceID}
+		var settled bool
+		err := rows.Scan(&a.ID, &a.Tx, &a.Code, &a.Summary, &a.ActorKind, &a.Actor, &a.SubjectID, &a.AgentID, &a.TaskID, &a.Data, &a.CausationID, &a.OccurredAt, &settled)
+		if !settled {
+			held = true
+			return nil, err
+		}
+		return a, err
+	}, query, workspaceID, after.Tx, string(after.ID), limit)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the log: %w", err)
+	}
+	for _, a := range all {
+		if a != nil {
+			entries = append(entries, a)
+		}
+	}
+	return entries, held, nil
+}

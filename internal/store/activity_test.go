@@ -1,0 +1,120 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// codes are the codes of the workspace's log after a position, in its order. It waits for what is held back, since the
+// transactions of other tests on the same server count as well.
+func (w *world) codes(after ActivityPosition) []string {
+	w.Helper()
+	entries, held, err := w.ActivityAfter(w.Context(), w.workspace, after, 1000)
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for ; err == nil && held; entries, held, err = w.ActivityAfter(w.Context(), w.workspace, after, 1000) {
+		<-again.C
+	}
+	w.ok(err)
+	var out []string
+	for _, e := range entries {
+		out = append(out, string(e.Code))
+	}
+	return out
+}
+
+func (w *world) head() ActivityPosition {
+	w.Helper()
+	head, err := w.ActivityHead(w.Context())
+	return must(w, head, err)
+}
+
+func TestTheFeedTellsTheLifeOfARun(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("echo")
+	w.window(time.Minute)
+	from := w.head()
+	w.request(agent, scoped("taskless"))
+	w.wake(agent)
+	c := w.claimOne()
+	w.start(c)
+	w.request(agent, scoped("taskless"))
+	w.finish(c)
+	want := "WAKEUP_QUEUED WAKEUP_COALESCED RUN_CLAIMED RUN_LAUNCHED WAKEUP_QUEUED RUN_FINISHED"
+	if got := strings.Join(w.codes(from), " "); got != want {
+		t.Errorf("the feed is %s\nwant        %s", got, want)
+	}
+	if !w.events.has(event.Activity, w.workspace) {
+		t.Error("nobody was told of the feed")
+	}
+}
+
+func TestTheFeedSaysWhoDidIt(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("echo")
+	token := xid.New("tok")
+	pause := HoldAgent{WorkspaceID: w.workspace, AgentID: agent}
+	w.ok(w.PauseAgent(auth.WithPrincipal(t.Context(), auth.Principal{Kind: auth.KindToken, TokenID: token}), pause))
+	_, err := w.ResumeAgent(auth.WithPrincipal(t.Context(), auth.Local()), w.workspace, agent)
+	w.ok(err)
+	w.wake(agent)
+	for code, want := range map[string]string{"AGENT_PAUSED": "USER " + string(token), "AGENT_RESUMED": "USER local", "WAKEUP_QUEUED": "SYSTEM router"} {
+		if got := one[string](w, `SELECT actor_kind || ' ' || actor FROM activities WHERE code = $1`, code); got != want {
+			t.Errorf("%s was done by %s, want %s", code, got, want)
+		}
+	}
+}
+
+func TestAnEntryThatCommitsLateIsNotPassedBy(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("echo")
+	from := w.head()
+	early, err := w.db.BeginTx(t.Context(), nil)
+	w.ok(err)
+	_, err = early.ExecContext(t.Context(), `INSERT INTO activities (id, workspace_id, code, summary, actor_kind, data) VALUES ($1, $2, 'TASK_CHANGED', 'early', 'SYSTEM', '{}')`, xid.New("act"), w.workspace)
+	w.ok(err)
+	w.pause(agent)
+	entries, held, err := w.ActivityAfter(t.Context(), w.workspace, from, 10)
+	w.ok(err)
+	if len(entries) != 0 || !held {
+		t.Errorf("%d entries were given before an older transaction has ended; held is %t", len(entries), held)
+	}
+	w.ok(early.Commit())
+	if got := w.codes(from); !slices.Equal(got, []string{"TASK_CHANGED", "AGENT_PAUSED"}) {
+		t.Errorf("the log is %v, want the early entry, then the pause", got)
+	}
+}
+
+func TestInboxItemsAreHandledTogetherOrNotAtAll(t *testing.T) {
+	w := newWorld(t)
+	var items []xid.ID
+	w.ok(w.inTx(t.Context(), func(tx *tx) error {
+		for _, key := range []string{"a", "b"} {
+			if err := tx.inbox(t.Context(), w.workspace, domain.InboxKindLoopBreaker, key, "title", "body", "", ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	items, err := collect(t.Context(), w.db, scanOne[xid.ID], `SELECT id FROM inbox_items ORDER BY id`)
+	w.ok(err)
+	open := func() int { return one[int](w, `SELECT count(*) FROM inbox_items WHERE resolved_at IS NULL`) }
+	w.refused(w.ResolveInboxItems(t.Context(), w.workspace, append(items[:2:2], xid.New("inb"))), domain.UserErrorCodeNotFound)
+	w.refused(w.ResolveInboxItems(t.Context(), xid.New("wsp"), items[:1]), domain.UserErrorCodeNotFound)
+	if open() != 2 {
+		t.Errorf("%d items are open after refusals, want 2", open())
+	}
+	w.ok(w.ResolveInboxItems(t.Context(), w.workspace, items))
+	at := one[time.Time](w, `SELECT resolved_at FROM inbox_items WHERE id = $1`, items[0])
+	w.ok(w.ResolveInboxItems(t.Context(), w.workspace, items[:1]))
+	if open() != 0 || !at.Equal(one[time.Time](w, `SELECT resolved_at FROM inbox_items WHERE id = $1`, items[0])) {
+		t.Error("items are open, or a second call moved the instant")
+	}
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"testing"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+func TestADeletedAgentsQueueEndsInEveryState(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("echo", func(in *CreateAgent) { in.MaxConcurrentSessions = 2 })
+	w.request(agent, scoped("task:live"))
+	live := w.claimOne()
+	w.start(live)
+	late := w.request(agent, scoped("task:live")) // waits SCOPE_BUSY
+	w.request(agent, scoped("task:claimed"))
+	claimed := w.claimOne()
+	queued := w.request(agent, scoped("task:queued"))
+	merged := w.request(agent, scoped("task:queued"))
+	unrouted, err := w.Wake(t.Context(), Wake{WorkspaceID: w.workspace, AgentID: agent, UserID: "ann"})
+	w.ok(err)
+
+	w.ok(w.DeleteAgent(t.Context(), w.workspace, agent))
+	for name, id := range map[string]xid.ID{"late": late, "queued": queued, "merged": merged, "unrouted": unrouted.ID} {
+		if got := one[string](w, `SELECT status || ' ' || end_reason FROM wakeup_requests WHERE id = $1`, id); got != "CANCELLED AGENT_DELETED" {
+			t.Errorf("the %s request is %s", name, got)
+		}
+	}
+	if asked, err := w.CancelRequested(t.Context(), live.RunID); err != nil || !asked || !w.events.has(event.Run, live.RunID) {
+		t.Errorf("the owner of the live run was not asked to end it: %v", err)
+	}
+	w.sound()
+	if launch, err := w.Start(t.Context(), claimed.Attempt); err != nil || launch != nil {
+		t.Errorf("a claimed run of a deleted agent was launched: %v", err)
+	}
+	w.ok(w.Cancelled(t.Context(), live.Attempt))
+	for name, id := range map[string]xid.ID{"live": live.RunID, "claimed": claimed.RunID, "queued": w.runOf(queued)} {
+		if got := one[string](w, `SELECT status || ' ' || end_reason FROM runs WHERE id = $1`, id); got != "CANCELLED AGENT_DELETED" {
+			t.Errorf("the %s run is %s", name, got)
+		}
+	}
+	if got := one[string](w, `SELECT status FROM agent_lanes WHERE agent_id = $1`, agent); got != "STOPPED" {
+		t.Errorf("the lane is %s, want STOPPED", got)
+	}
+	w.sound()
+	w.refused(w.DeleteAgent(t.Context(), w.workspace, agent), domain.UserErrorCodeNotFound)
+	_, err = w.ResumeAgent(t.Context(), w.workspace, agent)
+	w.refused(err, domain.UserErrorCodeNotFound)
+	w.agent("echo") // the name is free again
+}
+
+func TestAWakeThatComesAfterItsAgentEndsWhenRouted(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("echo")
+	w.ok(w.DeleteAgent(t.Context(), w.workspace, agent))
+	late := w.request(agent, scoped("taskless"))
+	w.wantRequest(late, domain.WakeupStatusCancelled)
+	if n := one[int](w, `SELECT count(*) FROM activities WHERE subject_id = $1 AND code = 'WAKEUP_STALE_CANCELLED'`, late); n != 1 {
+		t.Errorf("%d entries about the late wake, want 1", n)
+	}
+	w.sound()
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+func (w *world) update(agentID xid.ID, p domain.AgentPatch) error {
+	return w.UpdateAgent(w.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Patch: p})
+}
+
+func TestCapacityChangesWhileRunsAreLive(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("echo", func(in *CreateAgent) { in.MaxConcurrentSessions = 2 })
+	for _, scope := range []string{"task:a", "task:b", "task:c"} {
+		w.request(agent, scoped(scope))
+	}
+	a, b := w.claimOne(), w.claimOne()
+	w.ok(w.update(agent, domain.AgentPatch{Sessions: domain.To(1)}))
+	w.start(a)
+	w.start(b)
+	w.finish(a)
+	if got := w.claim(10); len(got) != 0 {
+		t.Errorf("C311 claimed %d runs at capacity", len(got))
+	}
+	w.sound()
+	w.ok(w.update(agent, domain.AgentPatch{Sessions: domain.To(2)}))
+	w.claimOne()
+	w.sound()
+}
+
+func TestACooldownCountsFromTheLastLaunch(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("echo", func(in *CreateAgent) { in.Cooldown = time.Hour })
+	w.wake(agent)
+	c := w.claimOne()
+	w.start(c)
+	w.finish(c)
+	w.wake(agent)
+	if got := w.claim(10); len(got) != 0 {
+		t.Fatal("claimed inside the cooldown")
+	}
+	w.ok(w.update(agent, domain.AgentPatch{Cooldown: domain.To(time.Duration(0))}))
+	w.claimOne()
+	w.sound()
+}
+
+func TestAnUpdateOfAnAgent(t *testing.T) {
+	w := newWorld(t)
+	agent, other := w.agent("Ada"), w.agent("Bob")
+	w.ok(w.update(other, domain.AgentPatch{ManagerID: domain.To(string(agent))}))
+	w.refused(w.update(agent, domain.AgentPatch{ManagerID: domain.To(string(other))}), domain.UserErrorCodeInvalid)
+	w.refused(w.update(agent, domain.AgentPatch{ManagerID: domain.To(string(agent))}), domain.UserErrorCodeInvalid)
+	w.refused(w.update(agent, domain.AgentPatch{ManagerID: domain.To(string(xid.New("agt")))}), domain.UserErrorCodeNotFound)
+	w.refused(w.update(agent, domain.AgentPatch{Name: domain.To("Bob")}), domain.UserErrorCodeTaken)
+	w.refused(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: ptr(7)}), domain.UserErrorCodeConflict)
+	w.refused(w.update(xid.New("agt"), domain.AgentPatch{}), domain.UserErrorCodeNotFound)
+	revision := func() int { return one[int](w, `SELECT revision FROM agents WHERE id = $1`, agent) }
+	w.ok(w.update(agent, domain.AgentPatch{Name: domain.To("Ada")}))
+	if revision() != 1 {
+		t.Errorf("the revision is %d after a change of nothing, want 1", revision())
+	}
+	w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: ptr(1),
+		Patch: domain.AgentPatch{Instructions: domain.To("Be kind.")}, Executor: domain.Clear[domain.ExecutorSpec]()}))
+	if revision() != 2 || one[string](w, `SELECT instructions FROM agents WHERE id = $1 AND executor IS NULL`, agent) != "Be kind." {
+		t.Errorf("the change is not there, or the revision is %d", revision())
+	}
+}
+
+func TestACeilingIsRaisedAndLowered(t *testing.T) {
+	w := newWorld(t)
+	set := func(p domain.SettingsPatch) {
+		t.Helper()
+		_, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, Patch: p})
+		w.ok(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		w.wake(w.agent(name))
+	}
+	set(domain.SettingsPatch{MaxRuns: domain.To(1)})
+	w.claimOne()
+	if got := w.claim(10); len(got) != 0 {
+		t.Errorf("claimed %d runs above the ceiling", len(got))
+	}
+	set(domain.SettingsPatch{MaxRuns: domain.Clear[int]()})
+	w.claimOne()
+	w.sound()
+}
+
+func TestAnUpdateOfSettings(t *testing.T) {
+	w := newWorld(t)
+	revision := one[int](w, `SELECT revision FROM workspaces WHERE id = $1`, w.workspace)
+	clamped, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, ExpectedRevision: &revision,
+		Patch: domain.SettingsPatch{LookbackHours: domain.To(9999), TimeZone: domain.To("Europe/Lisbon")}})
+	w.ok(err)
+	if len(clamped) != 1 || one[int](w, `SELECT recovery_lookback_hours FROM workspaces WHERE default_time_zone = 'Europe/Lisbon'`) != 720 {
+		t.Errorf("clamped %v", clamped)
+	}
+	_, err = w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, ExpectedRevision: &revision})
+	w.refused(err, domain.UserErrorCodeConflict)
+	_, err = w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: xid.New("wsp")})
+	w.refused(err, domain.UserErrorCodeNotFound)
+	_, err = w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, Patch: domain.SettingsPatch{TimeZone: domain.To("posix/Europe/Lisbon")}})
+	w.refused(err, domain.UserErrorCodeUnknownTimeZone)
+	if n := one[int](w, `SELECT count(*) FROM activities WHERE code = 'SETTINGS_CHANGED'`); n != 1 {
+		t.Errorf("%d entries of a change of settings, want 1", n)
+	}
+}

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// HoldAgent names an agent to hold, and a person's remark about it, at most 1000 characters.
+type HoldAgent struct {
+	WorkspaceID, AgentID xid.ID
+	Note                 string
+}
+
+// PauseAgent holds an agent for a person: what is queued, and what comes, ends without a launch (SPEC S6.2), a run that
+// has started goes on. A paused agent stays so; a stopped one is a user error.
+func (s *Store) PauseAgent(ctx context.Context, in HoldAgent) error {
+	return wrap("pause agent", s.changeHold(ctx, in, func(t *tx, h domain.AgentHold) (domain.AgentHold, []domain.FieldError) {
+		return h.Pause(domain.AgentPauseReasonUser, t.now)
+	}))
+}
+
+// StopAgent switches an agent off. To the queue this is a pause that only ResumeAgent ends.
+func (s *Store) StopAgent(ctx context.Context, in HoldAgent) error {
+	return wrap("stop agent", s.changeHold(ctx, in, func(t *tx, h domain.AgentHold) (domain.AgentHold, []domain.FieldError) { return h.Stop(t.now), nil }))
+}
+
+func (s *Store) changeHold(ctx context.Context, in HoldAgent, decide func(*tx, domain.AgentHold) (domain.AgentHold, []domain.FieldError)) error {
+	if err := checkNote(in.Note); err != nil {
+		return err
+	}
+	return s.withAgent(ctx, in.WorkspaceID, in.AgentID, func(t *tx, l lane) error {
+		now, err := t.readHold(ctx, in.AgentID)
+		if err != nil {
+			return err
+		}
+		next, problems := decide(t, now)
+		if err := domain.AsUserError(problems); err != nil || next.Same(now) {
+			return err
+		}
+		if err := t.writeHold(ctx, l, next); err != nil {
+			return err
+		}
+		return t.noteHold(ctx, l, next, in.Note)
+	})
+}
+
+// noteHold says in the feed that an agent is held. To be stopped has no code of its own.
+func (t *tx) noteHold(ctx context.Context, l lane, h domain.AgentHold, note string) error {
+	e := entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentPaused, by: callerOr(ctx, "budget"), summary: "The agent was paused.",
+		subjectID: l.agentID, agentID: l.agentID}
+	data := map[string]any{"status": h.Status}
+	if h.PauseReason != nil {
+		data["pauseReason"] = *h.PauseReason
+	}
+	if h.Status == domain.AgentStatusStopped {
+		e.code, e.summary = domain.ActivityCodeAgentChanged, "The agent was stopped."
+	}
+	if note != "" {
+		data["note"] = note
+	}
+	e.data = data
+	return t.note(ctx, e)
+}
+
+// ResumeAgent lets a held agent go on and sends again what its hold dropped and still has its reason (SPEC S6.3): the
+// same rows, unrouted, at their places in the order. It returns those requests, oldest first; none when nothing was held.
+func (s *Store) ResumeAgent(ctx context.Context, workspaceID, agentID xid.ID) (resent []xid.ID, err error) {
+	err = s.withAgent(ctx, workspaceID, agentID, func(t *tx, l lane) error {
+		resent = nil
+		now, err := t.readHold(ctx, agentID)
+		if err != nil || !now.Held() {
+			return err
+		}
+		if resent, err = t.resume(ctx, l, now); err != nil {
+			return err
+		}
+		return t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
+			summary: "The agent was resumed.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": len(resent)}})
+	})
+	return resent, wrap("resume agent", err)
+}
+
+// resume ends a hold. The lane is locked.
+func (t *tx) resume(ctx context.Context, l lane, now domain.AgentHold) ([]xid.ID, error) {
+	var resent []xid.ID
+	if now.Since != nil {
+		dropped, err := t.droppedSince(ctx, l, *now.Since)
+		if err != nil {
+			return nil, err
+		}
+		if resent, err = t.holding(ctx, l, dropped); err != nil {
+			return nil, err
+		}
+		if err := t.resend(ctx, l, resent); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.writeHold(ctx, l, now.Resume()); err != nil {
+		return nil, err
+	}
+	return resent, t.fixHead(ctx, l)
+}
+
+func (t *tx) readHold(ctx context.Context, agentID xid.ID) (h domain.AgentHold, err error) {
+	const query = `SELECT status, pause_reason, paused_at FROM agent_lanes WHERE agent_id = $1`
+	if err := queryRow(ctx, t, []any{&h.Status, &h.PauseReason, &h.Since}, query, agentID); err != nil {
+		return h, fmt.Errorf("read whether the agent is held: %w", err)
+	}
+	return h, nil
+}
+
+func (t *tx) writeHold(ctx context.Context, l lane, h domain.AgentHold) error {
+	const query = `UPDATE agent_lanes SET status = $2, pause_reason = $3, paused_at = $4 WHERE agent_id = $1`
+	if err := execOne(ctx, t, query, l.agentID, h.Status, h.PauseReason, h.Since); err != nil {
+		return fmt.Errorf("write whether the agent is held: %w", err)
+	}
+	t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	return nil
+}
+
+// withAgent runs f with the lane of an agent held that is in the workspace and not deleted; else it is a user error.
+func (s *Store) withAgent(ctx context.Context, workspaceID, agentID xid.ID, f func(*tx, lane) error) error {
+	return s.inTx(ctx, func(t *tx) error {
+		if err := t.checkAgent(ctx, workspaceID, agentID, []string{"agentId"}); err != nil { // no lane of a stranger is locked
+			return err
+		}
+		l, err := t.lockLane(ctx, agentID)
+		if err != nil {
+			return err
+		}
+		if err := t.checkAgent(ctx, workspaceID, agentID, []string{"agentId"}); err != nil { // deleted while this waited
+			return err
+		}
+		return f(t, l)
+	})
+}
+
+// checkNote refuses a remark that is too long.
+func checkNote(note string) error {
+	if len([]rune(note)) > 1000 {
+		return domain.RefuseField([]string{"note"}, domain.UserErrorCodeTooLong, "a note has at most 1000 characters")
+	}
+	return nil
+}

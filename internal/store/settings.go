@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/internal/cron"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// UpdateSettings is a change of a workspace's settings. Values of DefaultExecutor are sealed for WorkspaceID.
+type UpdateSettings struct {
+	WorkspaceID      xid.ID
+	ExpectedRevision *int
+	Patch            domain.SettingsPatch
+	DefaultExecutor  domain.Change[domain.ExecutorSpec]
+}
+
+// UpdateSettings changes a workspace's settings and returns the fields whose value was clamped. The ceiling goes to the
+// workspace's lane: below the runs that are live, it only keeps new ones from being claimed. The zone is that of schedules
+// saved from now on. A change that changes nothing leaves the revision alone.
+func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped []string, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
+		row, err := t.lockWorkspace(ctx, in.WorkspaceID)
+		if err != nil {
+			return err
+		}
+		if err := checkRevision(in.ExpectedRevision, row.Revision, "workspace"); err != nil {
+			return err
+		}
+		change, problems := settingsOfWorkspace(row).Apply(in.Patch, knownZone)
+		if err := domain.AsUserError(problems); err != nil {
+			return err
+		}
+		clamped = change.Clamped
+		if in.DefaultExecutor.Set && (in.DefaultExecutor.Value != nil || row.DefaultExecutor != nil) {
+			change.Changed = append(change.Changed, "defaultExecutor")
+		}
+		if len(change.Changed) == 0 {
+			return nil
+		}
+		return t.updateSettings(ctx, in, change)
+	})
+	return clamped, wrap("update settings", err)
+}
+
+// lockWorkspace locks a workspace's row against other changes of its settings. References to it do not wait.
+func (t *tx) lockWorkspace(ctx context.Context, id xid.ID) (*ent.Workspace, error) {
+	if _, err := queryOne[bool](ctx, t, `SELECT true FROM workspaces WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
+		return nil, notFound(err, []string{"workspaceId"}, "workspace", id)
+	}
+	if err := t.readClock(ctx); err != nil {
+		return nil, err
+	}
+	row, err := t.Workspace.Query().Where(workspace.ID(id)).Only(ctx)
+	return row, wrap("read the workspace", err)
+}
+
+func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domain.SettingsChange) error {
+	s := change.Next
+	u := t.Workspace.UpdateOneID(in.WorkspaceID).AddRevision(1).SetUpdatedAt(t.now).ClearMaxConcurrentRuns().SetNillableMaxConcurrentRuns(s.MaxRuns).
+		SetRecoveryLookbackHours(s.LookbackHours).SetCoalescingWindowMs(s.Window.Milliseconds()).SetDefaultTimeZone(s.TimeZone)
+	switch {
+	case in.DefaultExecutor.Set && in.DefaultExecutor.Value == nil:
+		u.ClearDefaultExecutor()
+	case in.DefaultExecutor.Set:
+		u.SetDefaultExecutor(in.DefaultExecutor.Value)
+	}
+	if err := u.Exec(ctx); err != nil {
+		return fmt.Errorf("update the workspace's row: %w", err)
+	}
+	if err := execOne(ctx, t, `UPDATE workspace_lanes SET max_running = $2 WHERE workspace_id = $1`, in.WorkspaceID, s.MaxRuns); err != nil {
+		return fmt.Errorf("write the workspace's ceiling: %w", err)
+	}
+	t.publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
+	return t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeSettingsChanged, by: callerOr(ctx, "settings"),
+		summary: "The workspace's settings were changed.", subjectID: in.WorkspaceID, data: map[string]any{"changed": change.Changed}})
+}
+
+func settingsOfWorkspace(w *ent.Workspace) domain.WorkspaceSettings {
+	return domain.WorkspaceSettings{MaxRuns: w.MaxConcurrentRuns, LookbackHours: w.RecoveryLookbackHours,
+		Window: time.Duration(w.CoalescingWindowMs) * time.Millisecond, TimeZone: w.DefaultTimeZone}
+}
+
+// knownZone says whether schedules can use a zone: the same answer as when one is saved.
+func knownZone(name string) bool {
+	_, err := cron.Parse("* * * * *", name)
+	return err == nil
+}
