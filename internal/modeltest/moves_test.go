@@ -256,6 +256,9 @@ func (q *sequence) fenced(ctx context.Context, a store.Attempt) (err error) {
 
 func (q *sequence) cancelAny(ctx context.Context) (bool, error) {
 	run, ok := pick(q.rand, q.model.Runs)
+	if live, some := pick(q.rand, q.live()); some && q.rand.IntN(2) == 0 {
+		run = live.run
+	}
 	if !ok {
 		return false, nil
 	}
@@ -324,11 +327,25 @@ func (q *sequence) liftCeiling(ctx context.Context) (bool, error) {
 }
 
 func (q *sequence) pauseAny(ctx context.Context) (bool, error) {
+	return true, q.hold(ctx, q.rand.IntN(len(q.agents)), true)
+}
+
+func (q *sequence) resumeAny(ctx context.Context) (bool, error) {
 	i := q.rand.IntN(len(q.agents))
-	a := q.model.Agents[i]
-	a.Paused = !a.Paused
-	q.note("agent %d is paused: %t", i+1, a.Paused)
-	return true, q.setPaused(ctx, i, a.Paused)
+	if !q.model.Agents[i].Paused && q.rand.IntN(10) > 0 {
+		return false, nil
+	}
+	return true, q.hold(ctx, i, false)
+}
+
+func (q *sequence) hold(ctx context.Context, agent int, paused bool) error {
+	q.note("agent %d is paused: %t", agent+1, paused)
+	if paused {
+		q.model.Pause(q.model.Agents[agent])
+	} else {
+		q.model.Resume(q.model.Agents[agent])
+	}
+	return q.setPaused(ctx, agent, paused)
 }
 
 // repair finds nothing to put right.
