@@ -41,6 +41,11 @@ test-model: ## the queue against its model, the full form: 2,000 sequences of 50
 	@tools/ensure-postgres.sh test
 	ROUSE_MODEL_FULL=1 $(GO) test -count=1 -timeout 60m -v ./internal/modeltest
 
+.PHONY: chaos
+chaos: ## 4 processes, 20,000 runs, 90 SIGKILLs, 3 immediate restarts of PostgreSQL: nothing lost, little repeated
+	@tools/ensure-postgres.sh test
+	ROUSE_CHAOS_FULL=1 $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./cmd/rouse
+
 .PHONY: lint
 lint: ## gofmt, go vet and golangci-lint
 	@unformatted=$$(git ls-files -z '*.go' | xargs -0 gofmt -l) && [ -z "$$unformatted" ] || \
@@ -78,6 +83,11 @@ check-console: ## fail when the committed console is not what its sources build
 bench: ## run the benchmarks (BENCH=pattern); docs/performance.md has the figures
 	@tools/ensure-postgres.sh test
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $$(git grep -l '^func Benchmark' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: bench-queue
+bench-queue: ## the figures of the queue against pgbench, on a durable cluster of their own (BENCH=pattern)
+	@tools/ensure-postgres.sh test
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 60m ./internal/queuebench
 
 .PHONY: build
 build: ## build bin/rouse, one static file (VERSION=v1.2.3 names a release)

@@ -167,9 +167,17 @@ var (
 		PrimaryKey: []*schema.Column{AgentLanesColumns[0]},
 		Indexes: []*schema.Index{
 			{
-				Name:    "agentlane_workspace_id_head_at_head_id",
+				Name:    "agent_lanes_due",
 				Unique:  false,
-				Columns: []*schema.Column{AgentLanesColumns[1], AgentLanesColumns[10], AgentLanesColumns[11]},
+				Columns: []*schema.Column{AgentLanesColumns[1], AgentLanesColumns[10], AgentLanesColumns[11], AgentLanesColumns[8]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "head_at IS NOT NULL AND running < max_sessions",
+				},
+			},
+			{
+				Name:    "agent_lanes_resting",
+				Unique:  false,
+				Columns: []*schema.Column{AgentLanesColumns[8]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "head_at IS NOT NULL AND running < max_sessions",
 				},
@@ -995,6 +1003,38 @@ var (
 				Columns: []*schema.Column{RunsColumns[10]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_until IS NOT NULL",
+				},
+			},
+			{
+				Name:    "runs_parked_lane",
+				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[37], RunsColumns[10]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'QUEUED' AND parked_until IS NOT NULL",
+				},
+			},
+			{
+				Name:    "runs_scope_busy",
+				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[37], RunsColumns[4], RunsColumns[30], RunsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'",
+				},
+			},
+			{
+				Name:    "runs_queued",
+				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[36], RunsColumns[9]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'QUEUED'",
+				},
+			},
+			{
+				Name:    "runs_ended",
+				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[36], RunsColumns[33], RunsColumns[8]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "finished_at IS NOT NULL",
 				},
 			},
 			{

@@ -76,11 +76,16 @@ func (Run) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of Run: due runs of an agent in order, parked ones by instant, live ones by scope.
+// Indexes of Run: due runs of an agent in order, parked ones by instant, live ones by scope. The numbers of a workspace's
+// queue are counted in runs_queued and runs_ended alone.
 func (Run) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("agent_id", "requested_at", "id").StorageKey("runs_due").Annotations(where("status = 'QUEUED' AND parked_reason IS NULL")),
 		index.Fields("parked_until").StorageKey("runs_parked").Annotations(where("status = 'QUEUED' AND parked_until IS NOT NULL")),
+		index.Fields("agent_id", "parked_until").StorageKey("runs_parked_lane").Annotations(where("status = 'QUEUED' AND parked_until IS NOT NULL")),
+		index.Fields("agent_id", "scope", "requested_at", "id").StorageKey("runs_scope_busy").Annotations(where("status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'")),
+		index.Fields("workspace_id", "parked_reason").StorageKey("runs_queued").Annotations(where("status = 'QUEUED'")),
+		index.Fields("workspace_id", "finished_at", "status").StorageKey("runs_ended").Annotations(where("finished_at IS NOT NULL")),
 		index.Fields("agent_id", "scope").StorageKey("runs_queued_scope").Annotations(where("status = 'QUEUED'")),
 		index.Fields("agent_id", "scope").StorageKey("runs_live_scope").Unique().Annotations(where("status = 'CLAIMED'")),
 		index.Fields("workspace_id", "requested_at", "id"),

@@ -206,36 +206,59 @@ func (q *sequence) reportLate(ctx context.Context) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	kind := q.rand.IntN(7)
-	q.note("report %d of %s, too late", kind, a)
-	var err error
+	q.note("%s reports too late", a)
+	return true, q.fenced(ctx, a.Attempt)
+}
+
+// reportForeign lets another process report on a live attempt: nothing changes either.
+func (q *sequence) reportForeign(ctx context.Context) (bool, error) {
+	a, ok := pick(q.rand, q.live())
+	if !ok {
+		return false, nil
+	}
+	q.note("another process reports on %s", a)
+	a.Owner = xid.New("prc")
+	return true, q.fenced(ctx, a.Attempt)
+}
+
+// fenced makes a random report, which must be refused.
+func (q *sequence) fenced(ctx context.Context, a store.Attempt) (err error) {
+	kind := q.rand.IntN(8)
 	switch kind {
 	case 0:
-		_, err = q.Start(ctx, a.Attempt)
+		_, err = q.Start(ctx, a)
 	case 1:
-		err = q.Finish(ctx, a.Attempt, store.Success{})
+		err = q.Finish(ctx, a, store.Success{})
 	case 2:
-		err = q.Fail(ctx, a.Attempt, store.Failure{Code: domain.RunErrorCodeCrash, Message: "late"})
+		err = q.Fail(ctx, a, store.Failure{Code: domain.RunErrorCodeCrash, Message: "late"})
 	case 3:
-		err = q.Cancelled(ctx, a.Attempt)
+		err = q.Cancelled(ctx, a)
 	case 4:
-		err = q.HandBack(ctx, a.Attempt)
+		err = q.HandBack(ctx, a)
 	case 5:
-		err = q.RecordSession(ctx, a.Attempt, "late")
+		err = q.RecordSession(ctx, a, "late")
 	case 6:
-		taken, problem := q.Abandon(ctx, a.Attempt, true)
+		taken, problem := q.Abandon(ctx, a, true)
 		if err = store.ErrFenced; taken || problem != nil {
-			return true, fmt.Errorf("an attempt that was over was abandoned: %t, %w", taken, problem)
+			return fmt.Errorf("it was abandoned: %t, %w", taken, problem)
+		}
+	case 7:
+		states, problem := q.Heartbeat(ctx, []store.Attempt{a}, lease)
+		if err = store.ErrFenced; problem != nil || len(states) != 1 || !states[0].Lost {
+			return fmt.Errorf("it was not told that it lost its lease: %+v, %w", states, problem)
 		}
 	}
 	if !errors.Is(err, store.ErrFenced) {
-		return true, fmt.Errorf("got %v, want ErrFenced", err) //nolint:errorlint // it may be nil
+		return fmt.Errorf("report %d gave %v, want ErrFenced", kind, err) //nolint:errorlint // it may be nil
 	}
-	return true, nil
+	return nil
 }
 
 func (q *sequence) cancelAny(ctx context.Context) (bool, error) {
 	run, ok := pick(q.rand, q.model.Runs)
+	if live, some := pick(q.rand, q.live()); some && q.rand.IntN(2) == 0 {
+		run = live.run
+	}
 	if !ok {
 		return false, nil
 	}
@@ -304,11 +327,25 @@ func (q *sequence) liftCeiling(ctx context.Context) (bool, error) {
 }
 
 func (q *sequence) pauseAny(ctx context.Context) (bool, error) {
+	return true, q.hold(ctx, q.rand.IntN(len(q.agents)), true)
+}
+
+func (q *sequence) resumeAny(ctx context.Context) (bool, error) {
 	i := q.rand.IntN(len(q.agents))
-	a := q.model.Agents[i]
-	a.Paused = !a.Paused
-	q.note("agent %d is paused: %t", i+1, a.Paused)
-	return true, q.setPaused(ctx, i, a.Paused)
+	if !q.model.Agents[i].Paused && q.rand.IntN(10) > 0 {
+		return false, nil
+	}
+	return true, q.hold(ctx, i, false)
+}
+
+func (q *sequence) hold(ctx context.Context, agent int, paused bool) error {
+	q.note("agent %d is paused: %t", agent+1, paused)
+	if paused {
+		q.model.Pause(q.model.Agents[agent])
+	} else {
+		q.model.Resume(q.model.Agents[agent])
+	}
+	return q.setPaused(ctx, agent, paused)
 }
 
 // repair finds nothing to put right.

@@ -21,9 +21,9 @@ var policies = []domain.ConcurrencyPolicy{domain.ConcurrencyPolicyCoalesceIfActi
 
 // randomSettings makes small places: few agents and scopes, so that wakes meet.
 func randomSettings(r *rand.Rand) settings {
-	s := settings{windowed: r.IntN(2) == 0, ceiling: []int{0, 0, 1, 2, 3}[r.IntN(5)]}
+	s := settings{windowed: r.IntN(3) == 0, ceiling: []int{0, 0, 1, 2, 3}[r.IntN(5)]}
 	for range 3 {
-		s.agents = append(s.agents, agentSettings{capacity: 1 + r.IntN(3), cools: r.IntN(4) == 0, skipsIdle: r.IntN(4) == 0, noExecutor: r.IntN(12) == 0})
+		s.agents = append(s.agents, agentSettings{capacity: 1 + r.IntN(3), cools: r.IntN(2) == 0, skipsIdle: r.IntN(4) == 0, noExecutor: r.IntN(12) == 0})
 	}
 	for range 2 {
 		s.routines = append(s.routines, routineSettings{agent: r.IntN(3), policy: policies[r.IntN(3)]})
@@ -101,26 +101,28 @@ type move struct {
 }
 
 var moves = []move{
-	{"ask", 24, (*sequence).askAny},
+	{"ask", 18, (*sequence).askAny},
 	{"wake", 6, (*sequence).wakeAny},
 	{"wake again", 2, (*sequence).wakeAgain},
 	{"fire by hand", 5, (*sequence).fireAnyByHand},
-	{"fire by clock", 8, (*sequence).fireAnyByClock},
-	{"route", 16, (*sequence).routeAny},
+	{"fire by clock", 6, (*sequence).fireAnyByClock},
+	{"route", 14, (*sequence).routeAny},
 	{"claim", 14, (*sequence).claimAny},
-	{"start", 12, (*sequence).startAny},
-	{"finish", 7, (*sequence).finishAny},
-	{"fail", 6, (*sequence).failAny},
-	{"hand back", 2, (*sequence).handBackAny},
-	{"lose", 4, (*sequence).loseAny},
-	{"report too late", 4, (*sequence).reportLate},
-	{"cancel", 3, (*sequence).cancelAny},
-	{"obey cancel", 3, (*sequence).obeyCancel},
-	{"time passes", 8, (*sequence).passAny},
-	{"cool down", 3, (*sequence).coolAny},
-	{"capacity", 2, (*sequence).resizeAny},
-	{"ceiling", 2, (*sequence).liftCeiling},
-	{"pause or resume", 3, (*sequence).pauseAny},
+	{"start", 30, (*sequence).startAny},
+	{"finish", 16, (*sequence).finishAny},
+	{"fail", 8, (*sequence).failAny},
+	{"hand back", 3, (*sequence).handBackAny},
+	{"lose", 5, (*sequence).loseAny},
+	{"report too late", 3, (*sequence).reportLate},
+	{"report for another", 3, (*sequence).reportForeign},
+	{"cancel", 5, (*sequence).cancelAny},
+	{"obey cancel", 8, (*sequence).obeyCancel},
+	{"time passes", 16, (*sequence).passAny},
+	{"cool down", 8, (*sequence).coolAny},
+	{"capacity", 1, (*sequence).resizeAny},
+	{"ceiling", 1, (*sequence).liftCeiling},
+	{"pause", 1, (*sequence).pauseAny},
+	{"resume", 6, (*sequence).resumeAny},
 	{"repair", 1, (*sequence).repair},
 }
 
@@ -209,9 +211,8 @@ func (q *sequence) drain(ctx context.Context) error {
 	if err := q.setCeiling(ctx, 0); err != nil {
 		return err
 	}
-	for i, a := range q.model.Agents {
-		a.Paused = false
-		if err := q.setPaused(ctx, i, false); err != nil {
+	for i := range q.model.Agents {
+		if err := q.hold(ctx, i, false); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ func (deaf) Publish(...event.Event) {}
 
 // Long enough that nothing of it ends during a sequence: time passes by SQL alone.
 const (
-	window   = time.Hour
+	window   = time.Minute
 	cooldown = time.Hour
 	lease    = time.Hour
 )
@@ -54,7 +54,6 @@ func newProgram(t *testing.T, maxConnections int) *program {
 
 // watch refuses, in the database itself and at every instant, what no transition may do.
 var watch = []string{`
-ALTER TABLE workspaces DROP CONSTRAINT workspaces_coalescing_window`, ` -- ours is longer than a sequence takes
 CREATE FUNCTION watch_run() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF OLD.wake_class = 'EVENT' AND NEW.wake_class <> 'EVENT' THEN RAISE EXCEPTION 'the class of run % went back', OLD.id; END IF;
   IF OLD.finished_at IS NOT NULL AND NEW.status <> OLD.status THEN RAISE EXCEPTION 'run % ended twice', OLD.id; END IF;
@@ -79,12 +78,7 @@ type place struct {
 	*program
 	workspace xid.ID
 	agents    []xid.ID
-	routines  []routine
-}
-
-type routine struct {
-	id, trigger xid.ID
-	agent       int
+	routines  []xid.ID
 }
 
 // settings are what a place is made with.
@@ -156,14 +150,8 @@ func (w *place) addRoutine(ctx context.Context, i int, r routineSettings) error 
 	none := ""
 	made, err := w.CreateRoutine(ctx, store.CreateRoutine{WorkspaceID: w.workspace, Name: fmt.Sprint("routine ", i+1), Description: "Do {{what}}",
 		AssigneeID: w.agents[r.agent], ConcurrencyPolicy: r.policy, CatchUpPolicy: domain.CatchUpPolicySkipMissed, CatchUpMax: 1,
-		Variables: []domain.RoutineVariable{{Name: "what", Type: domain.VariableTypeText, Default: &none}},
-		Triggers:  []store.TriggerSpec{{Kind: domain.TriggerKindSchedule, Cron: "* * * * *", Enabled: true}}})
-	if err != nil {
-		return err
-	}
-	out := routine{id: made.ID, agent: r.agent}
-	err = w.db.QueryRowContext(ctx, `SELECT id FROM routine_triggers WHERE routine_id = $1`, made.ID).Scan(&out.trigger)
-	w.routines = append(w.routines, out)
+		Variables: []domain.RoutineVariable{{Name: "what", Type: domain.VariableTypeText, Default: &none}}})
+	w.routines = append(w.routines, made.ID)
 	return err
 }
 
@@ -174,19 +162,24 @@ func (w *place) sql(ctx context.Context, query string, args ...any) error {
 
 // setCeiling bounds the workspace's live runs; 0 ends the bound.
 func (w *place) setCeiling(ctx context.Context, most int) error {
-	return w.sql(ctx, `UPDATE workspace_lanes SET max_running = NULLIF($2::int, 0) WHERE workspace_id = $1`, w.workspace, most)
+	bound := domain.Change[int]{Set: true}
+	if most > 0 {
+		bound = domain.To(most)
+	}
+	_, err := w.UpdateSettings(ctx, store.UpdateSettings{WorkspaceID: w.workspace, Patch: domain.SettingsPatch{MaxRuns: bound}})
+	return err
 }
 
 func (w *place) setCapacity(ctx context.Context, agent, capacity int) error {
-	return w.sql(ctx, `UPDATE agent_lanes SET max_sessions = $2 WHERE agent_id = $1`, w.agents[agent], capacity)
+	return w.UpdateAgent(ctx, store.UpdateAgent{WorkspaceID: w.workspace, AgentID: w.agents[agent], Patch: domain.AgentPatch{Sessions: domain.To(capacity)}})
 }
 
 func (w *place) setPaused(ctx context.Context, agent int, paused bool) error {
-	status := domain.AgentStatusIdle
 	if paused {
-		status = domain.AgentStatusPaused
+		return w.PauseAgent(ctx, store.HoldAgent{WorkspaceID: w.workspace, AgentID: w.agents[agent]})
 	}
-	return w.sql(ctx, `UPDATE agent_lanes SET status = $2 WHERE agent_id = $1`, w.agents[agent], status)
+	_, err := w.ResumeAgent(ctx, w.workspace, w.agents[agent])
+	return err
 }
 
 // cool ends an agent's cooldown, pass the time that a run is parked for.
@@ -226,7 +219,7 @@ func (w *place) wake(ctx context.Context, agent int, key string) error {
 }
 
 func (w *place) fireByHand(ctx context.Context, routine int, what string) error {
-	in := store.FireRoutine{WorkspaceID: w.workspace, RoutineID: w.routines[routine].id}
+	in := store.FireRoutine{WorkspaceID: w.workspace, RoutineID: w.routines[routine]}
 	if what != "" {
 		in.Variables = map[string]string{"what": what}
 	}
@@ -234,19 +227,16 @@ func (w *place) fireByHand(ctx context.Context, routine int, what string) error 
 	return err
 }
 
-// fireByClock makes the schedule's slot come, and forgets those that came before: minutes pass.
+// fireByClock lets a slot come. Each has a schedule of its own: one schedule has one slot a minute.
 func (w *place) fireByClock(ctx context.Context, routine int) error {
-	r := w.routines[routine]
-	for _, forget := range []string{
-		`UPDATE routine_runs SET fire_key = NULL WHERE trigger_id = $1`,
-		`UPDATE wakeup_requests SET idempotency_key = NULL WHERE routine_run_id IN (SELECT id FROM routine_runs WHERE trigger_id = $1)`,
-		`UPDATE routine_triggers SET next_run_at = date_trunc('minute', clock_timestamp()), last_fired_at = NULL WHERE id = $1`,
-	} {
-		if err := w.sql(ctx, forget, r.trigger); err != nil {
-			return err
-		}
+	trigger := xid.New("sch")
+	const schedule = `
+INSERT INTO routine_triggers (id, workspace_id, routine_id, kind, enabled, cron, time_zone, next_run_at)
+VALUES ($1, $2, $3, 'SCHEDULE', true, '* * * * *', 'UTC', date_trunc('minute', clock_timestamp()))`
+	if err := w.sql(ctx, schedule, trigger, w.workspace, w.routines[routine]); err != nil {
+		return err
 	}
-	_, err := w.FireDue(ctx, r.trigger)
+	_, err := w.FireDue(ctx, trigger)
 	return err
 }
 

@@ -44,72 +44,105 @@ const (
 
 // Claim takes up to max due runs of agents with a free session, oldest first, settles what a guard refuses, and leases
 // the rest to owner (SPEC S6.1, S6.2). Fewer than max may come although more are due: call it again until none comes.
-// None means that nothing is due: when guards refused all that was found, or lanes were only locked, it looks again.
+// None means that nothing is due: a lane that is only locked is looked at again, and in the end waited for.
 func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
 	if err := s.promoteDue(ctx); err != nil {
 		return nil, wrap("promote parked runs", err)
 	}
+	limit := min(max, claimBatch)
 	for {
-		lanes, err := s.dueLanes(ctx, min(max, claimBatch))
+		lanes, err := s.dueLanes(ctx, limit)
 		if err != nil || len(lanes) == 0 {
 			return nil, wrap("list due lanes", err)
 		}
-		claimed, locked, err := s.claimLanes(ctx, owner, lanes, lease, false)
+		batch, err := s.claimLanes(ctx, owner, lanes, limit, lease, false)
 		if err != nil {
 			return nil, wrap("claim", err)
 		}
-		for _, agentID := range s.starved.update(lanes, locked) {
-			alone, _, err := s.claimLanes(ctx, owner, []xid.ID{agentID}, lease, true)
+		claimed := batch.claimed
+		for _, agentID := range s.starved.update(lanes, batch.locked) {
+			alone, err := s.claimLanes(ctx, owner, []xid.ID{agentID}, min(1, limit-len(claimed)), lease, true)
 			if err != nil {
 				return claimed, wrap("claim a busy lane", err)
 			}
-			claimed = append(claimed, alone...)
+			claimed = append(claimed, alone.claimed...)
+			batch.settled += alone.settled
 		}
-		if len(claimed) > 0 {
+		if len(claimed) > 0 || batch.settled == 0 && len(batch.locked) == len(lanes) {
 			return claimed, nil
 		}
 	}
 }
 
-// dueLanes finds the lanes whose heads are oldest, without locks: a full workspace in front costs the others nothing.
+// workspacesDue is the workspaces that have a due lane, found by a loose index scan: one probe for each of them, however
+// many lanes or idle workspaces there are. It is a part of a WITH RECURSIVE.
+const workspacesDue = `
+due_workspaces AS (
+  (SELECT workspace_id FROM agent_lanes WHERE head_at IS NOT NULL AND running < max_sessions ORDER BY workspace_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT l.workspace_id FROM agent_lanes l WHERE l.head_at IS NOT NULL AND l.running < l.max_sessions AND l.workspace_id > d.workspace_id
+          ORDER BY l.workspace_id LIMIT 1)
+  FROM due_workspaces d WHERE d.workspace_id IS NOT NULL),
+open_workspaces AS (
+  SELECT w.workspace_id FROM due_workspaces d JOIN workspace_lanes w ON w.workspace_id = d.workspace_id
+  WHERE w.max_running IS NULL OR w.running < w.max_running)`
+
+// dueLanes finds the lanes whose heads are oldest, without locks: a full workspace in front costs the others one probe,
+// and resting lanes are told from others in the index (a stable clock makes that possible; the lock looks again).
 func (s *Store) dueLanes(ctx context.Context, limit int) ([]xid.ID, error) {
-	const query = `
-SELECT l.agent_id FROM workspace_lanes w CROSS JOIN LATERAL (
-  SELECT agent_id, head_at, head_id FROM agent_lanes
-  WHERE workspace_id = w.workspace_id AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= clock_timestamp()
-  ORDER BY head_at, head_id LIMIT $1) l
-WHERE w.max_running IS NULL OR w.running < w.max_running
-ORDER BY l.head_at, l.head_id LIMIT $1`
-	return collect(ctx, s.db, scanOne[xid.ID], query, limit)
+	return collect(ctx, s.db, scanOne[xid.ID], dueLanesQuery, limit)
 }
 
-// claimLanes claims the head of each lane in one transaction. Without wait, lanes that somebody holds are left out;
-// locked names those that were not.
-func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, lease time.Duration, wait bool) (claimed []Claimed, locked []xid.ID, err error) {
+const dueLanesQuery = `
+WITH RECURSIVE ` + workspacesDue + `
+SELECT l.agent_id FROM open_workspaces w CROSS JOIN LATERAL (
+  SELECT agent_id, head_at, head_id FROM agent_lanes
+  WHERE workspace_id = w.workspace_id AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= statement_timestamp()
+  ORDER BY head_at, head_id LIMIT $1) l
+ORDER BY l.head_at, l.head_id LIMIT $1`
+
+// batch is what one transaction of the claim did.
+type batch struct {
+	claimed []Claimed
+	locked  []xid.ID // lanes that nobody held
+	settled int      // runs that a guard ended or parked
+}
+
+// claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
+// sessions has several turns. Since the lanes are those with the oldest heads, these are the oldest runs of all; where
+// more lanes may be due than were listed, it stops before a run that is newer than the newest of their heads. Without
+// wait, lanes that somebody holds are left out.
+func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, limit int, lease time.Duration, wait bool) (done batch, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
-		claimed, locked = nil, nil
+		done = batch{}
 		lanes, err := t.lockDueLanes(ctx, agents, wait)
-		if err != nil {
-			return err
-		}
-		if len(lanes) == 0 {
-			return nil
-		}
-		c := claimer{tx: t, owner: owner, lease: lease, taken: map[xid.ID]int{}}
-		if err := c.lockCeilings(ctx, lanes); err != nil {
+		if err != nil || len(lanes) == 0 {
 			return err
 		}
 		for _, l := range lanes {
-			locked = append(locked, l.agentID)
+			done.locked = append(done.locked, l.agentID)
+		}
+		c := claimer{tx: t, owner: owner, lease: lease, taken: map[xid.ID]int{}, settled: map[xid.ID]int{}}
+		if len(agents) >= limit {
+			c.newest = ptr(lanes[len(lanes)-1])
+		}
+		if err := c.lockCeilings(ctx, lanes); err != nil {
+			return err
+		}
+		for l := c.oldest(lanes); l != nil && len(done.claimed) < limit; l = c.oldest(lanes) {
 			got, err := c.claimHead(ctx, l)
 			if err != nil {
 				return err
 			}
-			claimed = append(claimed, got...)
+			if got == nil {
+				done.settled++
+			} else {
+				done.claimed = append(done.claimed, *got)
+			}
 		}
 		return c.countTaken(ctx)
 	})
-	return claimed, locked, err
+	return done, err
 }
 
 func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]lane, error) {
@@ -117,23 +150,27 @@ func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]la
 	if wait {
 		skip = ``
 	}
-	lanes, err := t.lockLanes(ctx, `
-SELECT `+laneColumns+` FROM agent_lanes
-WHERE agent_id = ANY($1) AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= clock_timestamp()
-ORDER BY head_at, head_id FOR NO KEY UPDATE`+skip, ids(agents))
+	lanes, err := t.lockLanes(ctx, lockDueQuery+skip, ids(agents))
 	if err != nil {
 		return nil, fmt.Errorf("lock due lanes: %w", err)
 	}
 	return lanes, nil
 }
 
+const lockDueQuery = `
+SELECT ` + laneColumns + ` FROM agent_lanes
+WHERE agent_id = ANY($1) AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= clock_timestamp()
+ORDER BY head_at, head_id FOR NO KEY UPDATE`
+
 // claimer claims the heads of locked lanes.
 type claimer struct {
 	*tx
-	owner Owner
-	lease time.Duration
-	free  map[xid.ID]int // free places of workspaces that have a ceiling
-	taken map[xid.ID]int // runs claimed, by workspace
+	owner   Owner
+	lease   time.Duration
+	free    map[xid.ID]int // free places of workspaces that have a ceiling
+	taken   map[xid.ID]int // runs claimed, by workspace
+	settled map[xid.ID]int // runs ended or parked by a guard, by lane
+	newest  *lane          // the newest head that may be taken; nil: there are no other lanes
 }
 
 // lockCeilings locks the workspaces' lanes, in id order, and notes how many runs those with a ceiling may still take.
@@ -157,47 +194,57 @@ SELECT workspace_id, max_running - running FROM workspace_lanes WHERE workspace_
 	return wrap("lock workspace lanes", err)
 }
 
-// claimHead settles heads that a guard refuses until one is claimed, none is left, or the bound is reached.
-func (c *claimer) claimHead(ctx context.Context, l lane) ([]Claimed, error) {
-	for range settlesPerLane {
-		if places, bound := c.free[l.workspaceID]; bound && places <= 0 {
-			return nil, nil
+// oldest is the lane with the oldest head among those that may still give a run; nil: none may.
+func (c *claimer) oldest(lanes []lane) *lane {
+	var first *lane
+	for i := range lanes {
+		l := &lanes[i]
+		places, bound := c.free[l.workspaceID]
+		if l.headAt == nil || l.running >= l.maxSessions || c.settled[l.agentID] >= settlesPerLane || bound && places <= 0 {
+			continue
 		}
-		run, found, err := c.head(ctx, l)
-		if err != nil {
-			return nil, err
-		}
-		if !found { // the head was wrong, which repair would find too: looked at again, it must not be found again
-			return nil, c.fixHead(ctx, l)
-		}
-		got, err := c.judge(ctx, l, run)
-		if err != nil {
-			return nil, err
-		}
-		change := laneChange{}
-		if got != nil {
-			change.running = 1
-		}
-		if err := c.changeLane(ctx, l, change); err != nil {
-			return nil, err
-		}
-		if got != nil {
-			return []Claimed{*got}, nil
+		if first == nil || l.headBefore(first) {
+			first = l
 		}
 	}
-	return nil, nil
+	if first != nil && c.newest != nil && c.newest.headBefore(first) {
+		return nil
+	}
+	return first
+}
+
+// claimHead claims the lane's head; nil when a guard settled or parked it instead, or it was gone.
+func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
+	run, found, err := c.head(ctx, *l)
+	if err != nil {
+		return nil, err
+	}
+	change := laneChange{}
+	var got *Claimed
+	if found {
+		if got, err = c.judge(ctx, *l, run); err != nil {
+			return nil, err
+		}
+	}
+	if got != nil {
+		change.running = 1
+	} else {
+		c.settled[l.agentID]++
+	}
+	return got, c.moveLane(ctx, l, change)
 }
 
 func (c *claimer) head(ctx context.Context, l lane) (runRow, bool, error) {
-	const query = `
-SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND r.parked_reason IS NULL
-ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
-	runs, err := collect(ctx, c, scanRun, query, l.agentID)
+	runs, err := collect(ctx, c, scanRun, headQuery, l.agentID)
 	if err != nil || len(runs) == 0 {
 		return runRow{}, false, wrap("read the lane's head", err)
 	}
 	return runs[0], true, nil
 }
+
+const headQuery = `
+SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND r.parked_reason IS NULL
+ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
 
 // judge runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
 // that run and stops nothing else (SPEC S6.2, C318).

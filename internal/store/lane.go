@@ -57,10 +57,34 @@ type laneChange struct {
 	launched bool // an agent was at work: the cooldown begins (SPEC S6.1)
 }
 
+// headBefore says whether the lane's head comes before the other's; both have one.
+func (l *lane) headBefore(other *lane) bool {
+	if c := l.headAt.Compare(*other.headAt); c != 0 {
+		return c < 0
+	}
+	return *l.headID < *other.headID
+}
+
 // changeLane writes what a transition did to its lane, and recomputes the head: the oldest due run. It runs as a
 // statement of its own, after the changes it must see, and tells the dispatchers when there is something to take.
 func (t *tx) changeLane(ctx context.Context, l lane, c laneChange) error {
-	const query = `
+	return t.moveLane(ctx, &l, c)
+}
+
+// moveLane is changeLane for who goes on with the lane: l is what it became.
+func (t *tx) moveLane(ctx context.Context, l *lane, c laneChange) error {
+	l.headAt, l.headID = nil, nil
+	err := queryRow(ctx, t, []any{&l.running, &l.headAt, &l.headID}, changeLaneQuery, l.agentID, c.running, c.launched, t.now, t.now.Add(l.cooldown))
+	if err != nil {
+		return fmt.Errorf("change the lane: %w", err)
+	}
+	if l.headID != nil {
+		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	}
+	return nil
+}
+
+const changeLaneQuery = `
 WITH head AS (
   SELECT requested_at, id FROM runs
   WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason IS NULL
@@ -69,16 +93,7 @@ UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SEL
   last_finished_at = CASE WHEN $3 THEN $4 ELSE last_finished_at END,
   eligible_at = CASE WHEN $3 THEN greatest(eligible_at, $5) ELSE eligible_at END
 WHERE agent_id = $1
-RETURNING head_id`
-	head, err := queryOne[*string](ctx, t, query, l.agentID, c.running, c.launched, t.now, t.now.Add(l.cooldown))
-	if err != nil {
-		return fmt.Errorf("change the lane: %w", err)
-	}
-	if head != nil {
-		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
-	}
-	return nil
-}
+RETURNING running, head_at, head_id`
 
 // fixHead recomputes the head after a change that left the lane's counts alone.
 func (t *tx) fixHead(ctx context.Context, l lane) error { return t.changeLane(ctx, l, laneChange{}) }

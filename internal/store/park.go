@@ -10,10 +10,7 @@ import (
 
 // promoteDue makes runs due whose parking is over, one lane at a time; lanes that somebody holds wait for the next pass.
 func (s *Store) promoteDue(ctx context.Context) error {
-	const query = `
-SELECT DISTINCT agent_id FROM (
-  SELECT agent_id FROM runs WHERE status = 'QUEUED' AND parked_until <= clock_timestamp() ORDER BY parked_until LIMIT $1) due`
-	agents, err := collect(ctx, s.db, scanOne[xid.ID], query, promotionsPerPass)
+	agents, err := collect(ctx, s.db, scanOne[xid.ID], parkedLanesQuery, promotionsPerPass)
 	if err != nil {
 		return err
 	}
@@ -25,44 +22,53 @@ SELECT DISTINCT agent_id FROM (
 	return nil
 }
 
+const parkedLanesQuery = `
+SELECT DISTINCT agent_id FROM (
+  SELECT agent_id FROM runs WHERE status = 'QUEUED' AND parked_until <= statement_timestamp() ORDER BY parked_until LIMIT $1) due`
+
 // promote makes the lane's parked runs due, oldest first; one whose scope is taken waits SCOPE_BUSY instead: there is at
-// most one due run in a scope, and none while one is live (queue rule 5).
+// most one due run in a scope, and none while one is live (queue rule 5). A lane that somebody holds is left alone.
 func (t *tx) promote(ctx context.Context, agentID xid.ID) error {
-	l, err := t.lockLane(ctx, agentID)
-	if err != nil {
-		return err
+	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE SKIP LOCKED`, agentID)
+	if err != nil || len(lanes) == 0 {
+		return wrap("lock lane", err)
 	}
-	const parked = `
-SELECT id, scope FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_until <= $2 ORDER BY requested_at, id FOR NO KEY UPDATE`
 	type entry struct{ id, scope string }
-	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, parked, agentID, t.now)
+	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, parkedRunsQuery, agentID, t.now)
 	if err != nil {
 		return fmt.Errorf("read parked runs: %w", err)
 	}
 	for _, run := range runs {
-		const unpark = `
-UPDATE runs SET parked_until = NULL, revision = revision + 1, parked_reason = CASE WHEN EXISTS (
-  SELECT 1 FROM runs o WHERE o.agent_id = $2 AND o.scope = $3 AND o.id <> $1
-    AND (o.status = 'CLAIMED' OR o.status = 'QUEUED' AND o.parked_reason IS NULL)) THEN 'SCOPE_BUSY' END
-WHERE id = $1`
-		if err := execOne(ctx, t, unpark, run.id, agentID, run.scope); err != nil {
+		if err := execOne(ctx, t, unparkQuery, run.id, agentID, run.scope); err != nil {
 			return fmt.Errorf("make run due: %w", err)
 		}
 	}
-	return t.fixHead(ctx, l)
+	return t.fixHead(ctx, lanes[0])
 }
+
+const parkedRunsQuery = `
+SELECT id, scope FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_until <= $2 ORDER BY requested_at, id FOR NO KEY UPDATE`
+
+// One EXISTS for each partial index: no index serves the two conditions ORed.
+const unparkQuery = `
+UPDATE runs SET parked_until = NULL, revision = revision + 1, parked_reason = CASE WHEN
+    EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = $2 AND o.scope = $3 AND o.status = 'CLAIMED' AND o.id <> $1)
+    OR EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = $2 AND o.scope = $3 AND o.status = 'QUEUED' AND o.parked_reason IS NULL AND o.id <> $1)
+  THEN 'SCOPE_BUSY' END
+WHERE id = $1`
 
 // releaseScope makes the scope's oldest SCOPE_BUSY run due when none of the scope is live or due any more (queue rule
 // 5). It runs after a run left CLAIMED, or left QUEUED unclaimed.
 func (t *tx) releaseScope(ctx context.Context, agentID xid.ID, scope string) error {
-	const query = `
+	if _, err := exec(ctx, t, releaseScopeQuery, agentID, scope); err != nil {
+		return fmt.Errorf("release the scope: %w", err)
+	}
+	return nil
+}
+
+const releaseScopeQuery = `
 UPDATE runs SET parked_reason = NULL, parked_until = NULL, revision = revision + 1
 WHERE id = (SELECT id FROM runs WHERE agent_id = $1 AND scope = $2 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'
             ORDER BY requested_at, id LIMIT 1)
   AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = $2 AND status = 'CLAIMED')
   AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = $2 AND status = 'QUEUED' AND parked_reason IS NULL)`
-	if _, err := exec(ctx, t, query, agentID, scope); err != nil {
-		return fmt.Errorf("release the scope: %w", err)
-	}
-	return nil
-}

@@ -99,15 +99,7 @@ func (s *Store) RunContents(ctx context.Context, runIDs []xid.ID) (map[xid.ID]*e
 // for an instant.
 func (s *Store) NextInstant(ctx context.Context) (at, now time.Time, err error) {
 	var next *time.Time
-	const query = `
-SELECT least(
-  (SELECT min(parked_until) FROM runs WHERE status = 'QUEUED' AND parked_until IS NOT NULL),
-  (SELECT min(eligible_at) FROM agent_lanes WHERE head_at IS NOT NULL AND running < max_sessions AND eligible_at > clock_timestamp()),
-  (SELECT clock_timestamp() FROM agent_lanes l JOIN workspace_lanes w USING (workspace_id)
-   WHERE l.head_at IS NOT NULL AND l.running < l.max_sessions AND l.eligible_at <= clock_timestamp()
-     AND (w.max_running IS NULL OR w.running < w.max_running) LIMIT 1)),
-  clock_timestamp()`
-	if err := queryRow(ctx, s.db, []any{&next, &now}, query); err != nil {
+	if err := queryRow(ctx, s.db, []any{&next, &now}, nextInstantQuery); err != nil {
 		return time.Time{}, time.Time{}, fmt.Errorf("read the next instant: %w", err)
 	}
 	if next != nil {
@@ -115,3 +107,15 @@ SELECT least(
 	}
 	return at, now, nil
 }
+
+// Each part is one probe of an index, or one for each workspace that has due lanes.
+const nextInstantQuery = `
+WITH RECURSIVE ` + workspacesDue + `
+SELECT least(
+  (SELECT parked_until FROM runs WHERE status = 'QUEUED' AND parked_until IS NOT NULL ORDER BY parked_until LIMIT 1),
+  (SELECT eligible_at FROM agent_lanes WHERE head_at IS NOT NULL AND running < max_sessions AND eligible_at > statement_timestamp()
+   ORDER BY eligible_at LIMIT 1),
+  (SELECT clock_timestamp() FROM open_workspaces w CROSS JOIN LATERAL (
+     SELECT 1 FROM agent_lanes WHERE workspace_id = w.workspace_id AND head_at IS NOT NULL AND running < max_sessions
+       AND eligible_at <= statement_timestamp() ORDER BY head_at, head_id LIMIT 1) l LIMIT 1)),
+  clock_timestamp()`

@@ -42,19 +42,26 @@ func (s *Store) countRepairs(done Repairs) {
 
 // suspectLanes finds lanes that look wrong, without locks: what is really wrong is judged again under the lock.
 func (s *Store) suspectLanes(ctx context.Context) ([]xid.ID, error) {
-	const query = `
+	return collect(ctx, s.db, scanOne[xid.ID], suspectLanesQuery)
+}
+
+// One probe for the head of each lane; live runs, leases and runs that wait for a scope are each read once, from indexes
+// that hold nothing else, however long the queues are.
+const suspectLanesQuery = `
+WITH live AS (SELECT agent_id, count(*) AS n FROM runs WHERE status = 'CLAIMED' GROUP BY agent_id),
+leased AS (SELECT agent_id, count(*) AS n FROM attempt_leases GROUP BY agent_id),
+waiting AS (
+  SELECT DISTINCT b.agent_id FROM runs b WHERE b.status = 'QUEUED' AND b.parked_reason = 'SCOPE_BUSY'
+    AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = b.agent_id AND o.scope = b.scope AND o.status = 'CLAIMED')
+    AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = b.agent_id AND o.scope = b.scope AND o.status = 'QUEUED' AND o.parked_reason IS NULL))
 SELECT l.agent_id FROM agent_lanes l
 LEFT JOIN LATERAL (SELECT id FROM runs WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_reason IS NULL
                    ORDER BY requested_at, id LIMIT 1) head ON true
-WHERE l.head_id IS DISTINCT FROM head.id
-   OR l.running <> (SELECT count(*) FROM runs WHERE agent_id = l.agent_id AND status = 'CLAIMED')
-   OR l.running <> (SELECT count(*) FROM attempt_leases WHERE agent_id = l.agent_id)
-   OR EXISTS (SELECT 1 FROM runs b WHERE b.agent_id = l.agent_id AND b.status = 'QUEUED' AND b.parked_reason = 'SCOPE_BUSY'
-              AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = b.agent_id AND o.scope = b.scope
-                              AND (o.status = 'CLAIMED' OR o.status = 'QUEUED' AND o.parked_reason IS NULL)))
+LEFT JOIN live ON live.agent_id = l.agent_id
+LEFT JOIN leased ON leased.agent_id = l.agent_id
+LEFT JOIN waiting ON waiting.agent_id = l.agent_id
+WHERE l.head_id IS DISTINCT FROM head.id OR l.running <> coalesce(live.n, 0) OR l.running <> coalesce(leased.n, 0) OR waiting.agent_id IS NOT NULL
 LIMIT 200`
-	return collect(ctx, s.db, scanOne[xid.ID], query)
-}
 
 func (t *tx) repairLane(ctx context.Context, agentID xid.ID, done *Repairs) error {
 	free, err := queryOne[bool](ctx, t, `SELECT pg_try_advisory_xact_lock($1)`, repairLock)
@@ -121,7 +128,8 @@ SELECT count(*) FROM agent_lanes l WHERE agent_id = $1 AND head_id IS DISTINCT F
 func (t *tx) repairWorkspaces(ctx context.Context, done *Repairs) error {
 	const suspects = `
 SELECT w.workspace_id FROM workspace_lanes w
-WHERE w.running <> (SELECT coalesce(sum(running), 0) FROM agent_lanes l WHERE l.workspace_id = w.workspace_id) ORDER BY 1 LIMIT 20`
+LEFT JOIN (SELECT workspace_id, sum(running) AS n FROM agent_lanes GROUP BY workspace_id) l ON l.workspace_id = w.workspace_id
+WHERE w.running <> coalesce(l.n, 0) ORDER BY 1 LIMIT 20`
 	workspaces, err := collect(ctx, t, scanOne[xid.ID], suspects)
 	if err != nil || len(workspaces) == 0 {
 		return err

@@ -33,13 +33,21 @@ func (s *Store) Route(ctx context.Context, agentID xid.ID) (int, error) {
 
 // UnroutedAgents lists agents that have unrouted requests, at most limit.
 func (s *Store) UnroutedAgents(ctx context.Context, limit int) ([]xid.ID, error) {
-	const query = `SELECT DISTINCT agent_id FROM wakeup_requests WHERE status = 'QUEUED' AND run_id IS NULL LIMIT $1`
-	agents, err := collect(ctx, s.db, scanOne[xid.ID], query, limit)
+	agents, err := collect(ctx, s.db, scanOne[xid.ID], unroutedAgentsQuery, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list agents with unrouted requests: %w", err)
 	}
 	return agents, nil
 }
+
+// A loose index scan: one probe for each agent, however many requests it has.
+const unroutedAgentsQuery = `
+WITH RECURSIVE agents AS (
+  (SELECT agent_id FROM wakeup_requests WHERE status = 'QUEUED' AND run_id IS NULL ORDER BY agent_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT q.agent_id FROM wakeup_requests q WHERE q.status = 'QUEUED' AND q.run_id IS NULL AND q.agent_id > a.agent_id ORDER BY q.agent_id LIMIT 1)
+  FROM agents a WHERE a.agent_id IS NOT NULL)
+SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT $1`
 
 func (t *tx) route(ctx context.Context, agentID xid.ID) (int, error) {
 	l, err := t.lockLane(ctx, agentID)

@@ -144,3 +144,6 @@ func enumArray[T ~string](list []T) any {
 	}
 	return pq.Array(texts)
 }
+
+// intArray is a list of numbers as a bigint[] parameter.
+func intArray(list []int64) any { return pq.Array(list) }

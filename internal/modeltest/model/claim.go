@@ -2,7 +2,7 @@ package model
 
 import "slices"
 
-// Claim takes due runs, one for each agent, oldest first, at most so many; none only when nothing may be taken (S6.1).
+// Claim takes the oldest due runs of all, at most so many; none only when nothing may be taken (S6.1).
 func (w *World) Claim(most int) []*Run {
 	w.tick()
 	w.promote()
@@ -11,19 +11,33 @@ func (w *World) Claim(most int) []*Run {
 		if len(lanes) == 0 {
 			return nil
 		}
-		var taken []*Run
-		for _, a := range lanes {
-			if w.full() {
-				break
-			}
-			if run := w.claimHead(a); run != nil {
-				taken = append(taken, run)
-			}
-		}
-		if len(taken) > 0 {
+		if taken := w.claimOldest(lanes, most); len(taken) > 0 {
 			return taken
 		}
 	}
+}
+
+// claimOldest takes from the lanes that were found, the oldest run first. When there may be more lanes than were found,
+// it stops before a run that is newer than the newest of their heads, since one of another lane may be older.
+func (w *World) claimOldest(lanes []*Agent, most int) (taken []*Run) {
+	var newest *Run
+	if len(lanes) == most {
+		newest = w.head(lanes[most-1])
+	}
+	for len(taken) < most && !w.full() {
+		lanes = slices.DeleteFunc(lanes, func(a *Agent) bool { return w.head(a) == nil || a.running >= a.Capacity })
+		if len(lanes) == 0 {
+			break
+		}
+		a := slices.MinFunc(lanes, func(a, b *Agent) int { return compare(w.head(a), w.head(b)) })
+		if newest != nil && compare(w.head(a), newest) > 0 {
+			break
+		}
+		if run := w.claimHead(a); run != nil {
+			taken = append(taken, run)
+		}
+	}
+	return taken
 }
 
 func (w *World) full() bool { return w.Ceiling > 0 && w.running() >= w.Ceiling }
@@ -53,27 +67,26 @@ func (w *World) dueLanes(most int) []*Agent {
 	return lanes[:min(most, len(lanes))]
 }
 
-// claimHead takes the agent's oldest due run that no guard refuses (S6.2).
+// claimHead takes the agent's oldest due run, unless a guard refuses it (S6.2).
 func (w *World) claimHead(a *Agent) *Run {
-	for run := w.head(a); run != nil; run = w.head(a) {
-		switch {
-		case a.Paused:
-			w.settle(run, "FINISHED", "agent_inactive", "FINISHED", "AGENT_INACTIVE")
-		case !run.Event && a.SkipsIdle:
-			w.settle(run, "FINISHED", "idle_skipped", "FINISHED", "IDLE_SKIPPED")
-		default:
-			run.Status, run.Started = "CLAIMED", false
-			run.Attempt++
-			a.running++
-			for _, q := range w.requestsOf(run) {
-				if q.Status == "QUEUED" {
-					q.Status = "CLAIMED"
-				}
-			}
-			return run
+	run := w.head(a)
+	switch {
+	case a.Paused:
+		w.settle(run, "FINISHED", "agent_inactive", "FINISHED", "AGENT_INACTIVE")
+		return nil
+	case !run.Event && a.SkipsIdle:
+		w.settle(run, "FINISHED", "idle_skipped", "FINISHED", "IDLE_SKIPPED")
+		return nil
+	}
+	run.Status, run.Started = "CLAIMED", false
+	run.Attempt++
+	a.running++
+	for _, q := range w.requestsOf(run) {
+		if q.Status == "QUEUED" {
+			q.Status = "CLAIMED"
 		}
 	}
-	return nil
+	return run
 }
 
 // settle ends a run that is not launched, and all its requests alike (S3.8).

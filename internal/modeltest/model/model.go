@@ -31,6 +31,7 @@ type Agent struct {
 	NoExecutor  bool
 	Coordinator *Agent // who is told of a run that gave up; nil: nobody
 	running     int
+	pausedAt    int
 }
 
 // Request is that somebody asked.
@@ -49,7 +50,7 @@ type Request struct {
 	Delivered, Ended bool
 	Reason           string
 	Resends, Retries int
-	asked            int
+	asked, endedAt   int
 }
 
 // Run is a piece of work.

@@ -119,6 +119,7 @@ func (w *World) newRun(q *Request, parked string) {
 
 // end ends a request, and the fire that asked.
 func (w *World) end(q *Request, status, reason, fire string) {
+	q.endedAt = w.clock
 	q.Status, q.Reason, q.Ended = status, reason, true
 	if q.Fire != nil && !q.Fire.Completed {
 		q.Fire.Status, q.Fire.Completed = fire, true

@@ -1,0 +1,159 @@
+package domain
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// PassRun is a run of a lane as the next pass of the claim meets it.
+type PassRun struct {
+	ID           string
+	Scope        string
+	Status       RunStatus // QUEUED or CLAIMED
+	ParkedReason ParkedReason
+	ParkedUntil  time.Time // zero: without a date
+	RequestedAt  time.Time
+	Settles      bool // a guard will end it without a launch (Admit)
+}
+
+// PassLane is an agent's lane before a pass. Runs holds at least: the runs asked about with all of their scopes, what is
+// due or becomes due, oldest first, until the free sessions are taken, and all live runs.
+type PassLane struct {
+	AgentID              string
+	MaxSessions, Running int
+	EligibleAt           time.Time
+	Runs                 []PassRun
+}
+
+// PassFacts is a workspace before a pass, at one instant. Places is how many more runs may be live, nil without a
+// ceiling. With one, Lanes holds the workspace's oldest due lanes besides those asked about.
+type PassFacts struct {
+	Now    time.Time
+	Places *int
+	Lanes  []PassLane
+}
+
+// Pass is what the next pass of the claim does to a workspace, given that there are free workers enough (SPEC S3.9, S6.1):
+// it takes runs in order while their agents have a free session and the workspace a place, and ends those that a guard
+// refuses on the way, which take neither.
+type Pass struct {
+	now    time.Time
+	places *int
+	lanes  map[string]*passLane
+	order  []*passLane
+}
+
+// passLane is a lane as the pass changes it.
+type passLane struct {
+	PassLane
+	due   []*PassRun // oldest first
+	byID  map[string]*PassRun
+	taken map[string]bool // claimed or settled by this pass
+	ahead []string        // claimed by this pass
+}
+
+// Foresee goes through the next pass.
+func Foresee(f PassFacts) *Pass {
+	p := &Pass{now: f.Now, lanes: map[string]*passLane{}}
+	if f.Places != nil {
+		places := *f.Places
+		p.places = &places
+	}
+	for _, l := range f.Lanes {
+		lane := &passLane{PassLane: l, byID: map[string]*PassRun{}, taken: map[string]bool{}}
+		lane.Runs = slices.Clone(l.Runs)
+		lane.promote(f.Now)
+		p.lanes[l.AgentID] = lane
+		p.order = append(p.order, lane)
+	}
+	for l := p.oldest(); l != nil; l = p.oldest() {
+		if l.takeHead() && p.places != nil {
+			*p.places--
+		}
+	}
+	return p
+}
+
+// promote makes runs due whose parking is over, oldest first; one whose scope is taken waits for it instead.
+func (l *passLane) promote(now time.Time) {
+	slices.SortFunc(l.Runs, func(a, b PassRun) int { return compareRuns(&a, &b) })
+	for i := range l.Runs {
+		run := &l.Runs[i]
+		l.byID[run.ID] = run
+		if run.Status != RunStatusQueued || run.ParkedUntil.IsZero() || run.ParkedUntil.After(now) {
+			continue
+		}
+		run.ParkedReason, run.ParkedUntil = "", time.Time{}
+		if len(l.holders(run)) > 0 {
+			run.ParkedReason = ParkedReasonScopeBusy
+		}
+	}
+	for i := range l.Runs {
+		if run := &l.Runs[i]; run.due() {
+			l.due = append(l.due, run)
+		}
+	}
+}
+
+func (r *PassRun) due() bool { return r.Status == RunStatusQueued && r.ParkedReason == "" }
+
+func compareRuns(a, b *PassRun) int {
+	return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), cmp.Compare(a.ID, b.ID))
+}
+
+// holders are the other runs of the scope that are live or due, oldest first.
+func (l *passLane) holders(run *PassRun) []string {
+	var list []string
+	for i := range l.Runs {
+		if o := &l.Runs[i]; o.ID != run.ID && o.Scope == run.Scope && (o.Status == RunStatusClaimed || o.due()) {
+			list = append(list, o.ID)
+		}
+	}
+	return list
+}
+
+// oldest is the lane whose head the pass takes next; nil: the pass is over.
+func (p *Pass) oldest() *passLane {
+	if p.full() {
+		return nil
+	}
+	var first *passLane
+	for _, l := range p.order {
+		if len(l.due) == 0 || l.full() || l.EligibleAt.After(p.now) {
+			continue
+		}
+		if first == nil || compareRuns(l.due[0], first.due[0]) < 0 {
+			first = l
+		}
+	}
+	return first
+}
+
+func (p *Pass) full() bool     { return p.places != nil && *p.places <= 0 }
+func (l *passLane) full() bool { return l.Running+len(l.ahead) >= l.MaxSessions }
+
+// takeHead claims the lane's oldest due run, or settles it: then its scope falls free and the next run of it is due.
+func (l *passLane) takeHead() (claimed bool) {
+	run := l.due[0]
+	l.due = l.due[1:]
+	l.taken[run.ID] = true
+	if !run.Settles {
+		run.Status = RunStatusClaimed
+		l.ahead = append(l.ahead, run.ID)
+		return true
+	}
+	run.Status = RunStatusFinished
+	if len(l.holders(run)) > 0 {
+		return false
+	}
+	for i := range l.Runs { // oldest first
+		if next := &l.Runs[i]; next.Scope == run.Scope && next.Status == RunStatusQueued && next.ParkedReason == ParkedReasonScopeBusy {
+			next.ParkedReason = ""
+			at, _ := slices.BinarySearchFunc(l.due, next, compareRuns)
+			l.due = slices.Insert(l.due, at, next)
+			break
+		}
+	}
+	return false
+}

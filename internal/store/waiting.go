@@ -1,0 +1,262 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Bounds of the facts that Waiting reads.
+const (
+	waitingSettles = 50  // due runs of a lane that guards may end on the way to those asked about
+	waitingLanes   = 400 // lanes of other agents in front, in workspaces with a ceiling
+)
+
+// Waiting says why runs and requests wait (SPEC S3.9), as the next pass of the claim would find them: all facts are of one
+// snapshot. What does not wait is not in the answer. It takes seven statements for any number of ids; the rows they read
+// are bounded by the ids, the sessions of their agents and, in a workspace with a ceiling, the free places.
+func (s *Store) Waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (map[xid.ID]domain.Waiting, error) {
+	t, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return nil, fmt.Errorf("begin to read why runs wait: %w", err)
+	}
+	f := waitFacts{q: t, lanes: map[xid.ID]*waitLane{}, places: map[xid.ID]*int{}}
+	out, err := f.answer(ctx, runIDs, requestIDs)
+	if end := t.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) && err == nil { // nothing was written
+		err = fmt.Errorf("end the snapshot: %w", end)
+	}
+	return out, wrap("read why runs wait", err)
+}
+
+// waitFacts gathers the facts of one question.
+type waitFacts struct {
+	q      querier
+	now    time.Time
+	asked  []waitRun
+	lanes  map[xid.ID]*waitLane
+	places map[xid.ID]*int // free places of the workspaces asked about; nil: no ceiling
+}
+
+// waitLane is a lane with what its guards look at.
+type waitLane struct {
+	domain.PassLane
+	workspaceID xid.ID
+	guards      domain.AdmitFacts
+	known       map[string]bool
+}
+
+// waitRun is a queued or live run.
+type waitRun struct {
+	domain.PassRun
+	agentID, workspaceID xid.ID
+	class                domain.WakeClass
+	cancelled            bool
+}
+
+func (f *waitFacts) answer(ctx context.Context, runIDs, requestIDs []xid.ID) (map[xid.ID]domain.Waiting, error) {
+	out := map[xid.ID]domain.Waiting{}
+	requests, err := f.requests(ctx, requestIDs)
+	if err != nil {
+		return nil, err
+	}
+	for request, run := range requests {
+		if run == "" {
+			out[request] = domain.WaitsForRouting
+		} else {
+			runIDs = append(runIDs[:len(runIDs):len(runIDs)], run)
+		}
+	}
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return f.readAsked(ctx, runIDs) }, f.readPlaces, f.readLanes, f.readLines, f.readScopes,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	passes := f.foresee()
+	for _, run := range f.asked {
+		out[xid.ID(run.ID)] = passes[run.workspaceID].Waiting(string(run.agentID), run.ID)
+	}
+	for request, run := range requests {
+		if w, waits := out[run]; waits {
+			out[request] = w
+		}
+	}
+	return out, nil
+}
+
+// requests finds the run of each request that is QUEUED; "" when it is unrouted.
+func (f *waitFacts) requests(ctx context.Context, requestIDs []xid.ID) (map[xid.ID]xid.ID, error) {
+	found := map[xid.ID]xid.ID{}
+	if len(requestIDs) == 0 {
+		return found, nil
+	}
+	_, err := collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
+		var request, run xid.ID
+		err := rows.Scan(&request, &run)
+		found[request] = run
+		return struct{}{}, err
+	}, `SELECT id, coalesce(run_id, '') FROM wakeup_requests WHERE id = ANY($1) AND status = 'QUEUED'`, ids(requestIDs))
+	return found, wrap("read the requests", err)
+}
+
+const waitColumns = `r.id, r.agent_id, r.workspace_id, r.scope, r.status, coalesce(r.parked_reason, ''), coalesce(r.parked_until, '0001-01-01Z'),
+  r.requested_at, r.wake_class, r.cancel_requested_at IS NOT NULL`
+
+func scanWaitRun(rows *sql.Rows) (r waitRun, err error) {
+	err = rows.Scan(&r.ID, &r.agentID, &r.workspaceID, &r.Scope, &r.Status, &r.ParkedReason, &r.ParkedUntil, &r.RequestedAt, &r.class, &r.cancelled)
+	return r, err
+}
+
+func (f *waitFacts) readAsked(ctx context.Context, runIDs []xid.ID) error {
+	var err error
+	if f.now, err = queryOne[time.Time](ctx, f.q, `SELECT clock_timestamp()`); err != nil {
+		return wrap("read the database's clock", err)
+	}
+	f.asked, err = collect(ctx, f.q, scanWaitRun, `SELECT `+waitColumns+` FROM runs r WHERE r.id = ANY($1) AND r.status = 'QUEUED'`, ids(runIDs))
+	return wrap("read the runs", err)
+}
+
+func (f *waitFacts) readPlaces(ctx context.Context) error {
+	for _, run := range f.asked {
+		f.places[run.workspaceID] = nil
+	}
+	_, err := collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
+		var id xid.ID
+		var places *int
+		err := rows.Scan(&id, &places)
+		f.places[id] = places
+		return struct{}{}, err
+	}, `SELECT workspace_id, max_running - running FROM workspace_lanes WHERE workspace_id = ANY($1)`, ids(keys(f.places)))
+	return wrap("read the ceilings", err)
+}
+
+// waitLanesQuery reads the lanes asked about and, in workspaces with a ceiling that has places left ($2), those that may
+// take a place before them: the oldest due ones, more of them than there are places, and those where a parking is over.
+const waitLanesQuery = `
+WITH front AS (
+  SELECT l.agent_id FROM unnest($2::text[], $3::bigint[]) AS w(workspace_id, places) CROSS JOIN LATERAL (
+    SELECT agent_id FROM agent_lanes
+    WHERE workspace_id = w.workspace_id AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= $4
+    ORDER BY head_at, head_id LIMIT w.places) l),
+promoted AS (
+  SELECT agent_id FROM (SELECT agent_id, workspace_id FROM runs WHERE status = 'QUEUED' AND parked_until <= $4 AND cardinality($2::text[]) > 0
+                        ORDER BY parked_until LIMIT 200) p WHERE workspace_id = ANY($2))
+SELECT l.agent_id, l.workspace_id, l.max_sessions, l.running, l.eligible_at, l.status, a.deleted_at IS NOT NULL, a.skip_idle_wakeups,
+  CASE WHEN EXISTS (SELECT 1 FROM tasks t WHERE t.assignee_id = l.agent_id AND t.state IN ('TODO', 'IN_PROGRESS') AND t.archived_at IS NULL
+                    AND t.deleted_at IS NULL) THEN 1 ELSE 0 END
+FROM (SELECT unnest($1::text[]) AS agent_id UNION SELECT agent_id FROM front UNION SELECT agent_id FROM promoted) wanted
+JOIN agent_lanes l ON l.agent_id = wanted.agent_id JOIN agents a ON a.id = l.agent_id`
+
+func (f *waitFacts) readLanes(ctx context.Context) error {
+	agents := map[xid.ID]bool{}
+	for _, run := range f.asked {
+		agents[run.agentID] = true
+	}
+	var bounded []xid.ID
+	var room []int64
+	for id, places := range f.places {
+		if places != nil && *places > 0 {
+			bounded, room = append(bounded, id), append(room, int64(min(*places+waitingSettles, waitingLanes)))
+		}
+	}
+	_, err := collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
+		l := waitLane{known: map[string]bool{}}
+		err := rows.Scan(&l.AgentID, &l.workspaceID, &l.MaxSessions, &l.Running, &l.EligibleAt, &l.guards.AgentStatus, &l.guards.AgentDeleted,
+			&l.guards.SkipIdleWakeups, &l.guards.ActionableTasks)
+		f.lanes[xid.ID(l.AgentID)] = &l
+		return struct{}{}, err
+	}, waitLanesQuery, ids(keys(agents)), ids(bounded), intArray(room), f.now)
+	return wrap("read the lanes", err)
+}
+
+// waitLinesQuery reads the front of each lane's line, what will join it because its parking is over, and its live runs.
+const waitLinesQuery = `
+SELECT r.* FROM agent_lanes l CROSS JOIN LATERAL (
+  (SELECT ` + waitColumns + ` FROM runs r WHERE r.agent_id = l.agent_id AND r.status = 'QUEUED' AND r.parked_reason IS NULL
+   ORDER BY r.requested_at, r.id LIMIT greatest(l.max_sessions - l.running, 0) + $2)
+  UNION ALL
+  (SELECT ` + waitColumns + ` FROM runs r WHERE r.agent_id = l.agent_id AND r.status = 'QUEUED' AND r.parked_until <= $3 ORDER BY r.parked_until LIMIT $2)
+  UNION ALL
+  (SELECT ` + waitColumns + ` FROM runs r WHERE r.agent_id = l.agent_id AND r.status = 'CLAIMED')) r
+WHERE l.agent_id = ANY($1)`
+
+func (f *waitFacts) readLines(ctx context.Context) error {
+	runs, err := collect(ctx, f.q, scanWaitRun, waitLinesQuery, ids(keys(f.lanes)), waitingSettles, f.now)
+	if err != nil {
+		return wrap("read the lines", err)
+	}
+	f.add(f.asked)
+	f.add(runs)
+	return nil
+}
+
+// readScopes reads the rest of the scopes in which a run may fall due or be parked: those asked about, those of a run
+// whose parking is over, and those of a run that will be settled.
+func (f *waitFacts) readScopes(ctx context.Context) error {
+	var agents []xid.ID
+	var scopes []string
+	for id, l := range f.lanes {
+		seen := map[string]bool{}
+		for _, run := range l.Runs {
+			if !seen[run.Scope] && run.Status == domain.RunStatusQueued && (run.ParkedReason != "" || run.Settles) {
+				seen[run.Scope] = true
+				agents, scopes = append(agents, id), append(scopes, run.Scope)
+			}
+		}
+	}
+	const query = `
+SELECT ` + waitColumns + ` FROM unnest($1::text[], $2::text[]) AS s(agent_id, scope)
+JOIN runs r ON r.agent_id = s.agent_id AND r.scope = s.scope AND r.status = 'QUEUED'`
+	runs, err := collect(ctx, f.q, scanWaitRun, query, ids(agents), textArray(scopes))
+	f.add(runs)
+	return wrap("read the scopes", err)
+}
+
+// add notes runs of known lanes, each once, and whether the guards would end them.
+func (f *waitFacts) add(runs []waitRun) {
+	for _, run := range runs {
+		l := f.lanes[run.agentID]
+		if l == nil || l.known[run.ID] {
+			continue
+		}
+		l.known[run.ID] = true
+		guards := l.guards
+		guards.WakeClass, guards.CancelRequested = run.class, run.cancelled
+		run.Settles = domain.Admit(guards).Settle != nil
+		if run.ParkedUntil.Year() == 1 {
+			run.ParkedUntil = time.Time{}
+		}
+		l.Runs = append(l.Runs, run.PassRun)
+	}
+}
+
+func (f *waitFacts) foresee() map[xid.ID]*domain.Pass {
+	facts := map[xid.ID]*domain.PassFacts{}
+	for id, places := range f.places {
+		facts[id] = &domain.PassFacts{Now: f.now, Places: places}
+	}
+	for _, l := range f.lanes {
+		w := facts[l.workspaceID]
+		w.Lanes = append(w.Lanes, l.PassLane)
+	}
+	passes := make(map[xid.ID]*domain.Pass, len(facts))
+	for id, w := range facts {
+		passes[id] = domain.Foresee(*w)
+	}
+	return passes
+}
+
+// keys are the ids of a map, in no order.
+func keys[T any](m map[xid.ID]T) []xid.ID {
+	list := make([]xid.ID, 0, len(m))
+	for id := range m {
+		list = append(list, id)
+	}
+	return list
+}
