@@ -17,6 +17,7 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -42,6 +43,9 @@ type loaders struct {
 	triggersOf loader[[]*ent.RoutineTrigger] // by routine
 	attemptsOf loader[[]*ent.RunAttempt]     // by run
 	wakeupOf   loader[*ent.WakeupRequest]    // by routine run
+	waiting    loader[*domain.Waiting]       // by run
+
+	waitingRequests loader[*domain.Waiting] // by wakeup request
 }
 
 type loadersKey struct{}
@@ -71,6 +75,9 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		contents: mapped("run contents", r.Store.RunContents),
 		lanes:    mapped("lanes", r.Store.Lanes),
 		heads:    mapped("positions", r.heads),
+		waiting:  mapped("why runs wait", r.waitingOf),
+
+		waitingRequests: mapped("why requests wait", r.waitingOfRequests),
 		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
 			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...)).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
 		}, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),
