@@ -45,6 +45,7 @@ type ResolverRoot interface {
 	RunAttempt() RunAttemptResolver
 	ScheduleTrigger() ScheduleTriggerResolver
 	Subscription() SubscriptionResolver
+	Waiting() WaitingResolver
 	WakeupRequest() WakeupRequestResolver
 	WebhookTrigger() WebhookTriggerResolver
 	Workspace() WorkspaceResolver
@@ -135,6 +136,7 @@ type RoutineRunResolver interface {
 type RunResolver interface {
 	Agent(ctx context.Context, obj *ent.Run) (*ent.Agent, error)
 	Routine(ctx context.Context, obj *ent.Run) (*ent.Routine, error)
+	Waiting(ctx context.Context, obj *ent.Run) (*domain.Waiting, error)
 	TerminalShape(ctx context.Context, obj *ent.Run) (*domain.TerminalShape, error)
 	WakeupRequests(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*ent.WakeupRequestConnection, error)
 	Attempts(ctx context.Context, obj *ent.Run) ([]*ent.RunAttempt, error)
@@ -161,12 +163,18 @@ type ScheduleTriggerResolver interface {
 }
 type SubscriptionResolver interface {
 	WorkspaceActivity(ctx context.Context, workspaceID xid.ID, after *entgql.Cursor[xid.ID], filter *model.ActivityFilter) (<-chan *model.Activity, error)
+	QueueStats(ctx context.Context, workspaceID xid.ID) (<-chan *model.QueueStats, error)
 	RunUpdated(ctx context.Context, runID xid.ID) (<-chan *ent.Run, error)
 	RunEvents(ctx context.Context, runID xid.ID, after *entgql.Cursor[xid.ID], includeLogs bool) (<-chan model.RunStreamItem, error)
+}
+type WaitingResolver interface {
+	Until(ctx context.Context, obj *domain.Waiting) (*time.Time, error)
+	BlockedBy(ctx context.Context, obj *domain.Waiting) ([]ent.Noder, error)
 }
 type WakeupRequestResolver interface {
 	Agent(ctx context.Context, obj *ent.WakeupRequest) (*ent.Agent, error)
 	Run(ctx context.Context, obj *ent.WakeupRequest) (*ent.Run, error)
+	Waiting(ctx context.Context, obj *ent.WakeupRequest) (*domain.Waiting, error)
 	Payload(ctx context.Context, obj *ent.WakeupRequest) (model.WakeupPayload, error)
 }
 type WebhookTriggerResolver interface {
@@ -178,6 +186,7 @@ type WebhookTriggerResolver interface {
 	ReplayWindow(ctx context.Context, obj *model.WebhookTrigger) (time.Duration, error)
 }
 type WorkspaceResolver interface {
+	QueueStats(ctx context.Context, obj *ent.Workspace) (*model.QueueStats, error)
 	Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error)
 	EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error)
 	Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *ent.AgentOrder) (*ent.AgentConnection, error)
@@ -1983,6 +1992,92 @@ extend type Query {
   process: ProcessInfo! @requires(scopes: [READ])
 }
 `, BuiltIn: false},
+	{Name: "../schema/queue.graphql", Input: `extend type Run {
+  "Why it is still waiting; null unless QUEUED."
+  waiting: Waiting
+}
+
+extend type WakeupRequest {
+  "Why it is still waiting; null unless QUEUED."
+  waiting: Waiting
+}
+
+"Why a queued run or an unrouted request waits; from the same predicates as the claim, at the instant of the question."
+type Waiting {
+  "Reason."
+  hold: QueueHold!
+  "Until when, where that is known."
+  until: DateTime
+  "Runs that hold it, oldest first."
+  blockedBy: [Node!]!
+}
+
+"Reason why a run or a request waits."
+enum QueueHold {
+  "Nothing: the next pass with a free worker takes it, or ends it because a guard refuses it."
+  NONE
+  "Not routed yet."
+  ROUTING
+  "Agent at capacity: its sessions are taken, by live runs or by those ahead in its queue."
+  AGENT_AT_CAPACITY
+  "Agent resting."
+  AGENT_COOLDOWN
+  "Coalescing window open."
+  WINDOW
+  "Backoff."
+  BACKOFF
+  "Parsed rate-limit reset."
+  RATE_LIMIT
+  "A run of the same scope is live, or goes first."
+  SCOPE_BUSY
+  "A blocker is open."
+  TASK_BLOCKED
+  "Another run holds the task."
+  TASK_CHECKED_OUT
+  "Workspace ceiling reached."
+  WORKSPACE_CEILING
+  "Budget reserved by live runs."
+  BUDGET_RESERVED
+  "A guard could not be evaluated."
+  GUARD_ERROR
+  "No worker took it."
+  NO_WORKER
+}
+
+extend type Workspace {
+  "Numbers of the queue, at most a second old."
+  queueStats: QueueStats! @cost(weight: 10)
+}
+
+"Numbers of the queue. Nothing is counted beyond 10,000, so that a long queue costs no more than a short one."
+type QueueStats {
+  "Waiting and claimable: the next pass with free workers enough takes them."
+  claimable: Int!
+  "Waiting, held back."
+  held: Int!
+  "Retries planned."
+  retrying: Int!
+  "Live."
+  claimed: Int!
+  "Ended well in the last hour."
+  finishedLastHour: Int!
+  "Failed in the last hour."
+  failedLastHour: Int!
+  "Age of the oldest claimable."
+  oldestClaimableAge: Duration
+  "Wait from asked to claimed, median, of the newest 2,000 runs that ended in the last hour at their first attempt."
+  waitP50: Duration
+  "The same, 99th percentile."
+  waitP99: Duration
+  "Taken at."
+  at: DateTime!
+}
+
+extend type Subscription {
+  "STATE stream. At once, then when changed (its age apart), at most once a second."
+  queueStats("Workspace." workspaceId: ID!): QueueStats! @requires(scopes: [READ])
+}
+`, BuiltIn: false},
 	{Name: "../schema/routine.graphql", Input: `extend type Routine {
   "Who is woken; null once that agent is deleted."
   assignee: Agent
@@ -3297,6 +3392,32 @@ func (ec *executionContext) childFields_ProcessInfo(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type ProcessInfo", field.Name)
 }
 
+func (ec *executionContext) childFields_QueueStats(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "claimable":
+		return ec.fieldContext_QueueStats_claimable(ctx, field)
+	case "held":
+		return ec.fieldContext_QueueStats_held(ctx, field)
+	case "retrying":
+		return ec.fieldContext_QueueStats_retrying(ctx, field)
+	case "claimed":
+		return ec.fieldContext_QueueStats_claimed(ctx, field)
+	case "finishedLastHour":
+		return ec.fieldContext_QueueStats_finishedLastHour(ctx, field)
+	case "failedLastHour":
+		return ec.fieldContext_QueueStats_failedLastHour(ctx, field)
+	case "oldestClaimableAge":
+		return ec.fieldContext_QueueStats_oldestClaimableAge(ctx, field)
+	case "waitP50":
+		return ec.fieldContext_QueueStats_waitP50(ctx, field)
+	case "waitP99":
+		return ec.fieldContext_QueueStats_waitP99(ctx, field)
+	case "at":
+		return ec.fieldContext_QueueStats_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QueueStats", field.Name)
+}
+
 func (ec *executionContext) childFields_ResolveInboxItemsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "items":
@@ -3509,6 +3630,8 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_agent(ctx, field)
 	case "routine":
 		return ec.fieldContext_Run_routine(ctx, field)
+	case "waiting":
+		return ec.fieldContext_Run_waiting(ctx, field)
 	case "terminalShape":
 		return ec.fieldContext_Run_terminalShape(ctx, field)
 	case "wakeupRequests":
@@ -3723,6 +3846,18 @@ func (ec *executionContext) childFields_UserError(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type UserError", field.Name)
 }
 
+func (ec *executionContext) childFields_Waiting(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "hold":
+		return ec.fieldContext_Waiting_hold(ctx, field)
+	case "until":
+		return ec.fieldContext_Waiting_until(ctx, field)
+	case "blockedBy":
+		return ec.fieldContext_Waiting_blockedBy(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Waiting", field.Name)
+}
+
 func (ec *executionContext) childFields_WakeAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "wakeupRequest":
@@ -3773,6 +3908,8 @@ func (ec *executionContext) childFields_WakeupRequest(ctx context.Context, field
 		return ec.fieldContext_WakeupRequest_agent(ctx, field)
 	case "run":
 		return ec.fieldContext_WakeupRequest_run(ctx, field)
+	case "waiting":
+		return ec.fieldContext_WakeupRequest_waiting(ctx, field)
 	case "payload":
 		return ec.fieldContext_WakeupRequest_payload(ctx, field)
 	}
@@ -3813,6 +3950,8 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_name(ctx, field)
 	case "slug":
 		return ec.fieldContext_Workspace_slug(ctx, field)
+	case "queueStats":
+		return ec.fieldContext_Workspace_queueStats(ctx, field)
 	case "settings":
 		return ec.fieldContext_Workspace_settings(ctx, field)
 	case "eventCursor":
@@ -4538,6 +4677,20 @@ func (ec *executionContext) field_Run_wakeupRequests_args(ctx context.Context, r
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Subscription_queueStats_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "workspaceId",
+		func(ctx context.Context, v any) (xid.ID, error) {
+			return ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["workspaceId"] = arg0
 	return args, nil
 }
 
@@ -9576,6 +9729,236 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 	return fc, nil
 }
 
+func (ec *executionContext) _QueueStats_claimable(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_claimable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Claimable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_claimable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_held(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_held(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Held, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_held(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_retrying(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_retrying(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Retrying, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_retrying(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_claimed(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_claimed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Claimed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_claimed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_finishedLastHour(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_finishedLastHour(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FinishedLastHour, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_finishedLastHour(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_failedLastHour(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_failedLastHour(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FailedLastHour, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_failedLastHour(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_oldestClaimableAge(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_oldestClaimableAge(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OldestClaimableAge, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_oldestClaimableAge(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _QueueStats_waitP50(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_waitP50(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WaitP50, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_waitP50(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _QueueStats_waitP99(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_waitP99(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WaitP99, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_waitP99(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _QueueStats_at(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "DateTime")
+}
+
 func (ec *executionContext) _ResolveInboxItemsPayload_items(ctx context.Context, field graphql.CollectedField, obj *model.ResolveInboxItemsPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11740,6 +12123,38 @@ func (ec *executionContext) fieldContext_Run_routine(_ context.Context, field gr
 	return fc, nil
 }
 
+func (ec *executionContext) _Run_waiting(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_waiting(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Run().Waiting(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.Waiting) graphql.Marshaler {
+			return ec.marshalOWaiting2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWaiting(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Run_waiting(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Run",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Waiting(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Run_terminalShape(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -13458,6 +13873,68 @@ func (ec *executionContext) fieldContext_Subscription_workspaceActivity(ctx cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Subscription_queueStats(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_queueStats(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().QueueStats(ctx, fc.Args["workspaceId"].(xid.ID))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.QueueStats
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.QueueStats
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.QueueStats) graphql.Marshaler {
+			return ec.marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueStats(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_queueStats(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_QueueStats(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_queueStats_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Subscription_runUpdated(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -13892,6 +14369,84 @@ func (ec *executionContext) _UserWakeup_context(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_UserWakeup_context(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("UserWakeup", field, false, false, "JSONObject")
+}
+
+func (ec *executionContext) _Waiting_hold(ctx context.Context, field graphql.CollectedField, obj *domain.Waiting) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Waiting_hold(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hold, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.QueueHold) graphql.Marshaler {
+			return ec.marshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Waiting_hold(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Waiting", field, false, false, "QueueHold")
+}
+
+func (ec *executionContext) _Waiting_until(ctx context.Context, field graphql.CollectedField, obj *domain.Waiting) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Waiting_until(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Waiting().Until(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Waiting_until(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Waiting", field, true, true, "DateTime")
+}
+
+func (ec *executionContext) _Waiting_blockedBy(ctx context.Context, field graphql.CollectedField, obj *domain.Waiting) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Waiting_blockedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Waiting().BlockedBy(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []ent.Noder) graphql.Marshaler {
+			return ec.marshalNNode2ᚕrouseᚗdevᚋrouseᚋentᚐNoderᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Waiting_blockedBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Waiting",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _WakeAgentPayload_wakeupRequest(ctx context.Context, field graphql.CollectedField, obj *model.WakeAgentPayload) (ret graphql.Marshaler) {
@@ -14408,6 +14963,38 @@ func (ec *executionContext) fieldContext_WakeupRequest_run(_ context.Context, fi
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WakeupRequest_waiting(ctx context.Context, field graphql.CollectedField, obj *ent.WakeupRequest) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WakeupRequest_waiting(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WakeupRequest().Waiting(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.Waiting) graphql.Marshaler {
+			return ec.marshalOWaiting2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWaiting(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WakeupRequest_waiting(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WakeupRequest",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Waiting(ctx, field)
 		},
 	}
 	return fc, nil
@@ -14999,6 +15586,38 @@ func (ec *executionContext) _Workspace_slug(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Workspace_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Workspace", field, false, false, "String")
+}
+
+func (ec *executionContext) _Workspace_queueStats(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_queueStats(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workspace().QueueStats(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.QueueStats) graphql.Marshaler {
+			return ec.marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueStats(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_queueStats(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_QueueStats(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Workspace_settings(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
@@ -21040,6 +21659,84 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 	return out
 }
 
+var queueStatsImplementors = []string{"QueueStats"}
+
+func (ec *executionContext) _QueueStats(ctx context.Context, sel ast.SelectionSet, obj *model.QueueStats) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, queueStatsImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("QueueStats")
+		case "claimable":
+			out.Values[i] = ec._QueueStats_claimable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "held":
+			out.Values[i] = ec._QueueStats_held(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "retrying":
+			out.Values[i] = ec._QueueStats_retrying(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "claimed":
+			out.Values[i] = ec._QueueStats_claimed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "finishedLastHour":
+			out.Values[i] = ec._QueueStats_finishedLastHour(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "failedLastHour":
+			out.Values[i] = ec._QueueStats_failedLastHour(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "oldestClaimableAge":
+			out.Values[i] = ec._QueueStats_oldestClaimableAge(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "waitP50":
+			out.Values[i] = ec._QueueStats_waitP50(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "waitP99":
+			out.Values[i] = ec._QueueStats_waitP99(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._QueueStats_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var resolveInboxItemsPayloadImplementors = []string{"ResolveInboxItemsPayload", "MutationPayload"}
 
 func (ec *executionContext) _ResolveInboxItemsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResolveInboxItemsPayload) graphql.Marshaler {
@@ -21785,6 +22482,12 @@ func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj 
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Run_routine(ctx, field, obj)
+				})
+		case "waiting":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Run_waiting(ctx, field, obj)
 				})
 		case "terminalShape":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -22543,6 +23246,8 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 	switch fields[0].Name {
 	case "workspaceActivity":
 		return ec._Subscription_workspaceActivity(ctx, fields[0])
+	case "queueStats":
+		return ec._Subscription_queueStats(ctx, fields[0])
 	case "runUpdated":
 		return ec._Subscription_runUpdated(ctx, fields[0])
 	case "runEvents":
@@ -22780,6 +23485,51 @@ func (ec *executionContext) _UserWakeup(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var waitingImplementors = []string{"Waiting"}
+
+func (ec *executionContext) _Waiting(ctx context.Context, sel ast.SelectionSet, obj *domain.Waiting) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, waitingImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Waiting")
+		case "hold":
+			out.Values[i] = ec._Waiting_hold(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "until":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Waiting_until(ctx, field, obj)
+				})
+		case "blockedBy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Waiting_blockedBy(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var wakeAgentPayloadImplementors = []string{"WakeAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _WakeAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.WakeAgentPayload) graphql.Marshaler {
@@ -22925,6 +23675,12 @@ func (ec *executionContext) _WakeupRequest(ctx context.Context, sel ast.Selectio
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._WakeupRequest_run(ctx, field, obj)
+				})
+		case "waiting":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WakeupRequest_waiting(ctx, field, obj)
 				})
 		case "payload":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -23164,6 +23920,12 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "queueStats":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_queueStats(ctx, field, obj)
+				})
 		case "settings":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -24289,12 +25051,36 @@ func (ec *executionContext) unmarshalNNameValueInput2ᚖrouseᚗdevᚋrouseᚋgr
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNNode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Node!")
+		return graphql.Null
+	}
+	return ec._Node(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNNode2ᚕrouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v []ent.Noder) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalONode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, sel, v[i])
 	})
+
+	return ret
+}
+
+func (ec *executionContext) marshalNNode2ᚕrouseᚗdevᚋrouseᚋentᚐNoderᚄ(ctx context.Context, sel ast.SelectionSet, v []ent.Noder) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
 
 	return ret
 }
@@ -24340,6 +25126,24 @@ func (ec *executionContext) marshalNProcessInfo2ᚖrouseᚗdevᚋrouseᚋgraph�
 		return graphql.Null
 	}
 	return ec._ProcessInfo(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx context.Context, v any) (domain.QueueHold, error) {
+	var res domain.QueueHold
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx context.Context, sel ast.SelectionSet, v domain.QueueHold) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueStats(ctx context.Context, sel ast.SelectionSet, v *model.QueueStats) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "QueueStats!")
+		return graphql.Null
+	}
+	return ec._QueueStats(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNResolveInboxItemsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsInput(ctx context.Context, v any) (model.ResolveInboxItemsInput, error) {
@@ -26277,6 +27081,13 @@ func (ec *executionContext) unmarshalOTriggerSpecInput2ᚕᚖrouseᚗdevᚋrouse
 		}
 	}
 	return res, nil
+}
+
+func (ec *executionContext) marshalOWaiting2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWaiting(ctx context.Context, sel ast.SelectionSet, v *domain.Waiting) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Waiting(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOWakeupFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWakeupFilter(ctx context.Context, v any) (*model.WakeupFilter, error) {

@@ -18,6 +18,7 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -45,6 +46,9 @@ type loaders struct {
 	wakeupOf   loader[*ent.WakeupRequest]    // by routine run
 	wakeups    loader[*ent.WakeupRequest]
 	head       func() (store.ActivityPosition, error) // of the log, read once: no later than its first use
+	waiting    loader[*domain.Waiting]                // by run
+
+	waitingRequests loader[*domain.Waiting] // by wakeup request
 }
 
 type loadersKey struct{}
@@ -74,6 +78,9 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		contents: mapped("run contents", r.Store.RunContents),
 		lanes:    mapped("lanes", r.Store.Lanes),
 		heads:    mapped("positions", r.heads),
+		waiting:  mapped("why runs wait", r.waitingOf),
+
+		waitingRequests: mapped("why requests wait", r.waitingOfRequests),
 		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
 			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...)).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
 		}, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),

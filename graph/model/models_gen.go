@@ -445,6 +445,30 @@ type ProcessInfo struct {
 	Scheduler SchedulerState `json:"scheduler"`
 }
 
+// Numbers of the queue. Nothing is counted beyond 10,000, so that a long queue costs no more than a short one.
+type QueueStats struct {
+	// Waiting and claimable: the next pass with free workers enough takes them.
+	Claimable int `json:"claimable"`
+	// Waiting, held back.
+	Held int `json:"held"`
+	// Retries planned.
+	Retrying int `json:"retrying"`
+	// Live.
+	Claimed int `json:"claimed"`
+	// Ended well in the last hour.
+	FinishedLastHour int `json:"finishedLastHour"`
+	// Failed in the last hour.
+	FailedLastHour int `json:"failedLastHour"`
+	// Age of the oldest claimable.
+	OldestClaimableAge *time.Duration `json:"oldestClaimableAge,omitempty"`
+	// Wait from asked to claimed, median, of the newest 2,000 runs that ended in the last hour at their first attempt.
+	WaitP50 *time.Duration `json:"waitP50,omitempty"`
+	// The same, 99th percentile.
+	WaitP99 *time.Duration `json:"waitP99,omitempty"`
+	// Taken at.
+	At time.Time `json:"at"`
+}
+
 // Input of resolveInboxItems.
 type ResolveInboxItemsInput struct {
 	// Ids, 1..100.

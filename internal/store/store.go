@@ -48,6 +48,7 @@ type Store struct {
 	log      *slog.Logger
 	jitter   func() float64
 	starved  starved
+	stats    statsCache
 
 	activated atomic.Pointer[time.Time] // the activation instant, once Activate has read it
 }
