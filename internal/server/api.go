@@ -16,7 +16,7 @@ func (s *Server) newAPI() *edge.Server {
 		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo,
 		EndStream: edge.EndSubscription, Log: s.log,
 	})
-	g := &gatekeeper{tokens: s.store, local: s.front.loopback, sockets: &liveSockets{}}
+	g := &gatekeeper{tokens: s.store, local: s.front.loopback, agents: agentsOf(s.agents.account), sockets: &liveSockets{}}
 	s.front.serving.Go(func() { g.sockets.run(s.front.base, g.stillGood) })
 	return edge.New(schema, edge.Options{Authenticate: g.authenticate, PresentError: presentError, Log: s.log})
 }
