@@ -17,7 +17,7 @@ import (
 const (
 	CodeInternal         = "INTERNAL"               // server error; extensions.requestId leads to the log
 	CodeTimeout          = "TIMEOUT"                // out of time, or cancelled
-	CodeUnavailable      = "UNAVAILABLE"            // shutting down; come back
+	CodeUnavailable      = "UNAVAILABLE"            // shutting down, or something the server needs does not answer; come back
 	CodeUnauthenticated  = "UNAUTHENTICATED"        // no token, or not a valid one
 	CodeForbidden        = "FORBIDDEN"              // token valid, not for this
 	CodeBadRequest       = "BAD_REQUEST"            // not a GraphQL request
