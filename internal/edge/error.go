@@ -95,7 +95,7 @@ func (s *Server) classify(ctx context.Context, err error) *Error {
 	id := RequestID(ctx)
 	switch {
 	case isArgumentError(ctx):
-		return &Error{Code: CodeBadInput, Message: clip(messageOf(err))}
+		return &Error{Code: CodeBadInput, Message: clip(plain(messageOf(err)))}
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 		s.log.WarnContext(ctx, "graphql operation stopped", "request_id", id, "path", pathOf(ctx), "error", err)
 		return timeoutError()
