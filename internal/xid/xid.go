@@ -4,6 +4,7 @@ package xid
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -59,7 +60,7 @@ func (i *ID) UnmarshalGQL(v any) error {
 		*i = id
 		return err
 	}
-	return fmt.Errorf("an id is a string, not a %T", v)
+	return errors.New("an id is a text in quotes: send one as the API gave it")
 }
 
 // MarshalGQL writes the id as a JSON string; the zero ID is null.
