@@ -36,12 +36,19 @@ func BenchmarkCycles(b *testing.B) {
 			b.Fatalf("%v, %v", claimed, err)
 		}
 		h.settle()
-		first, _ := h.pgbench(4, 8)
+		h.pgbench(1, 8)
+		before := h.cpu()
+		first, _ := h.pgbench(5, 8)
+		perTransaction := h.cpu().sub(before).server.Seconds() * 1000 / (5 * first)
 		h.cycle(agents, time.Second)
+		before = h.cpu()
 		ended, took := h.cycle(agents, length)
-		last, _ := h.pgbench(4, 8)
+		used := h.cpu().sub(before)
+		last, _ := h.pgbench(5, 8)
 		cycles, rate := float64(ended)/took.Seconds(), (first+last)/2
-		report(b, map[string]float64{"cycles/s": cycles, "pgbench-8-tps": rate, "cycles/pgbench": cycles / rate})
+		server, client := used.server.Seconds()*1000/float64(ended), used.client.Seconds()*1000/float64(ended)
+		report(b, map[string]float64{"cycles/s": cycles, "pgbench-8-tps": rate, "cycles/pgbench": cycles / rate,
+			"server-cpu-ms/cycle": server, "client-cpu-ms/cycle": client, "server-cpu-ms/pgbench": perTransaction, "server-cpu-pgbench/cycle": perTransaction / server})
 	}
 }
 

@@ -129,6 +129,9 @@ func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, li
 		if err := c.lockCeilings(ctx, lanes); err != nil {
 			return err
 		}
+		if done.claimed, err = c.claimAhead(ctx, lanes, limit); err != nil {
+			return err
+		}
 		for l := c.oldest(lanes); l != nil && len(done.claimed) < limit; l = c.oldest(lanes) {
 			got, err := c.claimHead(ctx, l)
 			if err != nil {
@@ -219,7 +222,7 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 	if err != nil {
 		return nil, err
 	}
-	change := laneChange{}
+	taken := 0
 	var got *Claimed
 	if found {
 		if got, err = c.judge(ctx, *l, run); err != nil {
@@ -227,11 +230,11 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 		}
 	}
 	if got != nil {
-		change.running = 1
+		taken = 1
 	} else {
 		c.settled[l.agentID]++
 	}
-	return got, c.moveLane(ctx, l, change)
+	return got, c.moveLane(ctx, l, taken)
 }
 
 func (c *claimer) head(ctx context.Context, l lane) (runRow, bool, error) {
@@ -282,40 +285,74 @@ func (t *tx) admitFacts(ctx context.Context, l lane, run runRow) (domain.AdmitFa
 	return f, wrap("count the agent's tasks", err)
 }
 
-// take claims a run: its row, its attempt, its lease and its event in one statement.
+// take claims one run.
 func (c *claimer) take(ctx context.Context, l lane, run runRow) (*Claimed, error) {
+	taken, err := c.takeAll(ctx, []runRow{run})
+	if err != nil {
+		return nil, err
+	}
+	return &taken[0], nil
+}
+
+// takeAll claims runs of locked lanes: their rows, attempts, leases, events and requests in one statement. All or none.
+func (c *claimer) takeAll(ctx context.Context, runs []runRow) ([]Claimed, error) {
 	const query = `
-WITH r AS (
-  UPDATE runs SET status = 'CLAIMED', attempt = attempt + 1, claimed_at = $2, started_at = NULL, session_id = NULL,
+WITH n AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS n (run_id, attempt_id, activity_id)),
+r AS (
+  UPDATE runs SET status = 'CLAIMED', attempt = attempt + 1, claimed_at = $4, started_at = NULL, session_id = NULL,
     revision = revision + 1, event_seq = event_seq + 1
-  WHERE id = $1 AND status = 'QUEUED' RETURNING id, workspace_id, agent_id, task_id, causation_id, attempt, event_seq),
+  FROM n WHERE id = n.run_id AND status = 'QUEUED'
+  RETURNING id, workspace_id, agent_id, task_id, causation_id, attempt, event_seq, attempt_id, activity_id),
 act AS (` + activityInto + `
-  SELECT $10, workspace_id, 'RUN_CLAIMED', 'The run was claimed.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $2 FROM r),
+  SELECT activity_id, workspace_id, 'RUN_CLAIMED', 'The run was claimed.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $4 FROM r),
 att AS (
   INSERT INTO run_attempts (id, workspace_id, run_id, number, status, owner, started_at)
-  SELECT $3, workspace_id, id, attempt, 'LAUNCHING', $4, $2 FROM r),
+  SELECT attempt_id, workspace_id, id, attempt, 'LAUNCHING', $5, $4 FROM r),
 lease AS (
   INSERT INTO attempt_leases (run_id, workspace_id, agent_id, attempt, owner, lease_until, host, boot_id, owner_pid, owner_started)
-  SELECT id, workspace_id, agent_id, attempt, $4, $5, $6, $7, $8, $9 FROM r),
+  SELECT id, workspace_id, agent_id, attempt, $5, $6, $7, $8, $9, $10 FROM r),
 evt AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, '{}', $2 FROM r),
+  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, '{}', $4 FROM r),
 req AS (
-  UPDATE wakeup_requests SET status = 'CLAIMED', claimed_at = $2 WHERE run_id = $1 AND status = 'QUEUED' AND EXISTS (SELECT 1 FROM r))
-SELECT attempt FROM r`
-	number, err := queryOne[int](ctx, c, query, run.id, c.now, xid.New("att"), c.owner.ID, c.now.Add(c.lease),
-		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started, xid.New("act"))
-	if err != nil {
-		return nil, fmt.Errorf("claim run %s: %w", run.id, err)
+  UPDATE wakeup_requests q SET status = 'CLAIMED', claimed_at = $4 FROM r WHERE q.run_id = r.id AND q.status = 'QUEUED')
+SELECT id, attempt FROM r`
+	runIDs := make([]xid.ID, len(runs))
+	for i, run := range runs {
+		runIDs[i] = run.id
 	}
-	c.taken[l.workspaceID]++
-	if _, bound := c.free[l.workspaceID]; bound {
-		c.free[l.workspaceID]--
+	numbers := map[xid.ID]int{}
+	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
+		var id xid.ID
+		var number int
+		err := rows.Scan(&id, &number)
+		numbers[id] = number
+		return struct{}{}, err
+	}, query, ids(runIDs), ids(newIDs("att", len(runs))), ids(newIDs("act", len(runs))), c.now, c.owner.ID, c.now.Add(c.lease),
+		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started)
+	if err != nil {
+		return nil, fmt.Errorf("claim runs %v: %w", runIDs, err)
+	}
+	if len(numbers) != len(runs) {
+		return nil, fmt.Errorf("claim runs %v: only %d were queued", runIDs, len(numbers))
+	}
+	taken := make([]Claimed, len(runs))
+	for i, run := range runs {
+		taken[i] = Claimed{Attempt: Attempt{RunID: run.id, Number: numbers[run.id], Owner: c.owner.ID}, WorkspaceID: run.workspaceID, AgentID: run.agentID}
+		c.tookOne(run)
+	}
+	return taken, nil
+}
+
+// tookOne notes what follows from the claim of a run.
+func (c *claimer) tookOne(run runRow) {
+	c.taken[run.workspaceID]++
+	if _, bound := c.free[run.workspaceID]; bound {
+		c.free[run.workspaceID]--
 	}
 	c.fed(run.workspaceID)
 	c.count(func(m *metrics.Counters) { m.RunClaimed(run.workspaceID) })
 	c.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
-	return &Claimed{Attempt: Attempt{RunID: run.id, Number: number, Owner: c.owner.ID}, WorkspaceID: run.workspaceID, AgentID: run.agentID}, nil
 }
 
 // countTaken adds what was claimed to the workspaces' counts; their lanes are locked already.

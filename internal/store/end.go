@@ -194,19 +194,15 @@ func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) erro
 	if e.failure != nil {
 		code, message = &e.failure.Code, &e.failure.Message
 	}
-	const endAttempt = `
-WITH lease AS (DELETE FROM attempt_leases WHERE run_id = $1 AND attempt = $2)
-UPDATE run_attempts SET status = $3, finished_at = $4, error_code = $5, error_message = $6 WHERE run_id = $1 AND number = $2`
-	if err := execOne(ctx, t, endAttempt, run.id, run.attempt, e.attempt, t.now, code, message); err != nil {
+	endAttempt := `
+WITH lease AS (DELETE FROM attempt_leases WHERE run_id = $3 AND attempt = $4),
+attempt AS (UPDATE run_attempts SET status = $5, finished_at = $6, error_code = $7, error_message = $8 WHERE run_id = $3 AND number = $4 RETURNING 1),
+released AS (` + releaseScopeQuery + `)
+SELECT 1 FROM attempt`
+	if err := execOne(ctx, t, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message); err != nil {
 		return fmt.Errorf("end attempt: %w", err)
 	}
-	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
-		return err
-	}
-	if err := t.changeLane(ctx, l, laneChange{running: -1, launched: e.launched}); err != nil {
-		return err
-	}
-	if err := t.countWorkspace(ctx, l.workspaceID, -1); err != nil {
+	if err := t.leaveLane(ctx, l, e.launched); err != nil {
 		return err
 	}
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id}, event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})

@@ -98,9 +98,6 @@ func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason dom
 	if !run.launched() {
 		return t.endRequestsAlike(ctx, run, domain.WakeupStatusFailed, reason, fire)
 	}
-	if err := t.sendAgainUndelivered(ctx, run); err != nil {
-		return err
-	}
 	return t.endServedRequests(ctx, run, domain.WakeupStatusFailed, &reason, fire)
 }
 

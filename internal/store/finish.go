@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
@@ -23,9 +24,6 @@ type Success struct {
 // back to unrouted (SPEC S3.6). ErrFenced when the attempt is not the live one any more.
 func (s *Store) Finish(ctx context.Context, a Attempt, ok Success) error {
 	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
-		if err := t.sendAgainUndelivered(ctx, run); err != nil {
-			return err
-		}
 		if err := t.endServedRequests(ctx, run, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
 			return err
 		}
@@ -53,19 +51,50 @@ WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND status I
 	if len(resent) == 0 {
 		return nil
 	}
+	return t.noteResent(ctx, run, resent)
+}
+
+// noteResent tells of requests that go back to the router.
+func (t *tx) noteResent(ctx context.Context, run runRow, resent []xid.ID) error {
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: run.workspaceID, ID: run.agentID})
 	return t.noteRequests(ctx, run.workspaceID, resent, domain.ActivityCodeWakeupResent, system("queue"), "The wakeup came too late for its run's prompt and was sent again.")
 }
 
 // endServedRequests ends what a launched run served: its own requests take the run's status, merged ones stay COALESCED
-// with an end, and the fires behind all of them end too.
+// with an end, and the fires behind all of them end too. Events that no prompt contained are sent again instead, as by
+// sendAgainUndelivered.
 func (t *tx) endServedRequests(ctx context.Context, run runRow, status domain.WakeupStatus, reason *domain.EndReason, fire routineRunEnd) error {
 	const query = `
-UPDATE wakeup_requests SET finished_at = $2, end_reason = $4, status = CASE WHEN status = 'COALESCED' THEN status ELSE $3 END
-WHERE run_id = $1 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING routine_run_id`
-	fires, err := collect(ctx, t, scanOne[xid.ID], query, run.id, t.now, status, reason)
+UPDATE wakeup_requests q SET
+  status = CASE WHEN again THEN 'QUEUED' WHEN q.status = 'COALESCED' THEN q.status ELSE $3 END,
+  finished_at = CASE WHEN again THEN NULL ELSE $2::timestamptz END,
+  end_reason = CASE WHEN again THEN NULL ELSE $4 END,
+  run_id = CASE WHEN again THEN NULL ELSE q.run_id END,
+  claimed_at = CASE WHEN again THEN NULL ELSE q.claimed_at END,
+  resends = q.resends + again::int
+FROM (SELECT id, delivered_at IS NULL AND wake_class = 'EVENT' AS again FROM wakeup_requests
+      WHERE run_id = $1 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED')) AS open
+WHERE q.id = open.id
+RETURNING q.id, q.routine_run_id, again`
+	var resent, fires []xid.ID
+	_, err := collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+		var id, routineRun xid.ID
+		var again bool
+		err := rows.Scan(&id, &routineRun, &again)
+		if again {
+			resent = append(resent, id)
+		} else {
+			fires = append(fires, routineRun)
+		}
+		return struct{}{}, err
+	}, query, run.id, t.now, status, reason)
 	if err != nil {
 		return fmt.Errorf("end requests: %w", err)
+	}
+	if len(resent) > 0 {
+		if err := t.noteResent(ctx, run, resent); err != nil {
+			return err
+		}
 	}
 	return t.endRoutineRuns(ctx, fires, fire)
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -51,12 +50,6 @@ func (t *tx) lockLanes(ctx context.Context, locking string, args ...any) ([]lane
 	}, query, args...)
 }
 
-// laneChange is what a transition does to its agent's lane besides the head.
-type laneChange struct {
-	running  int  // live runs more or fewer
-	launched bool // an agent was at work: the cooldown begins (SPEC S6.1)
-}
-
 // headBefore says whether the lane's head comes before the other's; both have one.
 func (l *lane) headBefore(other *lane) bool {
 	if c := l.headAt.Compare(*other.headAt); c != 0 {
@@ -65,47 +58,67 @@ func (l *lane) headBefore(other *lane) bool {
 	return *l.headID < *other.headID
 }
 
-// changeLane writes what a transition did to its lane, and recomputes the head: the oldest due run. It runs as a
-// statement of its own, after the changes it must see, and tells the dispatchers when there is something to take.
-func (t *tx) changeLane(ctx context.Context, l lane, c laneChange) error {
-	return t.moveLane(ctx, &l, c)
-}
+// fixHead recomputes the lane's head, the oldest due run. It runs as a statement of its own, after the changes it must
+// see, and tells the dispatchers when there is something to take.
+func (t *tx) fixHead(ctx context.Context, l lane) error { return t.moveLane(ctx, &l, 0) }
 
-// moveLane is changeLane for who goes on with the lane: l is what it became.
-func (t *tx) moveLane(ctx context.Context, l *lane, c laneChange) error {
+// moveLane is fixHead for who goes on with the lane, and changes its count of live runs: l is what it became.
+func (t *tx) moveLane(ctx context.Context, l *lane, running int) error {
 	l.headAt, l.headID = nil, nil
-	err := queryRow(ctx, t, []any{&l.running, &l.headAt, &l.headID}, changeLaneQuery, l.agentID, c.running, c.launched, t.now, t.now.Add(l.cooldown))
-	if err != nil {
+	if err := queryRow(ctx, t, []any{&l.running, &l.headAt, &l.headID}, changeLaneQuery, l.agentID, running); err != nil {
 		return fmt.Errorf("change the lane: %w", err)
 	}
+	t.tellHead(*l)
+	return nil
+}
+
+// tellHead tells the dispatchers that the lane has something to take.
+func (t *tx) tellHead(l lane) {
 	if l.headID != nil {
+		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	}
+}
+
+const laneHead = `
+WITH head AS (
+  SELECT requested_at, id FROM runs
+  WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason IS NULL
+  ORDER BY requested_at, id LIMIT 1)`
+
+const changeLaneQuery = laneHead + `
+UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running + $2
+WHERE agent_id = $1
+RETURNING running, head_at, head_id`
+
+// leaveLane is moveLane for a run that leaves CLAIMED: its workspace's count goes down with its lane's. The cooldown
+// begins when it was launched (SPEC S6.1).
+func (t *tx) leaveLane(ctx context.Context, l lane, launched bool) error {
+	const query = laneHead + `,
+workspace AS (UPDATE workspace_lanes SET running = running - 1 WHERE workspace_id = $2 RETURNING running)
+UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running - 1,
+  last_finished_at = CASE WHEN $3 THEN $4 ELSE last_finished_at END,
+  eligible_at = CASE WHEN $3 THEN greatest(eligible_at, $5) ELSE eligible_at END
+WHERE agent_id = $1 AND EXISTS (SELECT 1 FROM workspace)
+RETURNING head_id`
+	head, err := queryOne[*string](ctx, t, query, l.agentID, l.workspaceID, launched, t.now, t.now.Add(l.cooldown))
+	if err != nil {
+		return fmt.Errorf("take the run off its lane: %w", err)
+	}
+	if head != nil {
 		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	}
 	return nil
 }
 
-const changeLaneQuery = `
-WITH head AS (
-  SELECT requested_at, id FROM runs
-  WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason IS NULL
-  ORDER BY requested_at, id LIMIT 1)
-UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running + $2,
-  last_finished_at = CASE WHEN $3 THEN $4 ELSE last_finished_at END,
-  eligible_at = CASE WHEN $3 THEN greatest(eligible_at, $5) ELSE eligible_at END
-WHERE agent_id = $1
-RETURNING running, head_at, head_id`
-
-// fixHead recomputes the head after a change that left the lane's counts alone.
-func (t *tx) fixHead(ctx context.Context, l lane) error { return t.changeLane(ctx, l, laneChange{}) }
-
-// agentOfRun finds the lane to lock before the run's own row may be locked.
-func agentOfRun(ctx context.Context, q querier, runID xid.ID) (xid.ID, error) {
-	agentID, err := queryOne[xid.ID](ctx, q, `SELECT agent_id FROM runs WHERE id = $1`, runID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", domain.Refuse(domain.UserErrorCodeNotFound, "there is no run %s", runID)
-	}
+// lockLaneOf locks the lane of a run, whose own row may be locked only after it. A run's agent never changes.
+func (t *tx) lockLaneOf(ctx context.Context, runID xid.ID) (lane, error) {
+	lanes, err := t.lockLanes(ctx, `
+SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = (SELECT agent_id FROM runs WHERE id = $1) FOR NO KEY UPDATE`, runID)
 	if err != nil {
-		return "", fmt.Errorf("find the run's agent: %w", err)
+		return lane{}, fmt.Errorf("lock lane: %w", err)
 	}
-	return agentID, nil
+	if len(lanes) == 0 {
+		return lane{}, domain.Refuse(domain.UserErrorCodeNotFound, "there is no run %s", runID)
+	}
+	return lanes[0], nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
@@ -117,27 +118,24 @@ func (r *router) readScopes(ctx context.Context, requests []requestRow) error {
 			scopes = append(scopes, q.scope)
 		}
 	}
-	for _, status := range []string{"QUEUED", "CLAIMED"} { // one query for each partial index
-		query := `
+	const columns = `
 SELECT scope, id, status, started_at IS NOT NULL, coalesce(parked_reason, ''), coalesce(parked_until, '0001-01-01Z'), wake_class,
   coalesce(routine_id, ''), coalesce(fingerprint, ''), requested_at
-FROM runs WHERE agent_id = $1 AND scope = ANY($2) AND status = '` + status + `'`
-		rows, err := r.QueryContext(ctx, query, r.lane.agentID, textArray(scopes)) //nolint:sqlclosecheck // closeRows does
-		if err != nil {
-			return fmt.Errorf("read the scopes' runs: %w", err)
-		}
-		for rows.Next() {
-			var scope string
-			var run domain.ScopeRun
-			if err := rows.Scan(&scope, &run.ID, &run.Status, &run.Started, &run.ParkedReason, &run.ParkedUntil, &run.WakeClass,
-				&run.RoutineID, &run.Fingerprint, &run.RequestedAt); err != nil {
-				return fmt.Errorf("read the scopes' runs: %w", closeRows(rows, err))
-			}
-			r.scopes[scope] = append(r.scopes[scope], run)
-		}
-		if err := closeRows(rows, rows.Err()); err != nil {
-			return fmt.Errorf("read the scopes' runs: %w", err)
-		}
+FROM runs WHERE agent_id = $1 AND scope = ANY($2) AND `
+	const query = columns + `status = 'QUEUED' UNION ALL ` + columns + `status = 'CLAIMED'` // each by its partial index
+	type entry struct {
+		scope string
+		run   domain.ScopeRun
+	}
+	runs, err := collect(ctx, r, func(rows *sql.Rows) (e entry, err error) {
+		return e, rows.Scan(&e.scope, &e.run.ID, &e.run.Status, &e.run.Started, &e.run.ParkedReason, &e.run.ParkedUntil, &e.run.WakeClass,
+			&e.run.RoutineID, &e.run.Fingerprint, &e.run.RequestedAt)
+	}, query, r.lane.agentID, textArray(scopes))
+	if err != nil {
+		return fmt.Errorf("read the scopes' runs: %w", err)
+	}
+	for _, e := range runs {
+		r.scopes[e.scope] = append(r.scopes[e.scope], e.run)
 	}
 	return nil
 }

@@ -32,10 +32,13 @@ const runColumns = `r.id, r.workspace_id, r.agent_id, r.task_id, r.routine_id, r
   r.parked_reason, r.parked_until, r.attempt, r.abandonments, r.retry_count, r.guard_errors, r.hops, r.session_id, r.requested_at,
   r.started_at, r.cancel_requested_at`
 
-func scanRun(rows *sql.Rows) (r runRow, err error) {
-	err = rows.Scan(&r.id, &r.workspaceID, &r.agentID, &r.taskID, &r.routineID, &r.causationID, &r.scope, &r.source, &r.class, &r.status,
+func scanRun(rows *sql.Rows) (runRow, error) { return scanRunAnd(rows) }
+
+// scanRunAnd reads a run and the columns that follow it.
+func scanRunAnd(rows *sql.Rows, more ...any) (r runRow, err error) {
+	err = rows.Scan(append([]any{&r.id, &r.workspaceID, &r.agentID, &r.taskID, &r.routineID, &r.causationID, &r.scope, &r.source, &r.class, &r.status,
 		&r.parkedReason, &r.parkedUntil, &r.attempt, &r.abandonments, &r.retryCount, &r.guardErrors, &r.hops, &r.sessionID, &r.requestedAt,
-		&r.startedAt, &r.cancelRequestedAt)
+		&r.startedAt, &r.cancelRequestedAt}, more...)...)
 	return r, err
 }
 
@@ -72,12 +75,8 @@ FOR NO KEY UPDATE OF r`
 
 // withLive runs f on a live attempt: its agent's lane held and its run locked, in this order.
 func (s *Store) withLive(ctx context.Context, a Attempt, f func(*tx, lane, runRow) error) error {
-	agentID, err := agentOfRun(ctx, s.db, a.RunID)
-	if err != nil {
-		return err
-	}
 	return s.inTx(ctx, func(t *tx) error {
-		l, err := t.lockLane(ctx, agentID)
+		l, err := t.lockLaneOf(ctx, a.RunID)
 		if err != nil {
 			return err
 		}

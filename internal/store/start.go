@@ -38,14 +38,15 @@ const shownWakes = 50
 func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error) {
 	err = s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
 		launch = nil
-		facts, err := t.admitFacts(ctx, l, run)
+		ag, err := t.Agent.Query().Where(agent.ID(run.agentID)).WithWorkspace().Only(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("read the agent: %w", err)
 		}
+		facts := domain.AdmitFacts{AgentStatus: l.status, AgentDeleted: ag.DeletedAt != nil, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
 		if settled := domain.AdmitStart(facts).Settle; settled != nil {
 			return t.settleStart(ctx, l, run, *settled)
 		}
-		launch, err = t.start(ctx, l, a, run)
+		launch, err = t.start(ctx, l, a, run, ag)
 		return err
 	})
 	return launch, wrap("start run", err)
@@ -59,11 +60,7 @@ func (t *tx) settleStart(ctx context.Context, l lane, run runRow, s domain.Settl
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusCancelled})
 }
 
-func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow) (*Launch, error) {
-	ag, err := t.Agent.Query().Where(agent.ID(run.agentID)).WithWorkspace().Only(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the agent: %w", err)
-	}
+func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.Agent) (*Launch, error) {
 	spec, holder := resolveExecutor(ag)
 	if spec == nil {
 		return nil, t.failWithoutExecutor(ctx, l, run)

@@ -29,10 +29,7 @@ func (s *Store) Wake(ctx context.Context, in Wake) (made Made, err error) {
 }
 
 func (t *tx) wake(ctx context.Context, in Wake) (Made, error) {
-	if err := t.checkAgent(ctx, in.WorkspaceID, in.AgentID, []string{"agentId"}); err != nil {
-		return Made{}, err
-	}
-	if err := t.checkBacklog(ctx, in.AgentID); err != nil {
+	if err := t.checkWake(ctx, in.WorkspaceID, in.AgentID); err != nil {
 		return Made{}, err
 	}
 	key := ""
@@ -56,11 +53,14 @@ func (t *tx) checkAgent(ctx context.Context, workspaceID, agentID xid.ID, path [
 	return nil
 }
 
-// checkBacklog refuses a person's wake when the agent's backlog is full (SPEC S3.10).
-func (t *tx) checkBacklog(ctx context.Context, agentID xid.ID) error {
-	queued, err := t.queuedRuns(ctx, agentID)
+// checkWake refuses a person's wake when the agent is not there, or its backlog is full (SPEC S3.10).
+func (t *tx) checkWake(ctx context.Context, workspaceID, agentID xid.ID) error {
+	const query = `
+SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $3) AS queued)
+FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
+	queued, err := queryOne[int](ctx, t, query, agentID, workspaceID, domain.MaxBacklog+1)
 	if err != nil {
-		return err
+		return notFound(err, []string{"agentId"}, "agent", agentID)
 	}
 	if domain.Backlog(queued, domain.WakeCauseWakeAgent) != domain.BacklogAccept {
 		return domain.AsUserError([]domain.FieldError{domain.BacklogFull(queued)})

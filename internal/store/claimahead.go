@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// candidate is a due run of a locked lane with what its guards look at.
+type candidate struct {
+	run   runRow
+	facts domain.AdmitFacts
+}
+
+// claimAhead claims what no guard refuses in a few statements for the whole batch: the usual case. It stops before the
+// first run that a guard refuses, and claims nothing when a fact cannot be read or a row not be written: the caller goes on
+// run by run, and finds the one that is to blame.
+func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) (claimed []Claimed, err error) {
+	err = c.savepoint(ctx, func() error {
+		candidates, err := c.readAhead(ctx, lanes, limit)
+		if err != nil {
+			return err
+		}
+		runs := c.admitted(candidates, limit)
+		if len(runs) == 0 {
+			return nil
+		}
+		claimed, err = c.takeAll(ctx, runs)
+		return err
+	})
+	if err != nil {
+		if ctx.Err() != nil || isConnectionError(err) || isRetryable(err) {
+			return nil, err
+		}
+		c.onCommit(func(s *Store) {
+			s.log.Warn("runs could not be claimed together, and are claimed one by one", "error", err)
+		})
+		return nil, nil
+	}
+	return claimed, c.moveLanes(ctx, lanes, claimed)
+}
+
+// readAhead reads the oldest due runs of the lanes, as many as each has room for, the oldest of all first.
+func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]candidate, error) {
+	agents, places := make([]xid.ID, len(lanes)), make([]int64, len(lanes))
+	statuses := map[xid.ID]domain.AgentStatus{}
+	for i, l := range lanes {
+		agents[i], places[i] = l.agentID, int64(min(limit, l.maxSessions-l.running))
+		statuses[l.agentID] = l.status
+	}
+	candidates, err := collect(ctx, c, func(rows *sql.Rows) (x candidate, err error) {
+		x.run, err = scanRunAnd(rows, &x.facts.AgentDeleted, &x.facts.SkipIdleWakeups, &x.facts.ActionableTasks)
+		x.facts.AgentStatus, x.facts.WakeClass, x.facts.CancelRequested = statuses[x.run.agentID], x.run.class, x.run.cancelRequestedAt != nil
+		return x, err
+	}, readAheadQuery, ids(agents), intArray(places))
+	if err != nil {
+		return nil, fmt.Errorf("read the lanes' due runs: %w", err)
+	}
+	return candidates, nil
+}
+
+const readAheadQuery = `
+SELECT ` + runColumns + `, a.deleted_at IS NOT NULL, a.skip_idle_wakeups, CASE WHEN r.wake_class = 'PERIODIC' AND a.skip_idle_wakeups THEN
+  (SELECT count(*) FROM tasks WHERE assignee_id = a.id AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL) ELSE 0 END
+FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places) JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
+  SELECT * FROM runs WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT l.places) r
+ORDER BY r.requested_at, r.id`
+
+// admitted is the runs to claim: in their order, within the workspaces' ceilings, up to the first that a guard refuses and
+// to the newest head that was looked at.
+func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
+	taken := map[xid.ID]int{}
+	for _, x := range candidates {
+		places, bound := c.free[x.run.workspaceID]
+		if bound && taken[x.run.workspaceID] >= places {
+			continue
+		}
+		if len(runs) == limit || c.beyond(x.run) || domain.Admit(x.facts).Settle != nil {
+			break
+		}
+		taken[x.run.workspaceID]++
+		runs = append(runs, x.run)
+	}
+	return runs
+}
+
+// beyond says whether a run is newer than the newest head that was looked at, so that one of another lane may be older.
+func (c *claimer) beyond(run runRow) bool {
+	id := string(run.id)
+	return c.newest != nil && c.newest.headBefore(&lane{headAt: &run.requestedAt, headID: &id})
+}
+
+// moveLanes counts claimed runs in their lanes and recomputes the heads; lanes is what they became.
+func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed) error {
+	if len(claimed) == 0 {
+		return nil
+	}
+	taken := map[xid.ID]int64{}
+	for _, x := range claimed {
+		taken[x.AgentID]++
+	}
+	var agents []xid.ID
+	var counts []int64
+	byAgent := map[xid.ID]*lane{}
+	for i := range lanes {
+		if n := taken[lanes[i].agentID]; n > 0 {
+			agents, counts = append(agents, lanes[i].agentID), append(counts, n)
+			byAgent[lanes[i].agentID] = &lanes[i]
+		}
+	}
+	moved, err := collect(ctx, c, func(rows *sql.Rows) (l lane, err error) {
+		return l, rows.Scan(&l.agentID, &l.running, &l.headAt, &l.headID)
+	}, moveLanesQuery, ids(agents), intArray(counts))
+	if err != nil {
+		return fmt.Errorf("change the lanes: %w", err)
+	}
+	for _, m := range moved {
+		l := byAgent[m.agentID]
+		l.running, l.headAt, l.headID = m.running, m.headAt, m.headID
+		c.tellHead(*l)
+	}
+	return nil
+}
+
+const moveLanesQuery = `
+UPDATE agent_lanes l SET running = l.running + n.taken, head_at = h.requested_at, head_id = h.id
+FROM unnest($1::text[], $2::bigint[]) AS n (agent_id, taken) LEFT JOIN LATERAL (
+  SELECT requested_at, id FROM runs WHERE agent_id = n.agent_id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT 1) h ON true
+WHERE l.agent_id = n.agent_id
+RETURNING l.agent_id, l.running, l.head_at, l.head_id`
