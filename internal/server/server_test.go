@@ -72,13 +72,14 @@ func settings(t *testing.T, address string) config.Config {
 
 func TestAProcessLeavesNothingBehind(t *testing.T) {
 	_, address := pgtest.NewURL(t)
+	c := settings(t, address) // one data folder: its key has sealed what is in the database
 	before := goleak.IgnoreCurrent()
 	for round := range 3 {
 		stop, cancel := context.WithCancel(t.Context())
 		out := &screen{ready: make(chan struct{})}
 		done := make(chan error, 1)
 		go func() {
-			done <- Run(stop, t.Context(), Options{Config: settings(t, address), Demo: true, Version: "test", Stdout: out, Log: quiet()})
+			done <- Run(stop, t.Context(), Options{Config: c, Demo: true, Version: "test", Stdout: out, Log: quiet()})
 		}()
 		select {
 		case <-out.ready:
