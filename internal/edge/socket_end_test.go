@@ -213,22 +213,36 @@ func TestASlowReaderIsCutOff(t *testing.T) {
 }
 
 func TestAPeerThatDoesNotAnswerPingsIsCutOff(t *testing.T) {
-	f := newFixture(t, Options{Limits: Limits{PingInterval: 20 * time.Millisecond, WriteTimeout: 100 * time.Millisecond}})
+	f := newFixture(t, Options{Limits: Limits{PingInterval: time.Millisecond, WriteTimeout: 100 * time.Millisecond}})
 	ts := f.listen(t)
 	open(t, ts) // does not read, so does not answer
 	waitFor(t, "the socket to end", func() bool { return f.sockets.count() == 0 })
-	pings := make(chan struct{}, 100)
-	answering := dial(t, ts, &websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { pings <- struct{}{}; return true }})
-	answering.say(init1)
-	answering.hear("connection_ack")
-	go func() {
-		for range 10 { // twice as long as a deaf peer lives
-			<-pings
+}
+
+// A ping is sent only when the one before was answered, so the third proves that answers count.
+func TestAPeerThatAnswersPingsStays(t *testing.T) {
+	f := newFixture(t, Options{Limits: Limits{PingInterval: time.Millisecond, WriteTimeout: time.Minute}})
+	pings := make(chan struct{}, 1)
+	p := dial(t, f.listen(t), &websocket.DialOptions{OnPingReceived: func(ctx context.Context, _ []byte) bool {
+		select {
+		case pings <- struct{}{}:
+		case <-ctx.Done():
 		}
-		_ = answering.Close(websocket.StatusNormalClosure, "")
+		return true
+	}})
+	p.say(init1)
+	p.hear("connection_ack")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.read()
+		ended <- err
 	}()
-	if _, err := answering.read(); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
-		t.Errorf("a peer that answers was cut off: %v", err)
+	for range 3 {
+		select {
+		case <-pings:
+		case err := <-ended:
+			t.Fatalf("a peer that answers was cut off: %v", err)
+		}
 	}
 }
 
