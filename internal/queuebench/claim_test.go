@@ -88,7 +88,7 @@ func (h *house) crowd(workspace xid.ID) {
 	h.sql(`
 INSERT INTO agents (id, workspace_id, name, role, skip_idle_wakeups) SELECT 'agt_' || lpad(n::text, 26, '0'), $1, 'crowd ' || n, 'WORKER', false FROM generate_series(1, 10000) n`, workspace)
 	h.sql(`
-INSERT INTO agent_lanes (agent_id, workspace_id, status, max_sessions, cooldown_ms) SELECT id, $1, 'IDLE', 1, 0 FROM agents WHERE workspace_id = $1`, workspace)
+INSERT INTO agent_lanes (agent_id, workspace_id, status, max_sessions, cooldown_ms) SELECT id, workspace_id, 'IDLE', 1, 0 FROM agents WHERE workspace_id = $1`, workspace)
 	h.sql(`
 INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, requested_at)
 SELECT replace(id, 'agt_', 'run_'), workspace_id, id, 'cau', 'taskless', 'SELF', 'EVENT', 'QUEUED', clock_timestamp() - interval '3 hours' FROM agents WHERE workspace_id = $1`, workspace)

@@ -49,6 +49,8 @@ type Store struct {
 	jitter   func() float64
 	starved  starved
 
+	finishers finishers
+
 	activated atomic.Pointer[time.Time] // the activation instant, once Activate has read it
 }
 
