@@ -9,7 +9,7 @@ RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron .
 	./internal/metrics ./internal/prompt ./internal/retry ./internal/secret ./internal/xid
 # The others run under the race detector, which needs a C compiler (without one Go sets CGO_ENABLED to 0).
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
-OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list ./...))
+OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
 WEB := internal/console/web
 
@@ -20,6 +20,7 @@ help: ## list the targets
 .PHONY: run
 run: ## start rouse and its own database on http://127.0.0.1:8080 (ARGS="--addr 127.0.0.1:9000")
 	@tools/ensure-postgres.sh run
+	@echo 'building rouse and starting it; the first build takes minutes'
 	$(GO) run ./cmd/rouse serve $(ARGS)
 
 .PHONY: test

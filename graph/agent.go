@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
-
-const defaultCooldown = 10 * time.Second
 
 // userIDMax is the most characters of a person's id.
 const userIDMax = 150
@@ -43,7 +39,7 @@ func (r *Resolver) createAgent(ctx context.Context, in model.CreateAgentInput) (
 	if err := joinProblems(executorErr, onceErr); err != nil {
 		return store.Made{}, err
 	}
-	cooldown, sessions := defaultCooldown, 1
+	cooldown, sessions := domain.DefaultCooldown, domain.DefaultSessions
 	if in.Cooldown != nil {
 		cooldown = *in.Cooldown
 	}
@@ -83,12 +79,9 @@ func (r *Resolver) heartbeatOf(ctx context.Context, a *ent.Agent) (*ent.Routine,
 
 // wakeAgent inserts a USER wakeup and routes it before it answers.
 func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (store.Made, error) {
-	a, err := visible(r.Reader.Agent.Query().Where(agent.ID(in.AgentID), agent.DeletedAtIsNil()).Only(ctx))
+	a, err := r.presentAgent(ctx, in.AgentID)
 	if err != nil {
-		return store.Made{}, fmt.Errorf("look for agent: %w", err)
-	}
-	if a == nil {
-		return store.Made{}, notFound("agentId", "agent")
+		return store.Made{}, err
 	}
 	if len([]rune(in.UserID)) > userIDMax {
 		return store.Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)

@@ -97,6 +97,49 @@ func (r *mutationResolver) CreateAgent(ctx context.Context, input model.CreateAg
 	return out, err
 }
 
+// UpdateAgent is the resolver for the updateAgent field.
+func (r *mutationResolver) UpdateAgent(ctx context.Context, input model.UpdateAgentInput) (*model.UpdateAgentPayload, error) {
+	changed, err := r.updateAgent(ctx, input)
+	out := &model.UpdateAgentPayload{Agent: changed}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// PauseAgent is the resolver for the pauseAgent field.
+func (r *mutationResolver) PauseAgent(ctx context.Context, input model.PauseAgentInput) (*model.PauseAgentPayload, error) {
+	changed, err := r.pauseAgent(ctx, input)
+	out := &model.PauseAgentPayload{Agent: changed}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// StopAgent is the resolver for the stopAgent field.
+func (r *mutationResolver) StopAgent(ctx context.Context, input model.StopAgentInput) (*model.StopAgentPayload, error) {
+	changed, err := r.stopAgent(ctx, input)
+	out := &model.StopAgentPayload{Agent: changed}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// ResumeAgent is the resolver for the resumeAgent field.
+func (r *mutationResolver) ResumeAgent(ctx context.Context, input model.ResumeAgentInput) (*model.ResumeAgentPayload, error) {
+	resumed, resent, err := r.resumeAgent(ctx, input)
+	out := &model.ResumeAgentPayload{Agent: resumed, WakeupRequests: append([]*ent.WakeupRequest{}, resent...)}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// DeleteAgent is the resolver for the deleteAgent field.
+func (r *mutationResolver) DeleteAgent(ctx context.Context, input model.DeleteAgentInput) (*model.DeleteAgentPayload, error) {
+	err := r.deleteAgent(ctx, input)
+	out := &model.DeleteAgentPayload{}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	out.DeletedAgentID = &input.AgentID
+	return out, nil
+}
+
 // WakeAgent is the resolver for the wakeAgent field.
 func (r *mutationResolver) WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error) {
 	made, err := r.wakeAgent(ctx, input)

@@ -52,6 +52,10 @@ func (h *hub) WatchRun(_ context.Context, runID xid.ID) <-chan struct{} {
 	return c
 }
 
+func (h *hub) WatchActivity(ctx context.Context, workspaceID xid.ID) <-chan struct{} {
+	return h.WatchRun(ctx, workspaceID)
+}
+
 // labels "seals" by naming the place, so that tests see the binding.
 type labels struct{}
 

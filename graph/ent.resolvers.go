@@ -18,7 +18,11 @@ func (r *agentResolver) Workspace(ctx context.Context, obj *ent.Agent) (*ent.Wor
 
 // Manager is the resolver for the manager field.
 func (r *agentResolver) Manager(ctx context.Context, obj *ent.Agent) (*ent.Agent, error) {
-	return linked(ctx, load(ctx).agents, obj.ManagerID)
+	manager, err := linked(ctx, load(ctx).agents, obj.ManagerID)
+	if err != nil || manager == nil || manager.DeletedAt != nil {
+		return nil, err
+	}
+	return manager, nil
 }
 
 // Workspace is the resolver for the workspace field.

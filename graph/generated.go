@@ -33,7 +33,9 @@ func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
 type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
+	Activity() ActivityResolver
 	Agent() AgentResolver
+	InboxItem() InboxItemResolver
 	ManualTrigger() ManualTriggerResolver
 	Mutation() MutationResolver
 	Query() QueryResolver
@@ -43,6 +45,7 @@ type ResolverRoot interface {
 	RunAttempt() RunAttemptResolver
 	ScheduleTrigger() ScheduleTriggerResolver
 	Subscription() SubscriptionResolver
+	Waiting() WaitingResolver
 	WakeupRequest() WakeupRequestResolver
 	WebhookTrigger() WebhookTriggerResolver
 	Workspace() WorkspaceResolver
@@ -59,6 +62,13 @@ type ComplexityRoot struct {
 
 // region    ************************** generated!.gotpl **************************
 
+type ActivityResolver interface {
+	Cursor(ctx context.Context, obj *model.Activity) (*entgql.Cursor[xid.ID], error)
+
+	Actor(ctx context.Context, obj *model.Activity) (model.Actor, error)
+	Subject(ctx context.Context, obj *model.Activity) (ent.Noder, error)
+	Data(ctx context.Context, obj *model.Activity) (map[string]any, error)
+}
 type AgentResolver interface {
 	Workspace(ctx context.Context, obj *ent.Agent) (*ent.Workspace, error)
 	Manager(ctx context.Context, obj *ent.Agent) (*ent.Agent, error)
@@ -74,18 +84,28 @@ type AgentResolver interface {
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
 	Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error)
 }
+type InboxItemResolver interface {
+	Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error)
+}
 type ManualTriggerResolver interface {
 	Routine(ctx context.Context, obj *model.ManualTrigger) (*ent.Routine, error)
 }
 type MutationResolver interface {
 	CreateAgent(ctx context.Context, input model.CreateAgentInput) (*model.CreateAgentPayload, error)
+	UpdateAgent(ctx context.Context, input model.UpdateAgentInput) (*model.UpdateAgentPayload, error)
+	PauseAgent(ctx context.Context, input model.PauseAgentInput) (*model.PauseAgentPayload, error)
+	StopAgent(ctx context.Context, input model.StopAgentInput) (*model.StopAgentPayload, error)
+	ResumeAgent(ctx context.Context, input model.ResumeAgentInput) (*model.ResumeAgentPayload, error)
+	DeleteAgent(ctx context.Context, input model.DeleteAgentInput) (*model.DeleteAgentPayload, error)
 	WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error)
+	ResolveInboxItems(ctx context.Context, input model.ResolveInboxItemsInput) (*model.ResolveInboxItemsPayload, error)
 	CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error)
 	FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error)
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
 	CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error)
 	RevokeAPIToken(ctx context.Context, input model.RevokeAPITokenInput) (*model.RevokeAPITokenPayload, error)
 	CreateWorkspace(ctx context.Context, input model.CreateWorkspaceInput) (*model.CreateWorkspacePayload, error)
+	UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error)
 }
 type QueryResolver interface {
 	Agent(ctx context.Context, id xid.ID) (*ent.Agent, error)
@@ -116,6 +136,7 @@ type RoutineRunResolver interface {
 type RunResolver interface {
 	Agent(ctx context.Context, obj *ent.Run) (*ent.Agent, error)
 	Routine(ctx context.Context, obj *ent.Run) (*ent.Routine, error)
+	Waiting(ctx context.Context, obj *ent.Run) (*domain.Waiting, error)
 	TerminalShape(ctx context.Context, obj *ent.Run) (*domain.TerminalShape, error)
 	WakeupRequests(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*ent.WakeupRequestConnection, error)
 	Attempts(ctx context.Context, obj *ent.Run) ([]*ent.RunAttempt, error)
@@ -141,12 +162,19 @@ type ScheduleTriggerResolver interface {
 	NextFireAt(ctx context.Context, obj *model.ScheduleTrigger) (*time.Time, error)
 }
 type SubscriptionResolver interface {
+	WorkspaceActivity(ctx context.Context, workspaceID xid.ID, after *entgql.Cursor[xid.ID], filter *model.ActivityFilter) (<-chan *model.Activity, error)
+	QueueStats(ctx context.Context, workspaceID xid.ID) (<-chan *model.QueueStats, error)
 	RunUpdated(ctx context.Context, runID xid.ID) (<-chan *ent.Run, error)
 	RunEvents(ctx context.Context, runID xid.ID, after *entgql.Cursor[xid.ID], includeLogs bool) (<-chan model.RunStreamItem, error)
+}
+type WaitingResolver interface {
+	Until(ctx context.Context, obj *domain.Waiting) (*time.Time, error)
+	BlockedBy(ctx context.Context, obj *domain.Waiting) ([]ent.Noder, error)
 }
 type WakeupRequestResolver interface {
 	Agent(ctx context.Context, obj *ent.WakeupRequest) (*ent.Agent, error)
 	Run(ctx context.Context, obj *ent.WakeupRequest) (*ent.Run, error)
+	Waiting(ctx context.Context, obj *ent.WakeupRequest) (*domain.Waiting, error)
 	Payload(ctx context.Context, obj *ent.WakeupRequest) (model.WakeupPayload, error)
 }
 type WebhookTriggerResolver interface {
@@ -158,12 +186,16 @@ type WebhookTriggerResolver interface {
 	ReplayWindow(ctx context.Context, obj *model.WebhookTrigger) (time.Duration, error)
 }
 type WorkspaceResolver interface {
+	QueueStats(ctx context.Context, obj *ent.Workspace) (*model.QueueStats, error)
 	Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error)
+	EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error)
 	Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *ent.AgentOrder) (*ent.AgentConnection, error)
 	Routines(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RoutineFilter, orderBy *ent.RoutineOrder) (*ent.RoutineConnection, error)
 	RoutineRuns(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.WakeupFilter, orderBy *ent.WakeupRequestOrder) (*ent.WakeupRequestConnection, error)
 	Runs(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RunFilter, orderBy *ent.RunOrder) (*ent.RunConnection, error)
+	Inbox(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], filter *model.InboxFilter) (*model.InboxItemConnection, error)
+	Activity(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], filter *model.ActivityFilter) (*model.ActivityConnection, error)
 	APITokens(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.APITokenConnection, error)
 }
 
@@ -191,6 +223,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
+			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
@@ -199,11 +232,16 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CreateApiTokenInput", ec.unmarshalInputCreateApiTokenInput),
 			graphql.NewInputUnmarshaler("CreateRoutineInput", ec.unmarshalInputCreateRoutineInput),
 			graphql.NewInputUnmarshaler("CreateWorkspaceInput", ec.unmarshalInputCreateWorkspaceInput),
+			graphql.NewInputUnmarshaler("DeleteAgentInput", ec.unmarshalInputDeleteAgentInput),
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
+			graphql.NewInputUnmarshaler("InboxFilter", ec.unmarshalInputInboxFilter),
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
+			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
+			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
+			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
 			graphql.NewInputUnmarshaler("RevokeApiTokenInput", ec.unmarshalInputRevokeApiTokenInput),
 			graphql.NewInputUnmarshaler("RoutineFilter", ec.unmarshalInputRoutineFilter),
 			graphql.NewInputUnmarshaler("RoutineOrder", ec.unmarshalInputRoutineOrder),
@@ -213,7 +251,10 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RunLogFilter", ec.unmarshalInputRunLogFilter),
 			graphql.NewInputUnmarshaler("RunOrder", ec.unmarshalInputRunOrder),
 			graphql.NewInputUnmarshaler("ScheduleSpecInput", ec.unmarshalInputScheduleSpecInput),
+			graphql.NewInputUnmarshaler("StopAgentInput", ec.unmarshalInputStopAgentInput),
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
+			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
+			graphql.NewInputUnmarshaler("UpdateWorkspaceSettingsInput", ec.unmarshalInputUpdateWorkspaceSettingsInput),
 			graphql.NewInputUnmarshaler("WakeAgentInput", ec.unmarshalInputWakeAgentInput),
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
@@ -310,6 +351,156 @@ func newExecutionContext(
 }
 
 var sources = []*ast.Source{
+	{Name: "../schema/activity.graphql", Input: `"Entry of the activity feed; also the unit of the workspace event log."
+type Activity implements Node {
+  "Id."
+  id: ID!
+  "Position in the event log; pass it to workspaceActivity(after:)."
+  cursor: StreamCursor!
+  "Code."
+  code: ActivityCode!
+  "Sentence."
+  summary: String!
+  "Who."
+  actor: Actor!
+  "About; null when that has no type here."
+  subject: ActivitySubject
+  "Details."
+  data: JSONObject!
+  "Chain."
+  causationId: ID
+  "When."
+  occurredAt: DateTime!
+}
+
+"Who did something."
+union Actor = Agent | UserActor | SystemActor
+
+"A person, known by the API token that was used, or ` + "`" + `local` + "`" + ` on the machine of local mode."
+type UserActor {
+  "Id of the token, or ` + "`" + `local` + "`" + `."
+  userId: String!
+}
+
+"The scheduler itself."
+type SystemActor {
+  "Component, e.g. router."
+  component: String!
+}
+
+"What an entry is about."
+union ActivitySubject = Agent | Routine | RoutineRun | WakeupRequest | Run
+
+"What an activity entry tells."
+enum ActivityCode {
+  "A wakeup got a run of its own."
+  WAKEUP_QUEUED
+  "A wakeup was merged into a run."
+  WAKEUP_COALESCED
+  "A periodic run was not launched: nothing to do."
+  WAKEUP_IDLE_SKIPPED
+  "A run was not launched: its agent is held."
+  WAKEUP_AGENT_INACTIVE
+  "A run was not launched: another holds its task."
+  WAKEUP_CHECKOUT_HELD
+  "A wakeup was sent again."
+  WAKEUP_RESENT
+  "A run was not launched: its budget is spent."
+  WAKEUP_BUDGET_BLOCKED
+  "A wakeup or run has lost its reason."
+  WAKEUP_STALE_CANCELLED
+  "A failed attempt will be tried again."
+  WAKEUP_RETRY_SCHEDULED
+  "A retry has lost its reason."
+  WAKEUP_RETRY_CANCELLED
+  "The recovery sweep sent a wakeup."
+  RECOVERY_DISPATCH
+  "A recovery sweep that sent something has ended."
+  RECOVERY_SWEEP_COMPLETE
+  "A run was taken for execution."
+  RUN_CLAIMED
+  "A run's prompt is assembled and goes to its executor."
+  RUN_LAUNCHED
+  "A run ended well."
+  RUN_FINISHED
+  "A run gave up."
+  RUN_FAILED
+  "A run was cancelled."
+  RUN_CANCELLED
+  "A run whose process was lost is due again."
+  RUN_RESCUED
+  "A routine was made or changed, or could not fire."
+  ROUTINE_CHANGED
+  "A routine fired; the data says with which disposition."
+  ROUTINE_FIRED
+  "A trigger was made, changed or switched off."
+  TRIGGER_CHANGED
+  "A webhook got a new secret."
+  TRIGGER_SECRET_ROTATED
+  "An agent was made, changed, stopped or deleted."
+  AGENT_CHANGED
+  "An agent was paused."
+  AGENT_PAUSED
+  "An agent was resumed."
+  AGENT_RESUMED
+  "A task was made or changed."
+  TASK_CHANGED
+  "A task was commented on."
+  TASK_COMMENTED
+  "An approval was decided."
+  APPROVAL_DECIDED
+  "A budget was made, changed or removed."
+  BUDGET_CHANGED
+  "A budget reached a threshold."
+  BUDGET_THRESHOLD
+  "The workspace's settings were changed."
+  SETTINGS_CHANGED
+  "A webhook delivery was refused."
+  WEBHOOK_REJECTED
+}
+
+"Page of Activity."
+type ActivityConnection {
+  "Rows with their positions."
+  edges: [ActivityEdge!]!
+  "Page."
+  pageInfo: PageInfo!
+}
+
+"Row of a page."
+type ActivityEdge {
+  "Position."
+  cursor: Cursor!
+  "Row."
+  node: Activity!
+}
+
+"Conditions, all of which must hold."
+input ActivityFilter {
+  "Any of these."
+  code: [ActivityCode!]
+  "Agent that it concerns."
+  agentId: ID
+  "Task that it concerns."
+  taskId: ID
+  "Chain."
+  causationId: ID
+  "At or after."
+  since: DateTime
+}
+
+extend type Subscription {
+  "LOG stream. Every activity after the cursor, stored ones first, each exactly once, in order; without one, from now. It ends only with its reader."
+  workspaceActivity(
+    "Workspace."
+    workspaceId: ID!
+    "Go on after this position."
+    after: StreamCursor
+    "Conditions."
+    filter: ActivityFilter
+  ): Activity! @requires(scopes: [READ])
+}
+`, BuiltIn: false},
 	{Name: "../schema/agent.graphql", Input: `extend type Agent {
   "Status."
   status: AgentStatus!
@@ -387,6 +578,16 @@ extend type Query {
 extend type Mutation {
   "Make an agent; a coordinator also gets its heartbeat routine."
   createAgent("Input." input: CreateAgentInput!): CreateAgentPayload! @requires(scopes: [ADMIN])
+  "Change an agent. Absent fields stay; null gives a field its default, or none where there may be none."
+  updateAgent("Input." input: UpdateAgentInput!): UpdateAgentPayload! @requires(scopes: [ADMIN])
+  "Hold an agent: its wakeups end without a launch until it is resumed; a run that has started goes on."
+  pauseAgent("Input." input: PauseAgentInput!): PauseAgentPayload! @requires(scopes: [OPERATE])
+  "Switch an agent off: a pause for good, until it is resumed."
+  stopAgent("Input." input: StopAgentInput!): StopAgentPayload! @requires(scopes: [OPERATE])
+  "Let a held agent go on; the events that its hold dropped and that still have their reason are sent again."
+  resumeAgent("Input." input: ResumeAgentInput!): ResumeAgentPayload! @requires(scopes: [OPERATE])
+  "Remove an agent; its history stays, its routines stop firing, its queued runs end CANCELLED, its live ones are asked to end."
+  deleteAgent("Input." input: DeleteAgentInput!): DeleteAgentPayload! @requires(scopes: [ADMIN])
   "Wake an agent now (source USER)."
   wakeAgent("Input." input: WakeAgentInput!): WakeAgentPayload! @requires(scopes: [OPERATE])
 }
@@ -427,6 +628,102 @@ type CreateAgentPayload implements MutationPayload {
   installedRoutine: Routine
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of updateAgent."
+input UpdateAgentInput {
+  "Agent."
+  agentId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "Name, 1..200 characters; null is refused."
+  name: String
+  "Sessions at once, 1..50; null: 1. Below the runs that are live it only keeps new ones from being claimed."
+  maxConcurrentSessions: Int
+  "Rest after a run, PT0S..PT24H; null: PT10S. It counts from the last launch that ended."
+  cooldown: Duration
+  "Skip periodic wakes without actionable tasks; null: as its role does."
+  skipIdleWakeups: Boolean
+  "What it is told at the start of each full prompt, at most 64 KiB; null: nothing."
+  instructions: Markdown
+  "Agent it reports to; null: none."
+  managerId: ID
+  "Session rotation by runs, at least 1; null: none."
+  sessionMaxRuns: Int
+  "Session rotation by age; null: none."
+  sessionMaxAge: Duration
+  "Executor preference, whole: values of variables are not kept from the old one; null: none."
+  executor: ExecutorInput
+}
+
+"Result of updateAgent."
+type UpdateAgentPayload implements MutationPayload {
+  "The agent; null on error."
+  agent: Agent
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of pauseAgent."
+input PauseAgentInput {
+  "Agent."
+  agentId: ID!
+  "Remark for the feed, at most 1000 characters."
+  note: String
+}
+
+"Result of pauseAgent."
+type PauseAgentPayload implements MutationPayload {
+  "The agent; null on error."
+  agent: Agent
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of stopAgent."
+input StopAgentInput {
+  "Agent."
+  agentId: ID!
+  "Remark for the feed, at most 1000 characters."
+  note: String
+}
+
+"Result of stopAgent."
+type StopAgentPayload implements MutationPayload {
+  "The agent; null on error."
+  agent: Agent
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of resumeAgent."
+input ResumeAgentInput {
+  "Agent."
+  agentId: ID!
+}
+
+"Result of resumeAgent."
+type ResumeAgentPayload implements MutationPayload {
+  "Wakeups that were sent again, oldest first; the first 100 of them."
+  wakeupRequests: [WakeupRequest!]!
+  "The agent; null on error."
+  agent: Agent
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteAgent."
+input DeleteAgentInput {
+  "Agent."
+  agentId: ID!
+}
+
+"Result of deleteAgent."
+type DeleteAgentPayload implements MutationPayload {
+  "Id of the removed agent; null on error."
+  deletedAgentId: ID
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -1586,6 +1883,84 @@ input EchoExecutorInput {
   delay: Duration! = "PT0S"
 }
 `, BuiltIn: false},
+	{Name: "../schema/inbox.graphql", Input: `"Something a person should look at."
+type InboxItem implements Node {
+  "Id."
+  id: ID!
+  "Kind."
+  kind: InboxKind!
+  "Title."
+  title: String!
+  "Text."
+  body: Markdown!
+  "What it is about; null when that has no type here."
+  subject: InboxSubject
+  "When it came."
+  createdAt: DateTime!
+  "When it was handled; null while it is open."
+  resolvedAt: DateTime
+}
+
+"What a person should look at."
+enum InboxKind {
+  "A run gave up, or cannot be judged."
+  AGENT_ERROR
+  "Approval wanted."
+  APPROVAL_REQUEST
+  "Budget."
+  BUDGET_ALERT
+  "Hop limit or backlog."
+  LOOP_BREAKER
+}
+
+"What an inbox item is about."
+union InboxSubject = Run | Routine | WakeupRequest
+
+"Page of InboxItem."
+type InboxItemConnection {
+  "Rows with their positions."
+  edges: [InboxItemEdge!]!
+  "Page."
+  pageInfo: PageInfo!
+  "All rows that match."
+  totalCount: Int!
+}
+
+"Row of a page."
+type InboxItemEdge {
+  "Position."
+  cursor: Cursor!
+  "Row."
+  node: InboxItem!
+}
+
+"Conditions, all of which must hold."
+input InboxFilter {
+  "Any of these."
+  kind: [InboxKind!]
+  "Open ones only; false: handled ones too."
+  open: Boolean = true
+}
+
+extend type Mutation {
+  "Mark inbox items of one workspace handled, all or none."
+  resolveInboxItems("Input." input: ResolveInboxItemsInput!): ResolveInboxItemsPayload! @requires(scopes: [OPERATE])
+}
+
+"Input of resolveInboxItems."
+input ResolveInboxItemsInput {
+  "Ids, 1..100."
+  ids: [ID!]!
+}
+
+"Result of resolveInboxItems."
+type ResolveInboxItemsPayload implements MutationPayload {
+  "The items handled, in the order asked."
+  items: [InboxItem!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
 	{Name: "../schema/process.graphql", Input: `"State of the process; the same for every reader."
 type ProcessInfo {
   "Version."
@@ -1615,6 +1990,92 @@ enum SchedulerState {
 extend type Query {
   "State of the process."
   process: ProcessInfo! @requires(scopes: [READ])
+}
+`, BuiltIn: false},
+	{Name: "../schema/queue.graphql", Input: `extend type Run {
+  "Why it is still waiting; null unless QUEUED."
+  waiting: Waiting
+}
+
+extend type WakeupRequest {
+  "Why it is still waiting; null unless QUEUED."
+  waiting: Waiting
+}
+
+"Why a queued run or an unrouted request waits; from the same predicates as the claim, at the instant of the question."
+type Waiting {
+  "Reason."
+  hold: QueueHold!
+  "Until when, where that is known."
+  until: DateTime
+  "Runs that hold it, oldest first."
+  blockedBy: [Node!]!
+}
+
+"Reason why a run or a request waits."
+enum QueueHold {
+  "Nothing: the next pass with a free worker takes it, or ends it because a guard refuses it."
+  NONE
+  "Not routed yet."
+  ROUTING
+  "Agent at capacity: its sessions are taken, by live runs or by those ahead in its queue."
+  AGENT_AT_CAPACITY
+  "Agent resting."
+  AGENT_COOLDOWN
+  "Coalescing window open."
+  WINDOW
+  "Backoff."
+  BACKOFF
+  "Parsed rate-limit reset."
+  RATE_LIMIT
+  "A run of the same scope is live, or goes first."
+  SCOPE_BUSY
+  "A blocker is open."
+  TASK_BLOCKED
+  "Another run holds the task."
+  TASK_CHECKED_OUT
+  "Workspace ceiling reached."
+  WORKSPACE_CEILING
+  "Budget reserved by live runs."
+  BUDGET_RESERVED
+  "A guard could not be evaluated."
+  GUARD_ERROR
+  "No worker took it."
+  NO_WORKER
+}
+
+extend type Workspace {
+  "Numbers of the queue, at most a second old."
+  queueStats: QueueStats! @cost(weight: 10)
+}
+
+"Numbers of the queue. Nothing is counted beyond 10,000, so that a long queue costs no more than a short one."
+type QueueStats {
+  "Waiting and claimable: the next pass with free workers enough takes them."
+  claimable: Int!
+  "Waiting, held back."
+  held: Int!
+  "Retries planned."
+  retrying: Int!
+  "Live."
+  claimed: Int!
+  "Ended well in the last hour."
+  finishedLastHour: Int!
+  "Failed in the last hour."
+  failedLastHour: Int!
+  "Age of the oldest claimable."
+  oldestClaimableAge: Duration
+  "Wait from asked to claimed, median, of the newest 2,000 runs that ended in the last hour at their first attempt."
+  waitP50: Duration
+  "The same, 99th percentile."
+  waitP99: Duration
+  "Taken at."
+  at: DateTime!
+}
+
+extend type Subscription {
+  "STATE stream. At once, then when changed (its age apart), at most once a second."
+  queueStats("Workspace." workspaceId: ID!): QueueStats! @requires(scopes: [READ])
 }
 `, BuiltIn: false},
 	{Name: "../schema/routine.graphql", Input: `extend type Routine {
@@ -2411,6 +2872,8 @@ extend type Query {
 	{Name: "../schema/workspace.graphql", Input: `extend type Workspace {
   "Settings."
   settings: WorkspaceSettings!
+  "Head of the event log; take it with a snapshot and pass it as ` + "`" + `after` + "`" + ` to workspaceActivity."
+  eventCursor: StreamCursor!
   "Agents that are not deleted; in the order they were made, unless orderBy says otherwise."
   agents(
     "Rows from the start, 1..100; 25 by default."
@@ -2484,6 +2947,24 @@ extend type Query {
     "Order."
     orderBy: RunOrder
   ): RunConnection! @page
+  "What a person should look at, newest first; what is still open, unless the filter says otherwise."
+  inbox(
+    "Rows, 1..100; 25 by default."
+    first: Int
+    "Start after this row."
+    after: Cursor
+    "Conditions."
+    filter: InboxFilter
+  ): InboxItemConnection! @page
+  "Activity feed, newest first."
+  activity(
+    "Rows, 1..100; 25 by default."
+    first: Int
+    "Start after this row."
+    after: Cursor
+    "Conditions."
+    filter: ActivityFilter
+  ): ActivityConnection! @page
   "API tokens, without their secrets; oldest first."
   apiTokens(
     "Rows, 1..100; 25 by default."
@@ -2523,6 +3004,39 @@ extend type Mutation {
   createWorkspace("Input." input: CreateWorkspaceInput!): CreateWorkspacePayload! @requires(scopes: [ADMIN])
 }
 
+extend type Mutation {
+  "Change settings. Absent fields stay; null gives a field its default, or none where there may be none. Hours are clamped to 1..720, the window to PT0S..PT60S."
+  updateWorkspaceSettings("Input." input: UpdateWorkspaceSettingsInput!): UpdateWorkspaceSettingsPayload! @requires(scopes: [ADMIN])
+}
+
+"Input of updateWorkspaceSettings."
+input UpdateWorkspaceSettingsInput {
+  "Workspace."
+  workspaceId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "Executor of last resort, whole: values of variables are not kept from the old one; null: none."
+  defaultExecutor: ExecutorInput
+  "Most live runs, 1..1000; null: no ceiling. Below the runs that are live it only keeps new ones from being claimed."
+  maxConcurrentRuns: Int
+  "How far back the recovery sweep looks, in hours, clamped to 1..720; null: 24."
+  recoveryLookbackHours: Int
+  "Wakeups of one scope inside it become one run; clamped to PT0S..PT60S; null: PT5S."
+  coalescingWindow: Duration
+  "Zone of schedules that are saved later and name none; null: UTC."
+  defaultTimeZone: TimeZone
+}
+
+"Result of updateWorkspaceSettings."
+type UpdateWorkspaceSettingsPayload implements MutationPayload {
+  "The workspace; null on error."
+  workspace: Workspace
+  "Fields whose value was clamped."
+  clamped: [String!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
 "Input of createWorkspace."
 input CreateWorkspaceInput {
   "Name, 1..200 characters."
@@ -2553,6 +3067,50 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // childFields_* functions provide shared child field context lookups.
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
+
+func (ec *executionContext) childFields_Activity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Activity_id(ctx, field)
+	case "cursor":
+		return ec.fieldContext_Activity_cursor(ctx, field)
+	case "code":
+		return ec.fieldContext_Activity_code(ctx, field)
+	case "summary":
+		return ec.fieldContext_Activity_summary(ctx, field)
+	case "actor":
+		return ec.fieldContext_Activity_actor(ctx, field)
+	case "subject":
+		return ec.fieldContext_Activity_subject(ctx, field)
+	case "data":
+		return ec.fieldContext_Activity_data(ctx, field)
+	case "causationId":
+		return ec.fieldContext_Activity_causationId(ctx, field)
+	case "occurredAt":
+		return ec.fieldContext_Activity_occurredAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Activity", field.Name)
+}
+
+func (ec *executionContext) childFields_ActivityConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ActivityConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ActivityConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ActivityConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ActivityEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ActivityEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ActivityEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ActivityEdge", field.Name)
+}
 
 func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
@@ -2728,6 +3286,16 @@ func (ec *executionContext) childFields_CreateWorkspacePayload(ctx context.Conte
 	return nil, fmt.Errorf("no field named %q was found under type CreateWorkspacePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedAgentId":
+		return ec.fieldContext_DeleteAgentPayload_deletedAgentId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteAgentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteAgentPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_FireRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "routineRun":
@@ -2738,6 +3306,48 @@ func (ec *executionContext) childFields_FireRoutinePayload(ctx context.Context, 
 		return ec.fieldContext_FireRoutinePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type FireRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_InboxItem(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_InboxItem_id(ctx, field)
+	case "kind":
+		return ec.fieldContext_InboxItem_kind(ctx, field)
+	case "title":
+		return ec.fieldContext_InboxItem_title(ctx, field)
+	case "body":
+		return ec.fieldContext_InboxItem_body(ctx, field)
+	case "subject":
+		return ec.fieldContext_InboxItem_subject(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_InboxItem_createdAt(ctx, field)
+	case "resolvedAt":
+		return ec.fieldContext_InboxItem_resolvedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InboxItem", field.Name)
+}
+
+func (ec *executionContext) childFields_InboxItemConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_InboxItemConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_InboxItemConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_InboxItemConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InboxItemConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_InboxItemEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_InboxItemEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_InboxItemEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InboxItemEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2752,6 +3362,16 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 		return ec.fieldContext_PageInfo_endCursor(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_PauseAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "agent":
+		return ec.fieldContext_PauseAgentPayload_agent(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PauseAgentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PauseAgentPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ProcessInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2770,6 +3390,54 @@ func (ec *executionContext) childFields_ProcessInfo(ctx context.Context, field g
 		return ec.fieldContext_ProcessInfo_scheduler(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ProcessInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_QueueStats(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "claimable":
+		return ec.fieldContext_QueueStats_claimable(ctx, field)
+	case "held":
+		return ec.fieldContext_QueueStats_held(ctx, field)
+	case "retrying":
+		return ec.fieldContext_QueueStats_retrying(ctx, field)
+	case "claimed":
+		return ec.fieldContext_QueueStats_claimed(ctx, field)
+	case "finishedLastHour":
+		return ec.fieldContext_QueueStats_finishedLastHour(ctx, field)
+	case "failedLastHour":
+		return ec.fieldContext_QueueStats_failedLastHour(ctx, field)
+	case "oldestClaimableAge":
+		return ec.fieldContext_QueueStats_oldestClaimableAge(ctx, field)
+	case "waitP50":
+		return ec.fieldContext_QueueStats_waitP50(ctx, field)
+	case "waitP99":
+		return ec.fieldContext_QueueStats_waitP99(ctx, field)
+	case "at":
+		return ec.fieldContext_QueueStats_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QueueStats", field.Name)
+}
+
+func (ec *executionContext) childFields_ResolveInboxItemsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "items":
+		return ec.fieldContext_ResolveInboxItemsPayload_items(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ResolveInboxItemsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResolveInboxItemsPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ResumeAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "wakeupRequests":
+		return ec.fieldContext_ResumeAgentPayload_wakeupRequests(ctx, field)
+	case "agent":
+		return ec.fieldContext_ResumeAgentPayload_agent(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ResumeAgentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResumeAgentPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_RevokeApiTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2962,6 +3630,8 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_agent(ctx, field)
 	case "routine":
 		return ec.fieldContext_Run_routine(ctx, field)
+	case "waiting":
+		return ec.fieldContext_Run_waiting(ctx, field)
 	case "terminalShape":
 		return ec.fieldContext_Run_terminalShape(ctx, field)
 	case "wakeupRequests":
@@ -3132,6 +3802,38 @@ func (ec *executionContext) childFields_RunUsage(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type RunUsage", field.Name)
 }
 
+func (ec *executionContext) childFields_StopAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "agent":
+		return ec.fieldContext_StopAgentPayload_agent(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_StopAgentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StopAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "agent":
+		return ec.fieldContext_UpdateAgentPayload_agent(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateAgentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "workspace":
+		return ec.fieldContext_UpdateWorkspaceSettingsPayload_workspace(ctx, field)
+	case "clamped":
+		return ec.fieldContext_UpdateWorkspaceSettingsPayload_clamped(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateWorkspaceSettingsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateWorkspaceSettingsPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_UserError(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "code":
@@ -3142,6 +3844,18 @@ func (ec *executionContext) childFields_UserError(ctx context.Context, field gra
 		return ec.fieldContext_UserError_field(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UserError", field.Name)
+}
+
+func (ec *executionContext) childFields_Waiting(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "hold":
+		return ec.fieldContext_Waiting_hold(ctx, field)
+	case "until":
+		return ec.fieldContext_Waiting_until(ctx, field)
+	case "blockedBy":
+		return ec.fieldContext_Waiting_blockedBy(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Waiting", field.Name)
 }
 
 func (ec *executionContext) childFields_WakeAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3194,6 +3908,8 @@ func (ec *executionContext) childFields_WakeupRequest(ctx context.Context, field
 		return ec.fieldContext_WakeupRequest_agent(ctx, field)
 	case "run":
 		return ec.fieldContext_WakeupRequest_run(ctx, field)
+	case "waiting":
+		return ec.fieldContext_WakeupRequest_waiting(ctx, field)
 	case "payload":
 		return ec.fieldContext_WakeupRequest_payload(ctx, field)
 	}
@@ -3234,8 +3950,12 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_name(ctx, field)
 	case "slug":
 		return ec.fieldContext_Workspace_slug(ctx, field)
+	case "queueStats":
+		return ec.fieldContext_Workspace_queueStats(ctx, field)
 	case "settings":
 		return ec.fieldContext_Workspace_settings(ctx, field)
+	case "eventCursor":
+		return ec.fieldContext_Workspace_eventCursor(ctx, field)
 	case "agents":
 		return ec.fieldContext_Workspace_agents(ctx, field)
 	case "routines":
@@ -3246,6 +3966,10 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_wakeupRequests(ctx, field)
 	case "runs":
 		return ec.fieldContext_Workspace_runs(ctx, field)
+	case "inbox":
+		return ec.fieldContext_Workspace_inbox(ctx, field)
+	case "activity":
+		return ec.fieldContext_Workspace_activity(ctx, field)
 	case "apiTokens":
 		return ec.fieldContext_Workspace_apiTokens(ctx, field)
 	}
@@ -3570,6 +4294,20 @@ func (ec *executionContext) field_Mutation_createWorkspace_args(ctx context.Cont
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_deleteAgent_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteAgentInput, error) {
+			return ec.unmarshalNDeleteAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_fireRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -3584,12 +4322,96 @@ func (ec *executionContext) field_Mutation_fireRoutine_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_pauseAgent_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.PauseAgentInput, error) {
+			return ec.unmarshalNPauseAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_resolveInboxItems_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ResolveInboxItemsInput, error) {
+			return ec.unmarshalNResolveInboxItemsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_resumeAgent_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ResumeAgentInput, error) {
+			return ec.unmarshalNResumeAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_revokeApiToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.RevokeAPITokenInput, error) {
 			return ec.unmarshalNRevokeApiTokenInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRevokeAPITokenInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_stopAgent_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.StopAgentInput, error) {
+			return ec.unmarshalNStopAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐStopAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_updateAgent_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateAgentInput, error) {
+			return ec.unmarshalNUpdateAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_updateWorkspaceSettings_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
+			return ec.unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -3858,6 +4680,20 @@ func (ec *executionContext) field_Run_wakeupRequests_args(ctx context.Context, r
 	return args, nil
 }
 
+func (ec *executionContext) field_Subscription_queueStats_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "workspaceId",
+		func(ctx context.Context, v any) (xid.ID, error) {
+			return ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["workspaceId"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Subscription_runEvents_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -3899,6 +4735,66 @@ func (ec *executionContext) field_Subscription_runUpdated_args(ctx context.Conte
 		return nil, err
 	}
 	args["runId"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Subscription_workspaceActivity_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "workspaceId",
+		func(ctx context.Context, v any) (xid.ID, error) {
+			return ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["workspaceId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOStreamCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ActivityFilter, error) {
+			return ec.unmarshalOActivityFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_activity_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ActivityFilter, error) {
+			return ec.unmarshalOActivityFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg2
 	return args, nil
 }
 
@@ -3975,6 +4871,36 @@ func (ec *executionContext) field_Workspace_apiTokens_args(ctx context.Context, 
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_inbox_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.InboxFilter, error) {
+			return ec.unmarshalOInboxFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg2
 	return args, nil
 }
 
@@ -4259,6 +5185,332 @@ func (ec *executionContext) field___Type_inputFields_args(ctx context.Context, r
 // endregion ***************************** args.gotpl *****************************
 
 // region    **************************** field.gotpl *****************************
+
+func (ec *executionContext) _Activity_id(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Activity_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Activity_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Activity", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Activity_cursor(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Activity_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Activity().Cursor(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNStreamCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Activity_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Activity", field, true, true, "StreamCursor")
+}
+
+func (ec *executionContext) _Activity_code(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Activity_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.ActivityCode) graphql.Marshaler {
+			return ec.marshalNActivityCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Activity_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Activity", field, false, false, "ActivityCode")
+}
+
+func (ec *executionContext) _Activity_summary(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Activity_summary(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Summary, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Activity_summary(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Activity", field, false, false, "String")
+}
+
+func (ec *executionContext) _Activity_actor(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Activity_actor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Activity().Actor(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Actor) graphql.Marshaler {
+			return ec.marshalNActor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐActor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Activity_actor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Activity", field, true, true, "Actor")
+}
+
+func (ec *executionContext) _Activity_subject(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Activity_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Activity().Subject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+			return ec.marshalOActivitySubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Activity_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Activity", field, true, true, "ActivitySubject")
+}
+
+func (ec *executionContext) _Activity_data(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Activity_data(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Activity().Data(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v map[string]any) graphql.Marshaler {
+			return ec.marshalNJSONObject2map(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Activity_data(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Activity", field, true, true, "JSONObject")
+}
+
+func (ec *executionContext) _Activity_causationId(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Activity_causationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CausationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalOID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Activity_causationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Activity", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Activity_occurredAt(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Activity_occurredAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OccurredAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Activity_occurredAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Activity", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ActivityConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ActivityConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ActivityConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ActivityEdge) graphql.Marshaler {
+			return ec.marshalNActivityEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ActivityConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ActivityConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ActivityEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ActivityConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ActivityConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ActivityConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖentgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ActivityConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ActivityConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ActivityEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ActivityEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ActivityEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ActivityEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ActivityEdge", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _ActivityEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ActivityEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ActivityEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Activity) graphql.Marshaler {
+			return ec.marshalNActivity2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivity(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ActivityEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ActivityEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Activity(ctx, field)
+		},
+	}
+	return fc, nil
+}
 
 func (ec *executionContext) _Agent_id(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
@@ -6039,6 +7291,61 @@ func (ec *executionContext) fieldContext_CreateWorkspacePayload_userErrors(_ con
 	return fc, nil
 }
 
+func (ec *executionContext) _DeleteAgentPayload_deletedAgentId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteAgentPayload_deletedAgentId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedAgentID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteAgentPayload_deletedAgentId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteAgentPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteAgentPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graphql.CollectedField, obj *model.EchoExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6144,6 +7451,309 @@ func (ec *executionContext) fieldContext_FireRoutinePayload_userErrors(_ context
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InboxItem_id(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItem_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItem_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxItem", field, false, false, "ID")
+}
+
+func (ec *executionContext) _InboxItem_kind(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItem_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.InboxKind) graphql.Marshaler {
+			return ec.marshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItem_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxItem", field, false, false, "InboxKind")
+}
+
+func (ec *executionContext) _InboxItem_title(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItem_title(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Title, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItem_title(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxItem", field, false, false, "String")
+}
+
+func (ec *executionContext) _InboxItem_body(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItem_body(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Body, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItem_body(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxItem", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _InboxItem_subject(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItem_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.InboxItem().Subject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+			return ec.marshalOInboxSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItem_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxItem", field, true, true, "InboxSubject")
+}
+
+func (ec *executionContext) _InboxItem_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItem_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItem_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxItem", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _InboxItem_resolvedAt(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItem_resolvedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResolvedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItem_resolvedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxItem", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _InboxItemConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.InboxItemConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItemConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.InboxItemEdge) graphql.Marshaler {
+			return ec.marshalNInboxItemEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItemEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItemConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InboxItemConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InboxItemEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InboxItemConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.InboxItemConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItemConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖentgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItemConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InboxItemConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InboxItemConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.InboxItemConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItemConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItemConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxItemConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _InboxItemEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.InboxItemEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItemEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItemEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxItemEdge", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _InboxItemEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.InboxItemEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItemEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.InboxItem) graphql.Marshaler {
+			return ec.marshalNInboxItem2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItem(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItemEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InboxItemEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InboxItem(ctx, field)
 		},
 	}
 	return fc, nil
@@ -6335,6 +7945,316 @@ func (ec *executionContext) fieldContext_Mutation_createAgent(ctx context.Contex
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_updateAgent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateAgent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateAgent(ctx, fc.Args["input"].(model.UpdateAgentInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpdateAgentPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateAgentPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateAgentPayload) graphql.Marshaler {
+			return ec.marshalNUpdateAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateAgentPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateAgent(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateAgentPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateAgent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_pauseAgent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_pauseAgent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().PauseAgent(ctx, fc.Args["input"].(model.PauseAgentInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.PauseAgentPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.PauseAgentPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PauseAgentPayload) graphql.Marshaler {
+			return ec.marshalNPauseAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseAgentPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_pauseAgent(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PauseAgentPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_pauseAgent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_stopAgent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_stopAgent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().StopAgent(ctx, fc.Args["input"].(model.StopAgentInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.StopAgentPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.StopAgentPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.StopAgentPayload) graphql.Marshaler {
+			return ec.marshalNStopAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐStopAgentPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_stopAgent(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_StopAgentPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_stopAgent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_resumeAgent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_resumeAgent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ResumeAgent(ctx, fc.Args["input"].(model.ResumeAgentInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.ResumeAgentPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ResumeAgentPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ResumeAgentPayload) graphql.Marshaler {
+			return ec.marshalNResumeAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_resumeAgent(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResumeAgentPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_resumeAgent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteAgent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteAgent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteAgent(ctx, fc.Args["input"].(model.DeleteAgentInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteAgentPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteAgentPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteAgentPayload) graphql.Marshaler {
+			return ec.marshalNDeleteAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteAgentPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteAgent(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteAgentPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteAgent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_wakeAgent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6391,6 +8311,68 @@ func (ec *executionContext) fieldContext_Mutation_wakeAgent(ctx context.Context,
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_wakeAgent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_resolveInboxItems(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_resolveInboxItems(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ResolveInboxItems(ctx, fc.Args["input"].(model.ResolveInboxItemsInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.ResolveInboxItemsPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ResolveInboxItemsPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ResolveInboxItemsPayload) graphql.Marshaler {
+			return ec.marshalNResolveInboxItemsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_resolveInboxItems(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResolveInboxItemsPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_resolveInboxItems_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -6769,6 +8751,68 @@ func (ec *executionContext) fieldContext_Mutation_createWorkspace(ctx context.Co
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_updateWorkspaceSettings(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateWorkspaceSettings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateWorkspaceSettings(ctx, fc.Args["input"].(model.UpdateWorkspaceSettingsInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpdateWorkspaceSettingsPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateWorkspaceSettingsPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateWorkspaceSettingsPayload) graphql.Marshaler {
+			return ec.marshalNUpdateWorkspaceSettingsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateWorkspaceSettings(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateWorkspaceSettingsPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateWorkspaceSettings_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _PageInfo_hasNextPage(ctx context.Context, field graphql.CollectedField, obj *entgql.PageInfo[xid.ID]) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6859,6 +8903,70 @@ func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfo", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _PauseAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.PauseAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseAgentPayload_agent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Agent, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
+			return ec.marshalOAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PauseAgentPayload_agent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PauseAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.PauseAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseAgentPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ProcessInfo_version(ctx context.Context, field graphql.CollectedField, obj *model.ProcessInfo) (ret graphql.Marshaler) {
@@ -7616,6 +9724,396 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields___Schema(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _QueueStats_claimable(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_claimable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Claimable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_claimable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_held(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_held(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Held, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_held(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_retrying(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_retrying(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Retrying, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_retrying(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_claimed(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_claimed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Claimed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_claimed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_finishedLastHour(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_finishedLastHour(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FinishedLastHour, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_finishedLastHour(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_failedLastHour(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_failedLastHour(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FailedLastHour, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_failedLastHour(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Int")
+}
+
+func (ec *executionContext) _QueueStats_oldestClaimableAge(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_oldestClaimableAge(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OldestClaimableAge, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_oldestClaimableAge(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _QueueStats_waitP50(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_waitP50(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WaitP50, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_waitP50(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _QueueStats_waitP99(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_waitP99(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WaitP99, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_waitP99(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _QueueStats_at(ctx context.Context, field graphql.CollectedField, obj *model.QueueStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueStats_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueStats_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ResolveInboxItemsPayload_items(ctx context.Context, field graphql.CollectedField, obj *model.ResolveInboxItemsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolveInboxItemsPayload_items(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Items, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.InboxItem) graphql.Marshaler {
+			return ec.marshalNInboxItem2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItemᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResolveInboxItemsPayload_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResolveInboxItemsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InboxItem(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ResolveInboxItemsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ResolveInboxItemsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolveInboxItemsPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResolveInboxItemsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResolveInboxItemsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ResumeAgentPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeAgentPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeAgentPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ResumeAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeAgentPayload_agent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Agent, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
+			return ec.marshalOAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeAgentPayload_agent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ResumeAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeAgentPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
 		},
 	}
 	return fc, nil
@@ -9625,6 +12123,38 @@ func (ec *executionContext) fieldContext_Run_routine(_ context.Context, field gr
 	return fc, nil
 }
 
+func (ec *executionContext) _Run_waiting(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_waiting(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Run().Waiting(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.Waiting) graphql.Marshaler {
+			return ec.marshalOWaiting2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWaiting(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Run_waiting(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Run",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Waiting(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Run_terminalShape(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11217,6 +13747,194 @@ func (ec *executionContext) fieldContext_SelfWakeup_payload(_ context.Context, f
 	return graphql.NewScalarFieldContext("SelfWakeup", field, false, false, "JSONObject")
 }
 
+func (ec *executionContext) _StopAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.StopAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StopAgentPayload_agent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Agent, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
+			return ec.marshalOAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_StopAgentPayload_agent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StopAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _StopAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.StopAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StopAgentPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StopAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StopAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Subscription_workspaceActivity(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_workspaceActivity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().WorkspaceActivity(ctx, fc.Args["workspaceId"].(xid.ID), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.ActivityFilter))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.Activity
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.Activity
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Activity) graphql.Marshaler {
+			return ec.marshalNActivity2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivity(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_workspaceActivity(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Activity(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_workspaceActivity_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Subscription_queueStats(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_queueStats(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().QueueStats(ctx, fc.Args["workspaceId"].(xid.ID))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.QueueStats
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.QueueStats
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.QueueStats) graphql.Marshaler {
+			return ec.marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueStats(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_queueStats(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_QueueStats(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_queueStats_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Subscription_runUpdated(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -11341,6 +14059,203 @@ func (ec *executionContext) fieldContext_Subscription_runEvents(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _SystemActor_component(ctx context.Context, field graphql.CollectedField, obj *model.SystemActor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SystemActor_component(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Component, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SystemActor_component(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SystemActor", field, false, false, "String")
+}
+
+func (ec *executionContext) _UpdateAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateAgentPayload_agent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Agent, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
+			return ec.marshalOAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateAgentPayload_agent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateAgentPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateWorkspaceSettingsPayload_workspace(ctx context.Context, field graphql.CollectedField, obj *model.UpdateWorkspaceSettingsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateWorkspaceSettingsPayload_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Workspace, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalOWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateWorkspaceSettingsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateWorkspaceSettingsPayload_clamped(ctx context.Context, field graphql.CollectedField, obj *model.UpdateWorkspaceSettingsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateWorkspaceSettingsPayload_clamped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Clamped, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_clamped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateWorkspaceSettingsPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _UpdateWorkspaceSettingsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateWorkspaceSettingsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateWorkspaceSettingsPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateWorkspaceSettingsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UserActor_userId(ctx context.Context, field graphql.CollectedField, obj *model.UserActor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UserActor_userId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UserActor_userId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UserActor", field, false, false, "String")
+}
+
 func (ec *executionContext) _UserError_code(ctx context.Context, field graphql.CollectedField, obj *model.UserError) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11454,6 +14369,84 @@ func (ec *executionContext) _UserWakeup_context(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_UserWakeup_context(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("UserWakeup", field, false, false, "JSONObject")
+}
+
+func (ec *executionContext) _Waiting_hold(ctx context.Context, field graphql.CollectedField, obj *domain.Waiting) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Waiting_hold(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hold, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.QueueHold) graphql.Marshaler {
+			return ec.marshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Waiting_hold(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Waiting", field, false, false, "QueueHold")
+}
+
+func (ec *executionContext) _Waiting_until(ctx context.Context, field graphql.CollectedField, obj *domain.Waiting) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Waiting_until(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Waiting().Until(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Waiting_until(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Waiting", field, true, true, "DateTime")
+}
+
+func (ec *executionContext) _Waiting_blockedBy(ctx context.Context, field graphql.CollectedField, obj *domain.Waiting) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Waiting_blockedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Waiting().BlockedBy(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []ent.Noder) graphql.Marshaler {
+			return ec.marshalNNode2ᚕrouseᚗdevᚋrouseᚋentᚐNoderᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Waiting_blockedBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Waiting",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _WakeAgentPayload_wakeupRequest(ctx context.Context, field graphql.CollectedField, obj *model.WakeAgentPayload) (ret graphql.Marshaler) {
@@ -11970,6 +14963,38 @@ func (ec *executionContext) fieldContext_WakeupRequest_run(_ context.Context, fi
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WakeupRequest_waiting(ctx context.Context, field graphql.CollectedField, obj *ent.WakeupRequest) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WakeupRequest_waiting(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WakeupRequest().Waiting(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.Waiting) graphql.Marshaler {
+			return ec.marshalOWaiting2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWaiting(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WakeupRequest_waiting(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WakeupRequest",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Waiting(ctx, field)
 		},
 	}
 	return fc, nil
@@ -12563,6 +15588,38 @@ func (ec *executionContext) fieldContext_Workspace_slug(_ context.Context, field
 	return graphql.NewScalarFieldContext("Workspace", field, false, false, "String")
 }
 
+func (ec *executionContext) _Workspace_queueStats(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_queueStats(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workspace().QueueStats(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.QueueStats) graphql.Marshaler {
+			return ec.marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueStats(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_queueStats(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_QueueStats(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Workspace_settings(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -12593,6 +15650,29 @@ func (ec *executionContext) fieldContext_Workspace_settings(_ context.Context, f
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_eventCursor(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_eventCursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workspace().EventCursor(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNStreamCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_eventCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workspace", field, true, true, "StreamCursor")
 }
 
 func (ec *executionContext) _Workspace_agents(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
@@ -12809,6 +15889,94 @@ func (ec *executionContext) fieldContext_Workspace_runs(ctx context.Context, fie
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Workspace_runs_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_inbox(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_inbox(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Inbox(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.InboxFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.InboxItemConnection) graphql.Marshaler {
+			return ec.marshalNInboxItemConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItemConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_inbox(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InboxItemConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_inbox_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_activity(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_activity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Activity(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.ActivityFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ActivityConnection) graphql.Marshaler {
+			return ec.marshalNActivityConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_activity(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ActivityConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_activity_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -14184,6 +17352,76 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputActivityFilter(ctx context.Context, obj any) (model.ActivityFilter, error) {
+	var it model.ActivityFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"code", "agentId", "taskId", "causationId", "since"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "code":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("code"))
+			data, err := ec.unmarshalOActivityCode2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCodeᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Code = data
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		case "causationId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("causationId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CausationID = data
+		case "since":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("since"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Since = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalActivityFilter unmarshals raw into the ActivityFilter input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalActivityFilter(ctx context.Context, raw any) (model.ActivityFilter, error) {
+	var out model.ActivityFilter
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ActivityFilter", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputAgentFilter(ctx context.Context, obj any) (model.AgentFilter, error) {
 	var it model.AgentFilter
 	if obj == nil {
@@ -14825,6 +18063,48 @@ func UnmarshalCreateWorkspaceInput(ctx context.Context, raw any) (model.CreateWo
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputDeleteAgentInput(ctx context.Context, obj any) (model.DeleteAgentInput, error) {
+	var it model.DeleteAgentInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"agentId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteAgentInput unmarshals raw into the DeleteAgentInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteAgentInput(ctx context.Context, raw any) (model.DeleteAgentInput, error) {
+	var out model.DeleteAgentInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteAgentInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputEchoExecutorInput(ctx context.Context, obj any) (model.EchoExecutorInput, error) {
 	var it model.EchoExecutorInput
 	if obj == nil {
@@ -14983,6 +18263,59 @@ func UnmarshalFireRoutineInput(ctx context.Context, raw any) (model.FireRoutineI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputInboxFilter(ctx context.Context, obj any) (model.InboxFilter, error) {
+	var it model.InboxFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["open"]; !present {
+		asMap["open"] = true
+	}
+
+	fieldsInOrder := [...]string{"kind", "open"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "kind":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
+			data, err := ec.unmarshalOInboxKind2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKindᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kind = data
+		case "open":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("open"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Open = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalInboxFilter unmarshals raw into the InboxFilter input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalInboxFilter(ctx context.Context, raw any) (model.InboxFilter, error) {
+	var out model.InboxFilter
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "InboxFilter", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputManualSpecInput(ctx context.Context, obj any) (model.ManualSpecInput, error) {
 	var it model.ManualSpecInput
 	if obj == nil {
@@ -15075,6 +18408,139 @@ func (ec *executionContext) unmarshalInputNameValueInput(ctx context.Context, ob
 func UnmarshalNameValueInput(ctx context.Context, raw any) (model.NameValueInput, error) {
 	var out model.NameValueInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "NameValueInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputPauseAgentInput(ctx context.Context, obj any) (model.PauseAgentInput, error) {
+	var it model.PauseAgentInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"agentId", "note"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPauseAgentInput unmarshals raw into the PauseAgentInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPauseAgentInput(ctx context.Context, raw any) (model.PauseAgentInput, error) {
+	var out model.PauseAgentInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PauseAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputResolveInboxItemsInput(ctx context.Context, obj any) (model.ResolveInboxItemsInput, error) {
+	var it model.ResolveInboxItemsInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"ids"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "ids":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ids"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ids = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalResolveInboxItemsInput unmarshals raw into the ResolveInboxItemsInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalResolveInboxItemsInput(ctx context.Context, raw any) (model.ResolveInboxItemsInput, error) {
+	var out model.ResolveInboxItemsInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ResolveInboxItemsInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputResumeAgentInput(ctx context.Context, obj any) (model.ResumeAgentInput, error) {
+	var it model.ResumeAgentInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"agentId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalResumeAgentInput unmarshals raw into the ResumeAgentInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalResumeAgentInput(ctx context.Context, raw any) (model.ResumeAgentInput, error) {
+	var out model.ResumeAgentInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ResumeAgentInput", raw, &out)
 	return out, err
 }
 
@@ -15646,6 +19112,55 @@ func UnmarshalScheduleSpecInput(ctx context.Context, raw any) (model.ScheduleSpe
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputStopAgentInput(ctx context.Context, obj any) (model.StopAgentInput, error) {
+	var it model.StopAgentInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"agentId", "note"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalStopAgentInput unmarshals raw into the StopAgentInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalStopAgentInput(ctx context.Context, raw any) (model.StopAgentInput, error) {
+	var out model.StopAgentInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "StopAgentInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, obj any) (model.TriggerSpecInput, error) {
 	var it model.TriggerSpecInput
 	if obj == nil {
@@ -15692,6 +19207,202 @@ func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, 
 func UnmarshalTriggerSpecInput(ctx context.Context, raw any) (model.TriggerSpecInput, error) {
 	var out model.TriggerSpecInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "TriggerSpecInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputUpdateAgentInput(ctx context.Context, obj any) (model.UpdateAgentInput, error) {
+	var it model.UpdateAgentInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"agentId", "expectedRevision", "name", "maxConcurrentSessions", "cooldown", "skipIdleWakeups", "instructions", "managerId", "sessionMaxRuns", "sessionMaxAge", "executor"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = graphql.OmittableOf(data)
+		case "maxConcurrentSessions":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxConcurrentSessions"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxConcurrentSessions = graphql.OmittableOf(data)
+		case "cooldown":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("cooldown"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Cooldown = graphql.OmittableOf(data)
+		case "skipIdleWakeups":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("skipIdleWakeups"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SkipIdleWakeups = graphql.OmittableOf(data)
+		case "instructions":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("instructions"))
+			data, err := ec.unmarshalOMarkdown2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Instructions = graphql.OmittableOf(data)
+		case "managerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("managerId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ManagerID = graphql.OmittableOf(data)
+		case "sessionMaxRuns":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sessionMaxRuns"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SessionMaxRuns = graphql.OmittableOf(data)
+		case "sessionMaxAge":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sessionMaxAge"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SessionMaxAge = graphql.OmittableOf(data)
+		case "executor":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
+			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Executor = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateAgentInput unmarshals raw into the UpdateAgentInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateAgentInput(ctx context.Context, raw any) (model.UpdateAgentInput, error) {
+	var out model.UpdateAgentInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx context.Context, obj any) (model.UpdateWorkspaceSettingsInput, error) {
+	var it model.UpdateWorkspaceSettingsInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "expectedRevision", "defaultExecutor", "maxConcurrentRuns", "recoveryLookbackHours", "coalescingWindow", "defaultTimeZone"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "defaultExecutor":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("defaultExecutor"))
+			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DefaultExecutor = graphql.OmittableOf(data)
+		case "maxConcurrentRuns":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxConcurrentRuns"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxConcurrentRuns = graphql.OmittableOf(data)
+		case "recoveryLookbackHours":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("recoveryLookbackHours"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RecoveryLookbackHours = graphql.OmittableOf(data)
+		case "coalescingWindow":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("coalescingWindow"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CoalescingWindow = graphql.OmittableOf(data)
+		case "defaultTimeZone":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("defaultTimeZone"))
+			data, err := ec.unmarshalOTimeZone2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DefaultTimeZone = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateWorkspaceSettingsInput unmarshals raw into the UpdateWorkspaceSettingsInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateWorkspaceSettingsInput(ctx context.Context, raw any) (model.UpdateWorkspaceSettingsInput, error) {
+	var out model.UpdateWorkspaceSettingsInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateWorkspaceSettingsInput", raw, &out)
 	return out, err
 }
 
@@ -15885,6 +19596,78 @@ func UnmarshalWakeupOrder(ctx context.Context, raw any) (ent.WakeupRequestOrder,
 
 // region    ************************** interface.gotpl ***************************
 
+func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.SelectionSet, obj ent.Noder) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case *ent.Run:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Run(ctx, sel, obj)
+	case *ent.Routine:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Routine(ctx, sel, obj)
+	case *ent.Agent:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Agent(ctx, sel, obj)
+	case *ent.WakeupRequest:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._WakeupRequest(ctx, sel, obj)
+	case *ent.RoutineRun:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._RoutineRun(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of ActivitySubject must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
+func (ec *executionContext) _Actor(ctx context.Context, sel ast.SelectionSet, obj model.Actor) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case ent.Agent:
+		return ec._Agent(ctx, sel, &obj)
+	case *ent.Agent:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Agent(ctx, sel, obj)
+	case model.UserActor:
+		return ec._UserActor(ctx, sel, &obj)
+	case *model.UserActor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UserActor(ctx, sel, obj)
+	case model.SystemActor:
+		return ec._SystemActor(ctx, sel, &obj)
+	case *model.SystemActor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._SystemActor(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of Actor must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
 func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet, obj model.Executor) graphql.Marshaler {
 	switch obj := (obj).(type) {
 	case nil:
@@ -15912,6 +19695,34 @@ func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet,
 	}
 }
 
+func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.SelectionSet, obj ent.Noder) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case *ent.Run:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Run(ctx, sel, obj)
+	case *ent.Routine:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Routine(ctx, sel, obj)
+	case *ent.WakeupRequest:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._WakeupRequest(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of InboxSubject must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
 func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.SelectionSet, obj model.MutationPayload) graphql.Marshaler {
 	switch obj := (obj).(type) {
 	case nil:
@@ -15923,6 +19734,27 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._WakeAgentPayload(ctx, sel, obj)
+	case model.UpdateWorkspaceSettingsPayload:
+		return ec._UpdateWorkspaceSettingsPayload(ctx, sel, &obj)
+	case *model.UpdateWorkspaceSettingsPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateWorkspaceSettingsPayload(ctx, sel, obj)
+	case model.UpdateAgentPayload:
+		return ec._UpdateAgentPayload(ctx, sel, &obj)
+	case *model.UpdateAgentPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateAgentPayload(ctx, sel, obj)
+	case model.StopAgentPayload:
+		return ec._StopAgentPayload(ctx, sel, &obj)
+	case *model.StopAgentPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._StopAgentPayload(ctx, sel, obj)
 	case model.RevokeAPITokenPayload:
 		return ec._RevokeApiTokenPayload(ctx, sel, &obj)
 	case *model.RevokeAPITokenPayload:
@@ -15930,6 +19762,27 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RevokeApiTokenPayload(ctx, sel, obj)
+	case model.ResumeAgentPayload:
+		return ec._ResumeAgentPayload(ctx, sel, &obj)
+	case *model.ResumeAgentPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ResumeAgentPayload(ctx, sel, obj)
+	case model.ResolveInboxItemsPayload:
+		return ec._ResolveInboxItemsPayload(ctx, sel, &obj)
+	case *model.ResolveInboxItemsPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ResolveInboxItemsPayload(ctx, sel, obj)
+	case model.PauseAgentPayload:
+		return ec._PauseAgentPayload(ctx, sel, &obj)
+	case *model.PauseAgentPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PauseAgentPayload(ctx, sel, obj)
 	case model.FireRoutinePayload:
 		return ec._FireRoutinePayload(ctx, sel, &obj)
 	case *model.FireRoutinePayload:
@@ -15937,6 +19790,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._FireRoutinePayload(ctx, sel, obj)
+	case model.DeleteAgentPayload:
+		return ec._DeleteAgentPayload(ctx, sel, &obj)
+	case *model.DeleteAgentPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteAgentPayload(ctx, sel, obj)
 	case model.CreateWorkspacePayload:
 		return ec._CreateWorkspacePayload(ctx, sel, &obj)
 	case *model.CreateWorkspacePayload:
@@ -16041,6 +19901,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._RoutineRun(ctx, sel, obj)
+	case *model.InboxItem:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._InboxItem(ctx, sel, obj)
 	case model.ApiToken:
 		return ec._ApiToken(ctx, sel, &obj)
 	case *model.ApiToken:
@@ -16048,6 +19913,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._ApiToken(ctx, sel, obj)
+	case *model.Activity:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Activity(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -16199,7 +20069,160 @@ func (ec *executionContext) _WakeupPayload(ctx context.Context, sel ast.Selectio
 
 // region    **************************** object.gotpl ****************************
 
-var agentImplementors = []string{"Agent", "Node", "Versioned"}
+var activityImplementors = []string{"Activity", "Node"}
+
+func (ec *executionContext) _Activity(ctx context.Context, sel ast.SelectionSet, obj *model.Activity) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, activityImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Activity")
+		case "id":
+			out.Values[i] = ec._Activity_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "cursor":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Activity_cursor(ctx, field, obj)
+				})
+		case "code":
+			out.Values[i] = ec._Activity_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "summary":
+			out.Values[i] = ec._Activity_summary(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "actor":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Activity_actor(ctx, field, obj)
+				})
+		case "subject":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Activity_subject(ctx, field, obj)
+				})
+		case "data":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Activity_data(ctx, field, obj)
+				})
+		case "causationId":
+			out.Values[i] = ec._Activity_causationId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "occurredAt":
+			out.Values[i] = ec._Activity_occurredAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var activityConnectionImplementors = []string{"ActivityConnection"}
+
+func (ec *executionContext) _ActivityConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ActivityConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, activityConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ActivityConnection")
+		case "edges":
+			out.Values[i] = ec._ActivityConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._ActivityConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var activityEdgeImplementors = []string{"ActivityEdge"}
+
+func (ec *executionContext) _ActivityEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ActivityEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, activityEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ActivityEdge")
+		case "cursor":
+			out.Values[i] = ec._ActivityEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._ActivityEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, obj *ent.Agent) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, agentImplementors)
@@ -16934,6 +20957,44 @@ func (ec *executionContext) _CreateWorkspacePayload(ctx context.Context, sel ast
 	return out
 }
 
+var deleteAgentPayloadImplementors = []string{"DeleteAgentPayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteAgentPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteAgentPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteAgentPayload")
+		case "deletedAgentId":
+			out.Values[i] = ec._DeleteAgentPayload_deletedAgentId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var echoExecutorImplementors = []string{"EchoExecutor", "Executor"}
 
 func (ec *executionContext) _EchoExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.EchoExecutor) graphql.Marshaler {
@@ -16990,6 +21051,151 @@ func (ec *executionContext) _FireRoutinePayload(ctx context.Context, sel ast.Sel
 			}
 		case "userErrors":
 			out.Values[i] = ec._FireRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var inboxItemImplementors = []string{"InboxItem", "Node"}
+
+func (ec *executionContext) _InboxItem(ctx context.Context, sel ast.SelectionSet, obj *model.InboxItem) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, inboxItemImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("InboxItem")
+		case "id":
+			out.Values[i] = ec._InboxItem_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "kind":
+			out.Values[i] = ec._InboxItem_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "title":
+			out.Values[i] = ec._InboxItem_title(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "body":
+			out.Values[i] = ec._InboxItem_body(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "subject":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._InboxItem_subject(ctx, field, obj)
+				})
+		case "createdAt":
+			out.Values[i] = ec._InboxItem_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "resolvedAt":
+			out.Values[i] = ec._InboxItem_resolvedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var inboxItemConnectionImplementors = []string{"InboxItemConnection"}
+
+func (ec *executionContext) _InboxItemConnection(ctx context.Context, sel ast.SelectionSet, obj *model.InboxItemConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, inboxItemConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("InboxItemConnection")
+		case "edges":
+			out.Values[i] = ec._InboxItemConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._InboxItemConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._InboxItemConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var inboxItemEdgeImplementors = []string{"InboxItemEdge"}
+
+func (ec *executionContext) _InboxItemEdge(ctx context.Context, sel ast.SelectionSet, obj *model.InboxItemEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, inboxItemEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("InboxItemEdge")
+		case "cursor":
+			out.Values[i] = ec._InboxItemEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._InboxItemEdge_node(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -17090,9 +21296,51 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "updateAgent":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateAgent(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pauseAgent":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_pauseAgent(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "stopAgent":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_stopAgent(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "resumeAgent":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_resumeAgent(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteAgent":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteAgent(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "wakeAgent":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_wakeAgent(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "resolveInboxItems":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_resolveInboxItems(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -17135,6 +21383,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "createWorkspace":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_createWorkspace(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "updateWorkspaceSettings":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateWorkspaceSettings(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -17185,6 +21440,44 @@ func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet,
 		case "endCursor":
 			out.Values[i] = ec._PageInfo_endCursor(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var pauseAgentPayloadImplementors = []string{"PauseAgentPayload", "MutationPayload"}
+
+func (ec *executionContext) _PauseAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.PauseAgentPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pauseAgentPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PauseAgentPayload")
+		case "agent":
+			out.Values[i] = ec._PauseAgentPayload_agent(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._PauseAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -17366,6 +21659,165 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 	return out
 }
 
+var queueStatsImplementors = []string{"QueueStats"}
+
+func (ec *executionContext) _QueueStats(ctx context.Context, sel ast.SelectionSet, obj *model.QueueStats) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, queueStatsImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("QueueStats")
+		case "claimable":
+			out.Values[i] = ec._QueueStats_claimable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "held":
+			out.Values[i] = ec._QueueStats_held(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "retrying":
+			out.Values[i] = ec._QueueStats_retrying(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "claimed":
+			out.Values[i] = ec._QueueStats_claimed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "finishedLastHour":
+			out.Values[i] = ec._QueueStats_finishedLastHour(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "failedLastHour":
+			out.Values[i] = ec._QueueStats_failedLastHour(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "oldestClaimableAge":
+			out.Values[i] = ec._QueueStats_oldestClaimableAge(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "waitP50":
+			out.Values[i] = ec._QueueStats_waitP50(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "waitP99":
+			out.Values[i] = ec._QueueStats_waitP99(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._QueueStats_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var resolveInboxItemsPayloadImplementors = []string{"ResolveInboxItemsPayload", "MutationPayload"}
+
+func (ec *executionContext) _ResolveInboxItemsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResolveInboxItemsPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resolveInboxItemsPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResolveInboxItemsPayload")
+		case "items":
+			out.Values[i] = ec._ResolveInboxItemsPayload_items(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ResolveInboxItemsPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var resumeAgentPayloadImplementors = []string{"ResumeAgentPayload", "MutationPayload"}
+
+func (ec *executionContext) _ResumeAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeAgentPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resumeAgentPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResumeAgentPayload")
+		case "wakeupRequests":
+			out.Values[i] = ec._ResumeAgentPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "agent":
+			out.Values[i] = ec._ResumeAgentPayload_agent(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ResumeAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var revokeApiTokenPayloadImplementors = []string{"RevokeApiTokenPayload", "MutationPayload"}
 
 func (ec *executionContext) _RevokeApiTokenPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RevokeAPITokenPayload) graphql.Marshaler {
@@ -17404,7 +21856,7 @@ func (ec *executionContext) _RevokeApiTokenPayload(ctx context.Context, sel ast.
 	return out
 }
 
-var routineImplementors = []string{"Routine", "Node", "Versioned"}
+var routineImplementors = []string{"Routine", "ActivitySubject", "Node", "Versioned", "InboxSubject"}
 
 func (ec *executionContext) _Routine(ctx context.Context, sel ast.SelectionSet, obj *ent.Routine) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, routineImplementors)
@@ -17609,7 +22061,7 @@ func (ec *executionContext) _RoutineEdge(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
-var routineRunImplementors = []string{"RoutineRun", "Node"}
+var routineRunImplementors = []string{"RoutineRun", "ActivitySubject", "Node"}
 
 func (ec *executionContext) _RoutineRun(ctx context.Context, sel ast.SelectionSet, obj *ent.RoutineRun) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, routineRunImplementors)
@@ -17933,7 +22385,7 @@ func (ec *executionContext) _RoutineWakeup(ctx context.Context, sel ast.Selectio
 	return out
 }
 
-var runImplementors = []string{"Run", "Node", "Versioned"}
+var runImplementors = []string{"Run", "ActivitySubject", "Node", "Versioned", "InboxSubject"}
 
 func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj *ent.Run) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, runImplementors)
@@ -18030,6 +22482,12 @@ func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj 
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Run_routine(ctx, field, obj)
+				})
+		case "waiting":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Run_waiting(ctx, field, obj)
 				})
 		case "terminalShape":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -18735,6 +23193,44 @@ func (ec *executionContext) _SelfWakeup(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var stopAgentPayloadImplementors = []string{"StopAgentPayload", "MutationPayload"}
+
+func (ec *executionContext) _StopAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.StopAgentPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, stopAgentPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("StopAgentPayload")
+		case "agent":
+			out.Values[i] = ec._StopAgentPayload_agent(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._StopAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var subscriptionImplementors = []string{"Subscription"}
 
 func (ec *executionContext) _Subscription(ctx context.Context, sel ast.SelectionSet) func(ctx context.Context) graphql.Marshaler {
@@ -18748,6 +23244,10 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 	}
 
 	switch fields[0].Name {
+	case "workspaceActivity":
+		return ec._Subscription_workspaceActivity(ctx, fields[0])
+	case "queueStats":
+		return ec._Subscription_queueStats(ctx, fields[0])
 	case "runUpdated":
 		return ec._Subscription_runUpdated(ctx, fields[0])
 	case "runEvents":
@@ -18755,6 +23255,153 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 	default:
 		panic("unknown field " + strconv.Quote(fields[0].Name))
 	}
+}
+
+var systemActorImplementors = []string{"SystemActor", "Actor"}
+
+func (ec *executionContext) _SystemActor(ctx context.Context, sel ast.SelectionSet, obj *model.SystemActor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, systemActorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SystemActor")
+		case "component":
+			out.Values[i] = ec._SystemActor_component(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var updateAgentPayloadImplementors = []string{"UpdateAgentPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateAgentPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateAgentPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateAgentPayload")
+		case "agent":
+			out.Values[i] = ec._UpdateAgentPayload_agent(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var updateWorkspaceSettingsPayloadImplementors = []string{"UpdateWorkspaceSettingsPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateWorkspaceSettingsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateWorkspaceSettingsPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateWorkspaceSettingsPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateWorkspaceSettingsPayload")
+		case "workspace":
+			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_workspace(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "clamped":
+			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_clamped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var userActorImplementors = []string{"UserActor", "Actor"}
+
+func (ec *executionContext) _UserActor(ctx context.Context, sel ast.SelectionSet, obj *model.UserActor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, userActorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UserActor")
+		case "userId":
+			out.Values[i] = ec._UserActor_userId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
 }
 
 var userErrorImplementors = []string{"UserError"}
@@ -18838,6 +23485,51 @@ func (ec *executionContext) _UserWakeup(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var waitingImplementors = []string{"Waiting"}
+
+func (ec *executionContext) _Waiting(ctx context.Context, sel ast.SelectionSet, obj *domain.Waiting) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, waitingImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Waiting")
+		case "hold":
+			out.Values[i] = ec._Waiting_hold(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "until":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Waiting_until(ctx, field, obj)
+				})
+		case "blockedBy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Waiting_blockedBy(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var wakeAgentPayloadImplementors = []string{"WakeAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _WakeAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.WakeAgentPayload) graphql.Marshaler {
@@ -18881,7 +23573,7 @@ func (ec *executionContext) _WakeAgentPayload(ctx context.Context, sel ast.Selec
 	return out
 }
 
-var wakeupRequestImplementors = []string{"WakeupRequest", "Node"}
+var wakeupRequestImplementors = []string{"WakeupRequest", "ActivitySubject", "Node", "InboxSubject"}
 
 func (ec *executionContext) _WakeupRequest(ctx context.Context, sel ast.SelectionSet, obj *ent.WakeupRequest) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, wakeupRequestImplementors)
@@ -18983,6 +23675,12 @@ func (ec *executionContext) _WakeupRequest(ctx context.Context, sel ast.Selectio
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._WakeupRequest_run(ctx, field, obj)
+				})
+		case "waiting":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WakeupRequest_waiting(ctx, field, obj)
 				})
 		case "payload":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -19222,11 +23920,23 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "queueStats":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_queueStats(ctx, field, obj)
+				})
 		case "settings":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Workspace_settings(ctx, field, obj)
+				})
+		case "eventCursor":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_eventCursor(ctx, field, obj)
 				})
 		case "agents":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -19257,6 +23967,18 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Workspace_runs(ctx, field, obj)
+				})
+		case "inbox":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_inbox(ctx, field, obj)
+				})
+		case "activity":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_activity(ctx, field, obj)
 				})
 		case "apiTokens":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -19772,6 +24494,64 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) marshalNActivity2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivity(ctx context.Context, sel ast.SelectionSet, v *model.Activity) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Activity!")
+		return graphql.Null
+	}
+	return ec._Activity(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNActivityCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCode(ctx context.Context, v any) (domain.ActivityCode, error) {
+	var res domain.ActivityCode
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNActivityCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCode(ctx context.Context, sel ast.SelectionSet, v domain.ActivityCode) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNActivityConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityConnection(ctx context.Context, sel ast.SelectionSet, v *model.ActivityConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ActivityConnection!")
+		return graphql.Null
+	}
+	return ec._ActivityConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNActivityEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ActivityEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNActivityEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNActivityEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityEdge(ctx context.Context, sel ast.SelectionSet, v *model.ActivityEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ActivityEdge!")
+		return graphql.Null
+	}
+	return ec._ActivityEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNActor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐActor(ctx context.Context, sel ast.SelectionSet, v model.Actor) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Actor!")
+		return graphql.Null
+	}
+	return ec._Actor(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx context.Context, sel ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "Agent!")
@@ -20037,6 +24817,19 @@ func (ec *executionContext) marshalNDecimal2string(ctx context.Context, sel ast.
 	return res
 }
 
+func (ec *executionContext) unmarshalNDeleteAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteAgentInput(ctx context.Context, v any) (model.DeleteAgentInput, error) {
+	res, err := ec.unmarshalInputDeleteAgentInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteAgentPayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteAgentPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteAgentPayload!")
+		return graphql.Null
+	}
+	return ec._DeleteAgentPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNDuration2timeᚐDuration(ctx context.Context, v any) (time.Duration, error) {
 	res, err := model.UnmarshalDuration(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -20117,6 +24910,72 @@ func (ec *executionContext) marshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxid�
 	return ret
 }
 
+func (ec *executionContext) marshalNInboxItem2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItemᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.InboxItem) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInboxItem2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItem(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNInboxItem2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItem(ctx context.Context, sel ast.SelectionSet, v *model.InboxItem) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "InboxItem!")
+		return graphql.Null
+	}
+	return ec._InboxItem(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNInboxItemConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItemConnection(ctx context.Context, sel ast.SelectionSet, v *model.InboxItemConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "InboxItemConnection!")
+		return graphql.Null
+	}
+	return ec._InboxItemConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNInboxItemEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItemEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.InboxItemEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInboxItemEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItemEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNInboxItemEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxItemEdge(ctx context.Context, sel ast.SelectionSet, v *model.InboxItemEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "InboxItemEdge!")
+		return graphql.Null
+	}
+	return ec._InboxItemEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKind(ctx context.Context, v any) (domain.InboxKind, error) {
+	var res domain.InboxKind
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKind(ctx context.Context, sel ast.SelectionSet, v domain.InboxKind) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNInt2int(ctx context.Context, v any) (int, error) {
 	res, err := graphql.UnmarshalInt(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -20192,12 +25051,36 @@ func (ec *executionContext) unmarshalNNameValueInput2ᚖrouseᚗdevᚋrouseᚋgr
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNNode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Node!")
+		return graphql.Null
+	}
+	return ec._Node(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNNode2ᚕrouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v []ent.Noder) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalONode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, sel, v[i])
 	})
+
+	return ret
+}
+
+func (ec *executionContext) marshalNNode2ᚕrouseᚗdevᚋrouseᚋentᚐNoderᚄ(ctx context.Context, sel ast.SelectionSet, v []ent.Noder) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
 
 	return ret
 }
@@ -20224,12 +25107,69 @@ func (ec *executionContext) marshalNPageInfo2ᚖentgoᚗioᚋcontribᚋentgqlᚐ
 	return ec._PageInfo(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNPauseAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseAgentInput(ctx context.Context, v any) (model.PauseAgentInput, error) {
+	res, err := ec.unmarshalInputPauseAgentInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPauseAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseAgentPayload(ctx context.Context, sel ast.SelectionSet, v *model.PauseAgentPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "PauseAgentPayload!")
+		return graphql.Null
+	}
+	return ec._PauseAgentPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNProcessInfo2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐProcessInfo(ctx context.Context, sel ast.SelectionSet, v *model.ProcessInfo) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "ProcessInfo!")
 		return graphql.Null
 	}
 	return ec._ProcessInfo(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx context.Context, v any) (domain.QueueHold, error) {
+	var res domain.QueueHold
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx context.Context, sel ast.SelectionSet, v domain.QueueHold) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueStats(ctx context.Context, sel ast.SelectionSet, v *model.QueueStats) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "QueueStats!")
+		return graphql.Null
+	}
+	return ec._QueueStats(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNResolveInboxItemsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsInput(ctx context.Context, v any) (model.ResolveInboxItemsInput, error) {
+	res, err := ec.unmarshalInputResolveInboxItemsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNResolveInboxItemsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsPayload(ctx context.Context, sel ast.SelectionSet, v *model.ResolveInboxItemsPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ResolveInboxItemsPayload!")
+		return graphql.Null
+	}
+	return ec._ResolveInboxItemsPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNResumeAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentInput(ctx context.Context, v any) (model.ResumeAgentInput, error) {
+	res, err := ec.unmarshalInputResumeAgentInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNResumeAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentPayload(ctx context.Context, sel ast.SelectionSet, v *model.ResumeAgentPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ResumeAgentPayload!")
+		return graphql.Null
+	}
+	return ec._ResumeAgentPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNRevokeApiTokenInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRevokeAPITokenInput(ctx context.Context, v any) (model.RevokeAPITokenInput, error) {
@@ -20630,6 +25570,19 @@ func (ec *executionContext) marshalNSigningMode2rouseᚗdevᚋrouseᚋinternal�
 	return v
 }
 
+func (ec *executionContext) unmarshalNStopAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐStopAgentInput(ctx context.Context, v any) (model.StopAgentInput, error) {
+	res, err := ec.unmarshalInputStopAgentInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNStopAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐStopAgentPayload(ctx context.Context, sel ast.SelectionSet, v *model.StopAgentPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "StopAgentPayload!")
+		return graphql.Null
+	}
+	return ec._StopAgentPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNStreamCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (entgql.Cursor[xid.ID], error) {
 	var res entgql.Cursor[xid.ID]
 	err := res.UnmarshalGQL(v)
@@ -20790,6 +25743,32 @@ func (ec *executionContext) unmarshalNTriggerSpecInput2ᚖrouseᚗdevᚋrouseᚋ
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNUpdateAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateAgentInput(ctx context.Context, v any) (model.UpdateAgentInput, error) {
+	res, err := ec.unmarshalInputUpdateAgentInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateAgentPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateAgentPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateAgentPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateAgentPayload!")
+		return graphql.Null
+	}
+	return ec._UpdateAgentPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
+	res, err := ec.unmarshalInputUpdateWorkspaceSettingsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateWorkspaceSettingsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateWorkspaceSettingsPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateWorkspaceSettingsPayload!")
+		return graphql.Null
+	}
+	return ec._UpdateWorkspaceSettingsPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -20877,6 +25856,22 @@ func (ec *executionContext) marshalNWakeupPayload2rouseᚗdevᚋrouseᚋgraphᚋ
 		return graphql.Null
 	}
 	return ec._WakeupPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWakeupRequest2ᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequest(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNWakeupRequest2ᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequest(ctx context.Context, sel ast.SelectionSet, v *ent.WakeupRequest) graphql.Marshaler {
@@ -21127,6 +26122,57 @@ func (ec *executionContext) marshalN__TypeKind2string(ctx context.Context, sel a
 		graphql.AddInvalidNullFromMarshaler(ctx, "__TypeKind!")
 	}
 	return res
+}
+
+func (ec *executionContext) unmarshalOActivityCode2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCodeᚄ(ctx context.Context, v any) ([]domain.ActivityCode, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.ActivityCode, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNActivityCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCode(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOActivityCode2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCodeᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.ActivityCode) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNActivityCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCode(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalOActivityFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityFilter(ctx context.Context, v any) (*model.ActivityFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputActivityFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOActivitySubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ActivitySubject(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx context.Context, sel ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
@@ -21408,6 +26454,16 @@ func (ec *executionContext) unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgra
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalOID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx context.Context, v any) (xid.ID, error) {
+	var res xid.ID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx context.Context, sel ast.SelectionSet, v xid.ID) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx context.Context, v any) (*xid.ID, error) {
 	if v == nil {
 		return nil, nil
@@ -21422,6 +26478,57 @@ func (ec *executionContext) marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxid�
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) unmarshalOInboxFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐInboxFilter(ctx context.Context, v any) (*model.InboxFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputInboxFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOInboxKind2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKindᚄ(ctx context.Context, v any) ([]domain.InboxKind, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.InboxKind, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKind(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOInboxKind2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKindᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.InboxKind) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKind(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalOInboxSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._InboxSubject(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOInt2ᚖint(ctx context.Context, v any) (*int, error) {
@@ -21974,6 +27081,13 @@ func (ec *executionContext) unmarshalOTriggerSpecInput2ᚕᚖrouseᚗdevᚋrouse
 		}
 	}
 	return res, nil
+}
+
+func (ec *executionContext) marshalOWaiting2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWaiting(ctx context.Context, sel ast.SelectionSet, v *domain.Waiting) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Waiting(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOWakeupFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWakeupFilter(ctx context.Context, v any) (*model.WakeupFilter, error) {

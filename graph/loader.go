@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -17,6 +18,7 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -42,6 +44,11 @@ type loaders struct {
 	triggersOf loader[[]*ent.RoutineTrigger] // by routine
 	attemptsOf loader[[]*ent.RunAttempt]     // by run
 	wakeupOf   loader[*ent.WakeupRequest]    // by routine run
+	wakeups    loader[*ent.WakeupRequest]
+	head       func() (store.ActivityPosition, error) // of the log, read once: no later than its first use
+	waiting    loader[*domain.Waiting]                // by run
+
+	waitingRequests loader[*domain.Waiting] // by wakeup request
 }
 
 type loadersKey struct{}
@@ -71,12 +78,19 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		contents: mapped("run contents", r.Store.RunContents),
 		lanes:    mapped("lanes", r.Store.Lanes),
 		heads:    mapped("positions", r.heads),
+		waiting:  mapped("why runs wait", r.waitingOf),
+
+		waitingRequests: mapped("why requests wait", r.waitingOfRequests),
 		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
 			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...)).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
 		}, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),
 		attemptsOf: groups("attempts of runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RunAttempt, error) {
 			return db.RunAttempt.Query().Where(runattempt.RunIDIn(ids...), newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber()).All(ctx)
 		}, func(x *ent.RunAttempt) xid.ID { return x.RunID }),
+		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
+			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
+		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
+		head: sync.OnceValues(func() (store.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
 		wakeupOf: rows("wakeups of routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.RoutineRunIDIn(ids...)).Order(wakeuprequest.ByID()).All(ctx)
 		}, func(x *ent.WakeupRequest) xid.ID { return x.RoutineRunID }),

@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -17,12 +18,53 @@ import (
 // nodesMax bounds Query.nodes.
 const nodesMax = 100
 
-const tokenPrefix = "tok"
+// Prefixes of records that entgql does not know, since the API shows them by types of its own.
+const (
+	tokenPrefix    = "tok"
+	activityPrefix = "act"
+	inboxPrefix    = "inb"
+)
+
+func isApart(id xid.ID) bool {
+	return slices.Contains([]string{tokenPrefix, activityPrefix, inboxPrefix}, id.Prefix())
+}
+
+// apartNode reads a record that entgql does not know.
+func (r *Resolver) apartNode(ctx context.Context, id xid.ID) (ent.Noder, error) {
+	switch id.Prefix() {
+	case activityPrefix:
+		row, err := visible(r.Reader.Activity.Get(ctx, id))
+		if err != nil || row == nil {
+			return nil, err
+		}
+		return &model.Activity{Activity: row}, nil
+	case inboxPrefix:
+		row, err := visible(r.Reader.InboxItem.Get(ctx, id))
+		if err != nil || row == nil {
+			return nil, err
+		}
+		return &model.InboxItem{InboxItem: row}, nil
+	}
+	return r.tokenNode(ctx, id)
+}
+
+// readHeadFirst reads the log's head before a workspace and all that is shown of it: what changes after it was read comes
+// by workspaceActivity(after: eventCursor), and nothing falls between.
+func readHeadFirst(ctx context.Context, ids ...xid.ID) error {
+	if !slices.ContainsFunc(ids, func(id xid.ID) bool { return id.Prefix() == "wsp" }) {
+		return nil
+	}
+	_, err := load(ctx).head()
+	return err
+}
 
 // node reads any record by its id; nil when it is absent or not the caller's.
 func (r *Resolver) node(ctx context.Context, id xid.ID) (ent.Noder, error) {
-	if id.Prefix() == tokenPrefix {
-		return r.tokenNode(ctx, id)
+	if err := readHeadFirst(ctx, id); err != nil {
+		return nil, err
+	}
+	if isApart(id) {
+		return r.apartNode(ctx, id)
 	}
 	row, err := r.Reader.Noder(forNode(ctx), id, ent.WithNodeType(ent.NodeType))
 	if ent.IsNotFound(err) {
@@ -36,14 +78,17 @@ func (r *Resolver) nodes(ctx context.Context, ids []xid.ID) ([]ent.Noder, error)
 	if len(ids) > nodesMax {
 		return nil, badInput("nodes takes at most %d ids, %d were given", nodesMax, len(ids))
 	}
+	if err := readHeadFirst(ctx, ids...); err != nil {
+		return nil, err
+	}
 	out := make([]ent.Noder, len(ids))
 	var asked []xid.ID
 	for i, id := range ids {
-		if id.Prefix() != tokenPrefix {
+		if !isApart(id) {
 			asked = append(asked, id)
 			continue
 		}
-		row, err := r.tokenNode(ctx, id)
+		row, err := r.apartNode(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +99,7 @@ func (r *Resolver) nodes(ctx context.Context, ids []xid.ID) ([]ent.Noder, error)
 		return nil, err
 	}
 	for i, id := range ids {
-		if id.Prefix() != tokenPrefix {
+		if !isApart(id) {
 			out[i], found = faceOf(found[0]), found[1:]
 		}
 	}
@@ -103,6 +148,11 @@ func faceOf(row ent.Noder) ent.Noder {
 // workspace finds the workspace that is named, or the one that the caller belongs to.
 func (r *Resolver) workspace(ctx context.Context, id *xid.ID, slug *string) (*ent.Workspace, error) {
 	caller, _ := auth.FromContext(ctx)
+	if asksFor(ctx, "eventCursor") {
+		if _, err := load(ctx).head(); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case id != nil && slug != nil:
 		return nil, badInput("name the workspace by id or by slug, not by both")

@@ -34,11 +34,13 @@ type Resolver struct {
 	Patience time.Duration
 }
 
-// Signals says when to look at a run again. A signal is no news by itself and may be lost: readers poll, too.
+// Signals says when to look at a run or a feed again. A signal is no news by itself and may be lost: readers poll, too.
 type Signals interface {
 	// WatchRun gives a channel of capacity 1 that holds at most one signal that the run, its events or its log may have
 	// changed, or that signals may have been lost. Watching ends with ctx.
 	WatchRun(ctx context.Context, runID xid.ID) <-chan struct{}
+	// WatchActivity is WatchRun for new entries in the feed of a workspace.
+	WatchActivity(ctx context.Context, workspaceID xid.ID) <-chan struct{}
 }
 
 // Sealer encrypts a value that only the record it is bound to may use. boundTo is "<record id>/<name of the value>".

@@ -81,6 +81,9 @@ func (r *routineResolver) NextFireAt(ctx context.Context, obj *ent.Routine) (*ti
 	if obj.Status != domain.RoutineStatusActive {
 		return nil, nil
 	}
+	if assignee, err := r.Assignee(ctx, obj); err != nil || assignee == nil {
+		return nil, err
+	}
 	rows, err := load(ctx).triggersOf.Load(ctx, obj.ID)
 	var next *time.Time
 	for _, row := range rows {

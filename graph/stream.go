@@ -28,10 +28,10 @@ func (p position) cursor() ent.Cursor {
 	return ent.Cursor{ID: p.run, Value: fmt.Sprintf("%d.%d.%d", p.event, p.line.Attempt, p.line.Seq)}
 }
 
-// text is the cursor as clients see it.
-func (p position) text() string {
+// cursorText is a cursor as clients see it.
+func cursorText(c ent.Cursor) string {
 	var b strings.Builder
-	p.cursor().MarshalGQL(&b)
+	c.MarshalGQL(&b)
 	return strings.Trim(b.String(), `"`)
 }
 

@@ -155,7 +155,7 @@ func (f *feed) send(ctx context.Context, at position, out chan<- model.RunStream
 			next = at.withLine(lines[0])
 			item, lines = lineOf(lines[0], next), lines[1:]
 		}
-		if err := f.hand(ctx, at, item, out); err != nil {
+		if err := hand(ctx, f.patience, item, out, at.cursor()); err != nil {
 			return at, false, err
 		}
 		at = next
@@ -164,8 +164,8 @@ func (f *feed) send(ctx context.Context, at position, out chan<- model.RunStream
 }
 
 // hand gives the reader one item; at is where it can go on when it does not take it.
-func (f *feed) hand(ctx context.Context, at position, item model.RunStreamItem, out chan<- model.RunStreamItem) error {
-	timer := time.NewTimer(f.patience)
+func hand[T any](ctx context.Context, patience time.Duration, item T, out chan<- T, at ent.Cursor) error {
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case out <- item:
@@ -175,8 +175,8 @@ func (f *feed) hand(ctx context.Context, at position, item model.RunStreamItem, 
 	case <-timer.C:
 		return &Error{
 			Code:       CodeSubscriptionLagged,
-			Message:    fmt.Sprintf("the reader did not take an event for %s, so the stream was ended; subscribe again with after: resumeAfter", f.patience),
-			Extensions: map[string]any{"resumeAfter": at.text()},
+			Message:    fmt.Sprintf("the reader did not take an event for %s, so the stream was ended; subscribe again with after: resumeAfter", patience),
+			Extensions: map[string]any{"resumeAfter": cursorText(at)},
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 )
 
@@ -24,5 +25,22 @@ func (r *Resolver) createWorkspace(ctx context.Context, in model.CreateWorkspace
 	}
 	return r.Store.CreateWorkspace(ctx, store.CreateWorkspace{
 		Name: in.Name, Slug: valueOf(in.Slug), DefaultTimeZone: zone, OfficeWorkflow: orTrue(in.OfficeWorkflow), Idempotency: once,
+	})
+}
+
+func (r *Resolver) updateSettings(ctx context.Context, in model.UpdateWorkspaceSettingsInput) (clamped []string, err error) {
+	if err := r.checkWorkspace(ctx, in.WorkspaceID); err != nil {
+		return nil, err
+	}
+	executor, executorErr := changeOfExecutor(in.DefaultExecutor, []string{"defaultExecutor"}, in.WorkspaceID, r.Sealer)
+	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
+		return nil, err
+	}
+	return r.Store.UpdateSettings(ctx, store.UpdateSettings{
+		WorkspaceID: in.WorkspaceID, ExpectedRevision: in.ExpectedRevision, DefaultExecutor: executor,
+		Patch: domain.SettingsPatch{
+			MaxRuns: changeOf(in.MaxConcurrentRuns), LookbackHours: changeOf(in.RecoveryLookbackHours),
+			Window: changeOf(in.CoalescingWindow), TimeZone: changeOf(in.DefaultTimeZone),
+		},
 	})
 }

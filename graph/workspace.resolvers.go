@@ -34,6 +34,19 @@ func (r *mutationResolver) CreateWorkspace(ctx context.Context, input model.Crea
 	return out, nil
 }
 
+// UpdateWorkspaceSettings is the resolver for the updateWorkspaceSettings field.
+func (r *mutationResolver) UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error) {
+	clamped, err := r.updateSettings(ctx, input)
+	out := &model.UpdateWorkspaceSettingsPayload{Clamped: append([]string{}, clamped...)}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	if out.Workspace, err = r.Reader.Workspace.Get(ctx, input.WorkspaceID); err != nil {
+		return nil, fmt.Errorf("read changed workspace: %w", err)
+	}
+	return out, nil
+}
+
 // Node is the resolver for the node field.
 func (r *queryResolver) Node(ctx context.Context, id xid.ID) (ent.Noder, error) {
 	return r.node(ctx, id)
@@ -67,6 +80,12 @@ func (r *workspaceResolver) Settings(ctx context.Context, obj *ent.Workspace) (*
 		DefaultExecutor: executorOf(obj.DefaultExecutor), MaxConcurrentRuns: obj.MaxConcurrentRuns, RecoveryLookbackHours: obj.RecoveryLookbackHours,
 		CoalescingWindow: time.Duration(obj.CoalescingWindowMs) * time.Millisecond, DefaultTimeZone: obj.DefaultTimeZone,
 	}, nil
+}
+
+// EventCursor is the resolver for the eventCursor field.
+func (r *workspaceResolver) EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error) {
+	head, err := load(ctx).head()
+	return new(activityCursor(obj.ID, head)), err
 }
 
 // Agents is the resolver for the agents field.
@@ -103,6 +122,16 @@ func (r *workspaceResolver) WakeupRequests(ctx context.Context, obj *ent.Workspa
 // Runs is the resolver for the runs field.
 func (r *workspaceResolver) Runs(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RunFilter, orderBy *ent.RunOrder) (*ent.RunConnection, error) {
 	return r.pageOfRuns(ctx, run.WorkspaceID(obj.ID), filter, orderBy, after, first, before, last)
+}
+
+// Inbox is the resolver for the inbox field.
+func (r *workspaceResolver) Inbox(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], filter *model.InboxFilter) (*model.InboxItemConnection, error) {
+	return r.pageOfInbox(ctx, obj.ID, after, first, filter)
+}
+
+// Activity is the resolver for the activity field.
+func (r *workspaceResolver) Activity(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], filter *model.ActivityFilter) (*model.ActivityConnection, error) {
+	return r.pageOfActivity(ctx, obj.ID, after, first, filter)
 }
 
 // APITokens is the resolver for the apiTokens field.

@@ -30,12 +30,13 @@ type serveFlags struct {
 	Lease          time.Duration `env:"ROUSE_LEASE" default:"${lease}" help:"For how long this process holds a run without a sign of life."`
 	Drain          time.Duration `env:"ROUSE_DRAIN" default:"${drain}" help:"How long live runs may go on at the end."`
 	AgentUser      string        `name:"agent-user" env:"ROUSE_AGENT_USER" placeholder:"NAME" help:"Account that agents run as when rouse is root (default nobody)."`
+	NewSecretKey   bool          `name:"new-secret-key" help:"Go on with another secret key than the one that sealed this database's secrets, which is lost: they cannot be opened any more."`
 	BootstrapToken secret.String `name:"bootstrap-token" hidden:"" env:"ROUSE_BOOTSTRAP_TOKEN"`
 	SecretKey      secret.String `name:"secret-key" hidden:"" env:"ROUSE_SECRET_KEY"`
 }
 
 func (f serveFlags) apply(c config.Config) config.Config {
 	c.Addr, c.AdminAddr, c.Workers, c.Lease, c.Drain = f.Addr, f.AdminAddr, f.Workers, f.Lease, f.Drain
-	c.AgentUser, c.BootstrapToken, c.SecretKey = f.AgentUser, f.BootstrapToken, f.SecretKey
+	c.AgentUser, c.BootstrapToken, c.SecretKey, c.NewSecretKey = f.AgentUser, f.BootstrapToken, f.SecretKey, f.NewSecretKey
 	return c
 }

@@ -6,7 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"strings"
+	"syscall"
 	_ "time/tzdata" // zones of schedules must not depend on the machine
 
 	"github.com/alecthomas/kong"
@@ -22,7 +25,11 @@ type cli struct {
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	// A log that nobody reads any more (`rouse serve | head`) must not end the process before it has ended its own.
+	signal.Ignore(syscall.SIGPIPE)
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // run is the program; its result is the exit code: 0 for success, 1 for a failure, 2 for a command line that is wrong.
 func run(args []string, stdout, stderr io.Writer) int {
@@ -39,7 +46,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "rouse: %v\nrouse --help tells what there is\n", err)
+		fmt.Fprintf(stderr, "rouse: %v\n%s --help tells what there is\n", err, strings.Join(append([]string{"rouse"}, commandOf(args)...), " "))
 		return 2
 	}
 	if err := parsed.Run(); err != nil {
@@ -47,6 +54,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// commandOf is the command that a command line names, without its flags.
+func commandOf(args []string) (command []string) {
+	for _, word := range args {
+		if strings.HasPrefix(word, "-") {
+			break
+		}
+		command = append(command, word)
+	}
+	return command
 }
 
 // defaults are the values that stand in the help.

@@ -22,6 +22,14 @@ type tokenCommand struct {
 	Revoke tokenRevoke `cmd:"" help:"End a token now."`
 }
 
+// withExistingTokens is withTokens for what makes no sense in a folder without a database.
+func withExistingTokens(f placeFlags, do func(context.Context, *server.Tokens) error) error {
+	if err := server.MustExist(f.config()); err != nil {
+		return err
+	}
+	return withTokens(f, do)
+}
+
 // withTokens opens the database for one task.
 func withTokens(f placeFlags, do func(context.Context, *server.Tokens) error) error {
 	c := f.config()
@@ -38,15 +46,21 @@ func withTokens(f placeFlags, do func(context.Context, *server.Tokens) error) er
 
 type tokenCreate struct {
 	placeFlags
-	Name      string        `default:"cli" help:"What it is for."`
-	Scope     []string      `default:"ADMIN" help:"READ, OPERATE (includes READ), ADMIN (includes both) or EXECUTE (for workers)."`
-	Workspace string        `placeholder:"ID" help:"Bind it to this workspace; without, it is a token of the instance."`
-	Expires   time.Duration `placeholder:"DURATION" help:"End it after this long; without, it ends when it is revoked."`
+	Name      string         `default:"cli" help:"What it is for."`
+	Scope     []string       `default:"ADMIN" help:"READ, OPERATE (includes READ), ADMIN (includes both) or EXECUTE (for workers)."`
+	Workspace string         `placeholder:"SLUG" help:"Bind it to this workspace, by slug or id; without, it is a token of the instance."`
+	Expires   *time.Duration `placeholder:"DURATION" help:"End it after this long, such as 720h; without, it ends when it is revoked."`
 }
 
 // Run makes a token. Only the token goes to standard output, so that TOKEN=$(rouse token create) works.
 func (t tokenCreate) Run(stdout io.Writer) error {
-	in := server.TokenSpec{Name: t.Name, WorkspaceID: xid.ID(t.Workspace), Expires: t.Expires}
+	in := server.TokenSpec{Name: t.Name, Workspace: t.Workspace}
+	if t.Expires != nil {
+		if *t.Expires <= 0 {
+			return fmt.Errorf("--expires=%s is no time to come: give a positive duration such as 720h, or leave it out", *t.Expires)
+		}
+		in.Expires = *t.Expires
+	}
 	for _, scope := range t.Scope {
 		in.Scopes = append(in.Scopes, domain.TokenScope(strings.ToUpper(scope)))
 	}
@@ -64,7 +78,7 @@ type tokenList struct{ placeFlags }
 
 // Run lists the tokens, newest first.
 func (t tokenList) Run(stdout io.Writer) error {
-	return withTokens(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error {
+	return withExistingTokens(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error {
 		rows, err := tokens.List(ctx)
 		if err != nil {
 			return err
@@ -84,6 +98,12 @@ type tokenRevoke struct {
 }
 
 // Run revokes a token; sockets opened with it are closed by the server within seconds.
-func (t tokenRevoke) Run() error {
-	return withTokens(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error { return tokens.Revoke(ctx, xid.ID(t.ID)) })
+func (t tokenRevoke) Run(stdout io.Writer) error {
+	return withExistingTokens(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error {
+		if err := tokens.Revoke(ctx, xid.ID(t.ID)); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(stdout, t.ID, "is revoked")
+		return err
+	})
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bufio"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -116,6 +119,53 @@ func TestProgramTokensWithoutAServer(t *testing.T) {
 	}
 }
 
+func TestProgramRefusesAnotherSecretKey(t *testing.T) {
+	data := pgtest.Folder(t)
+	p := start(t, data, nil)
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit %d: %s", code, p.log)
+	}
+	other := []string{"ROUSE_SECRET_KEY=" + strings.Repeat("0f1e", 16)}
+	refused := launch(t, other, "serve", "--addr", "127.0.0.1:0", "--data-dir", data)
+	if code := refused.wait(); code != 1 || !strings.Contains(refused.log.String(), "--new-secret-key") {
+		t.Errorf("with another key: exit %d: %s", code, refused.log)
+	}
+	lost := start(t, data, other, "--new-secret-key")
+	if code := lost.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit %d: %s", code, lost.log)
+	}
+	start(t, data, other)
+}
+
+func TestProgramOutlivesTheReaderOfItsOutput(t *testing.T) {
+	data := pgtest.Folder(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(binary, "serve", "--addr", "127.0.0.1:0", "--data-dir", data)
+	command.Stdout, command.Stderr = write, write
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	lines := bufio.NewScanner(read)
+	for lines.Scan() && !strings.Contains(lines.Text(), "API") {
+	}
+	if err := read.Close(); err != nil { // as `rouse serve | head` does
+		t.Fatal(err)
+	}
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("it did not end by itself: %v", err)
+	}
+	if address, running := postgres.RunningURL(filepath.Join(data, "postgres"), ""); running {
+		t.Errorf("its database still runs at %s", address)
+	}
+}
+
 func TestProgramRefusesWhatItCannotDo(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -129,6 +179,10 @@ func TestProgramRefusesWhatItCannotDo(t *testing.T) {
 		{"a database that does not answer", 1, []string{"serve", "--addr", "127.0.0.1:0", "--data-dir", pgtest.Folder(t), "--database-url",
 			"postgres://nobody@127.0.0.1:1/none?sslmode=disable"}, "ROUSE_DATABASE_URL"},
 		{"migrating a database that does not answer", 1, []string{"migrate", "--database-url", "postgres://nobody@127.0.0.1:1/none?sslmode=disable", "--data-dir", pgtest.Folder(t)}, "ROUSE_DATABASE_URL"},
+		{"a token that ends before it begins", 1, []string{"token", "create", "--expires=-1h", "--data-dir", pgtest.Folder(t)}, "no time to come"},
+		{"a token of a workspace that is none", 1, []string{"token", "create", "--workspace", "nosuch", "--data-dir", pgtest.Folder(t)}, "there is no workspace"},
+		{"tokens of a folder without a database", 1, []string{"token", "list", "--data-dir", pgtest.Folder(t)}, "there is no database"},
+		{"a flag of another command", 2, []string{"token", "list", "--addr", "x"}, "rouse token list --help"},
 		{"a token of a scope that is none", 1, []string{"token", "create", "--scope", "KING", "--data-dir", pgtest.Folder(t)}, "KING"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -20,7 +21,7 @@ func MarshalDuration(d time.Duration) graphql.Marshaler {
 func UnmarshalDuration(v any) (time.Duration, error) {
 	s, ok := v.(string)
 	if !ok {
-		return 0, fmt.Errorf("a Duration is a string such as PT10M, not a %T", v)
+		return 0, errors.New("a Duration is a text in quotes: send ISO 8601, e.g. \"PT10M\"")
 	}
 	return ParseDuration(s)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"entgo.io/contrib/entgql"
+	"github.com/99designs/gqlgen/graphql"
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -44,6 +45,36 @@ type Versioned interface {
 // Typed details of the cause of a wakeup.
 type WakeupPayload interface {
 	IsWakeupPayload()
+}
+
+// Page of Activity.
+type ActivityConnection struct {
+	// Rows with their positions.
+	Edges []*ActivityEdge `json:"edges"`
+	// Page.
+	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+}
+
+// Row of a page.
+type ActivityEdge struct {
+	// Position.
+	Cursor entgql.Cursor[xid.ID] `json:"cursor"`
+	// Row.
+	Node *Activity `json:"node"`
+}
+
+// Conditions, all of which must hold.
+type ActivityFilter struct {
+	// Any of these.
+	Code []domain.ActivityCode `json:"code,omitempty"`
+	// Agent that it concerns.
+	AgentID *xid.ID `json:"agentId,omitempty"`
+	// Task that it concerns.
+	TaskID *xid.ID `json:"taskId,omitempty"`
+	// Chain.
+	CausationID *xid.ID `json:"causationId,omitempty"`
+	// At or after.
+	Since *time.Time `json:"since,omitempty"`
 }
 
 // A run of another agent gave up.
@@ -278,6 +309,22 @@ type CreateWorkspacePayload struct {
 
 func (CreateWorkspacePayload) IsMutationPayload() {}
 
+// Input of deleteAgent.
+type DeleteAgentInput struct {
+	// Agent.
+	AgentID xid.ID `json:"agentId"`
+}
+
+// Result of deleteAgent.
+type DeleteAgentPayload struct {
+	// Id of the removed agent; null on error.
+	DeletedAgentID *xid.ID `json:"deletedAgentId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteAgentPayload) IsMutationPayload() {}
+
 // Answers with its prompt; for a first try and for tests, it is no agent.
 type EchoExecutor struct {
 	// Pause before the answer.
@@ -324,6 +371,32 @@ type FireRoutinePayload struct {
 
 func (FireRoutinePayload) IsMutationPayload() {}
 
+// Conditions, all of which must hold.
+type InboxFilter struct {
+	// Any of these.
+	Kind []domain.InboxKind `json:"kind,omitempty"`
+	// Open ones only; false: handled ones too.
+	Open *bool `json:"open,omitempty"`
+}
+
+// Page of InboxItem.
+type InboxItemConnection struct {
+	// Rows with their positions.
+	Edges []*InboxItemEdge `json:"edges"`
+	// Page.
+	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+	// All rows that match.
+	TotalCount int `json:"totalCount"`
+}
+
+// Row of a page.
+type InboxItemEdge struct {
+	// Position.
+	Cursor entgql.Cursor[xid.ID] `json:"cursor"`
+	// Row.
+	Node *InboxItem `json:"node"`
+}
+
 // A manual trigger to make.
 type ManualSpecInput struct {
 	// May fire.
@@ -337,6 +410,24 @@ type NameValueInput struct {
 	// Value.
 	Value string `json:"value"`
 }
+
+// Input of pauseAgent.
+type PauseAgentInput struct {
+	// Agent.
+	AgentID xid.ID `json:"agentId"`
+	// Remark for the feed, at most 1000 characters.
+	Note *string `json:"note,omitempty"`
+}
+
+// Result of pauseAgent.
+type PauseAgentPayload struct {
+	// The agent; null on error.
+	Agent *ent.Agent `json:"agent,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (PauseAgentPayload) IsMutationPayload() {}
 
 // State of the process; the same for every reader.
 type ProcessInfo struct {
@@ -353,6 +444,64 @@ type ProcessInfo struct {
 	// Scheduler state.
 	Scheduler SchedulerState `json:"scheduler"`
 }
+
+// Numbers of the queue. Nothing is counted beyond 10,000, so that a long queue costs no more than a short one.
+type QueueStats struct {
+	// Waiting and claimable: the next pass with free workers enough takes them.
+	Claimable int `json:"claimable"`
+	// Waiting, held back.
+	Held int `json:"held"`
+	// Retries planned.
+	Retrying int `json:"retrying"`
+	// Live.
+	Claimed int `json:"claimed"`
+	// Ended well in the last hour.
+	FinishedLastHour int `json:"finishedLastHour"`
+	// Failed in the last hour.
+	FailedLastHour int `json:"failedLastHour"`
+	// Age of the oldest claimable.
+	OldestClaimableAge *time.Duration `json:"oldestClaimableAge,omitempty"`
+	// Wait from asked to claimed, median, of the newest 2,000 runs that ended in the last hour at their first attempt.
+	WaitP50 *time.Duration `json:"waitP50,omitempty"`
+	// The same, 99th percentile.
+	WaitP99 *time.Duration `json:"waitP99,omitempty"`
+	// Taken at.
+	At time.Time `json:"at"`
+}
+
+// Input of resolveInboxItems.
+type ResolveInboxItemsInput struct {
+	// Ids, 1..100.
+	Ids []xid.ID `json:"ids"`
+}
+
+// Result of resolveInboxItems.
+type ResolveInboxItemsPayload struct {
+	// The items handled, in the order asked.
+	Items []*InboxItem `json:"items"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ResolveInboxItemsPayload) IsMutationPayload() {}
+
+// Input of resumeAgent.
+type ResumeAgentInput struct {
+	// Agent.
+	AgentID xid.ID `json:"agentId"`
+}
+
+// Result of resumeAgent.
+type ResumeAgentPayload struct {
+	// Wakeups that were sent again, oldest first; the first 100 of them.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// The agent; null on error.
+	Agent *ent.Agent `json:"agent,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ResumeAgentPayload) IsMutationPayload() {}
 
 // Input of revokeApiToken.
 type RevokeAPITokenInput struct {
@@ -536,9 +685,35 @@ type SelfWakeup struct {
 
 func (SelfWakeup) IsWakeupPayload() {}
 
+// Input of stopAgent.
+type StopAgentInput struct {
+	// Agent.
+	AgentID xid.ID `json:"agentId"`
+	// Remark for the feed, at most 1000 characters.
+	Note *string `json:"note,omitempty"`
+}
+
+// Result of stopAgent.
+type StopAgentPayload struct {
+	// The agent; null on error.
+	Agent *ent.Agent `json:"agent,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (StopAgentPayload) IsMutationPayload() {}
+
 // Root of streams.
 type Subscription struct {
 }
+
+// The scheduler itself.
+type SystemActor struct {
+	// Component, e.g. router.
+	Component string `json:"component"`
+}
+
+func (SystemActor) IsActor() {}
 
 // Exactly one member.
 type TriggerSpecInput struct {
@@ -547,6 +722,80 @@ type TriggerSpecInput struct {
 	// By hand.
 	Manual *ManualSpecInput `json:"manual,omitempty"`
 }
+
+// Input of updateAgent.
+type UpdateAgentInput struct {
+	// Agent.
+	AgentID xid.ID `json:"agentId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// Name, 1..200 characters; null is refused.
+	Name graphql.Omittable[*string] `json:"name,omitempty"`
+	// Sessions at once, 1..50; null: 1. Below the runs that are live it only keeps new ones from being claimed.
+	MaxConcurrentSessions graphql.Omittable[*int] `json:"maxConcurrentSessions,omitempty"`
+	// Rest after a run, PT0S..PT24H; null: PT10S. It counts from the last launch that ended.
+	Cooldown graphql.Omittable[*time.Duration] `json:"cooldown,omitempty"`
+	// Skip periodic wakes without actionable tasks; null: as its role does.
+	SkipIdleWakeups graphql.Omittable[*bool] `json:"skipIdleWakeups,omitempty"`
+	// What it is told at the start of each full prompt, at most 64 KiB; null: nothing.
+	Instructions graphql.Omittable[*string] `json:"instructions,omitempty"`
+	// Agent it reports to; null: none.
+	ManagerID graphql.Omittable[*xid.ID] `json:"managerId,omitempty"`
+	// Session rotation by runs, at least 1; null: none.
+	SessionMaxRuns graphql.Omittable[*int] `json:"sessionMaxRuns,omitempty"`
+	// Session rotation by age; null: none.
+	SessionMaxAge graphql.Omittable[*time.Duration] `json:"sessionMaxAge,omitempty"`
+	// Executor preference, whole: values of variables are not kept from the old one; null: none.
+	Executor graphql.Omittable[*ExecutorInput] `json:"executor,omitempty"`
+}
+
+// Result of updateAgent.
+type UpdateAgentPayload struct {
+	// The agent; null on error.
+	Agent *ent.Agent `json:"agent,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateAgentPayload) IsMutationPayload() {}
+
+// Input of updateWorkspaceSettings.
+type UpdateWorkspaceSettingsInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// Executor of last resort, whole: values of variables are not kept from the old one; null: none.
+	DefaultExecutor graphql.Omittable[*ExecutorInput] `json:"defaultExecutor,omitempty"`
+	// Most live runs, 1..1000; null: no ceiling. Below the runs that are live it only keeps new ones from being claimed.
+	MaxConcurrentRuns graphql.Omittable[*int] `json:"maxConcurrentRuns,omitempty"`
+	// How far back the recovery sweep looks, in hours, clamped to 1..720; null: 24.
+	RecoveryLookbackHours graphql.Omittable[*int] `json:"recoveryLookbackHours,omitempty"`
+	// Wakeups of one scope inside it become one run; clamped to PT0S..PT60S; null: PT5S.
+	CoalescingWindow graphql.Omittable[*time.Duration] `json:"coalescingWindow,omitempty"`
+	// Zone of schedules that are saved later and name none; null: UTC.
+	DefaultTimeZone graphql.Omittable[*string] `json:"defaultTimeZone,omitempty"`
+}
+
+// Result of updateWorkspaceSettings.
+type UpdateWorkspaceSettingsPayload struct {
+	// The workspace; null on error.
+	Workspace *ent.Workspace `json:"workspace,omitempty"`
+	// Fields whose value was clamped.
+	Clamped []string `json:"clamped"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateWorkspaceSettingsPayload) IsMutationPayload() {}
+
+// A person, known by the API token that was used, or `local` on the machine of local mode.
+type UserActor struct {
+	// Id of the token, or `local`.
+	UserID string `json:"userId"`
+}
+
+func (UserActor) IsActor() {}
 
 // A person woke the agent.
 type UserWakeup struct {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -24,7 +25,7 @@ func MarshalDateTime(t time.Time) graphql.Marshaler {
 func UnmarshalDateTime(v any) (time.Time, error) {
 	s, ok := v.(string)
 	if !ok {
-		return time.Time{}, fmt.Errorf("a DateTime is a string, not a %T", v)
+		return time.Time{}, errors.New("a DateTime is a text in quotes: send RFC 3339, e.g. \"2026-04-25T09:00:00.000Z\"")
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -48,7 +49,7 @@ func MarshalJSONObject(v map[string]any) graphql.Marshaler {
 func UnmarshalJSONObject(v any) (map[string]any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("a JSONObject is an object, e.g. {\"branch\": \"main\"}, not a %T", v)
+		return nil, errors.New("a JSONObject is an object, not a list or a single value: send e.g. {\"branch\": \"main\"}")
 	}
 	return m, nil
 }

@@ -20,6 +20,7 @@ type Config struct {
 	Drain          time.Duration // how long live attempts may go on after SIGTERM; 0: they are handed back at once
 	BootstrapToken secret.String // bearer token with all scopes, for a first start in a container; empty: none
 	SecretKey      secret.String // 32 bytes as hex or base64, seals secrets at rest; empty: a key file in DataDir
+	NewSecretKey   bool          // go on with another key than the one that sealed the database's secrets
 	AgentUser      string        // account that agent commands run as when rouse runs as root; "": chosen
 	LogLevel       string        // debug, info, warn or error
 	LogFormat      string        // text or json

@@ -23,7 +23,7 @@ func marshalEnum[T ~string](w io.Writer, v T) { _, _ = io.WriteString(w, strconv
 func unmarshalEnum[T ~string](dst *T, in any, values []T) error {
 	s, ok := in.(string)
 	if !ok {
-		return fmt.Errorf("want one of %s, not a %T", strings.Join(enumValues(values), ", "), in)
+		return fmt.Errorf("send one of %s", strings.Join(enumValues(values), ", "))
 	}
 	if !slices.Contains(values, T(s)) {
 		return fmt.Errorf("%q is not one of %s", s, strings.Join(enumValues(values), ", "))

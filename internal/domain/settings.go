@@ -16,8 +16,8 @@ const (
 	DefaultTimeZone      = "UTC"
 )
 
-// WorkspaceSettings are what a person may set of a workspace. MaxRuns nil means no ceiling.
-type WorkspaceSettings struct {
+// Settings are what a person may set of a workspace. MaxRuns nil means no ceiling.
+type Settings struct {
 	MaxRuns       *int
 	LookbackHours int
 	Window        time.Duration
@@ -35,14 +35,14 @@ type SettingsPatch struct {
 // SettingsChange is what a patch comes to: the settings after it, the fields that became different and those whose value
 // was clamped, in the API's spelling.
 type SettingsChange struct {
-	Next             WorkspaceSettings
+	Next             Settings
 	Changed, Clamped []string
 }
 
 // Apply clamps hours and window into their bounds and refuses a ceiling outside of its own: a ceiling of 0 that became 1
 // would run what somebody wanted to hold. knownZone says whether a name is an IANA zone.
-func (s WorkspaceSettings) Apply(p SettingsPatch, knownZone func(string) bool) (SettingsChange, []FieldError) {
-	next := WorkspaceSettings{
+func (s Settings) Apply(p SettingsPatch, knownZone func(string) bool) (SettingsChange, []FieldError) {
+	next := Settings{
 		MaxRuns:       p.MaxRuns.OrNil(s.MaxRuns),
 		LookbackHours: p.LookbackHours.Or(s.LookbackHours, DefaultLookbackHours),
 		Window:        p.Window.Or(s.Window, DefaultWindow),
@@ -60,7 +60,7 @@ func (s WorkspaceSettings) Apply(p SettingsPatch, knownZone func(string) bool) (
 	return SettingsChange{Next: next, Changed: changed, Clamped: clamped}, next.problems(knownZone)
 }
 
-func (s WorkspaceSettings) problems(knownZone func(string) bool) (problems []FieldError) {
+func (s Settings) problems(knownZone func(string) bool) (problems []FieldError) {
 	if s.MaxRuns != nil && (*s.MaxRuns < 1 || *s.MaxRuns > maxCeiling) {
 		problems = append(problems, FieldError{Field: []string{"maxConcurrentRuns"}, Code: UserErrorCodeOutOfRange,
 			Message: "a ceiling is 1 to 1000 live runs; null means none; to hold an agent, pause it"})

@@ -75,6 +75,11 @@ func (s *Server) authError(ctx context.Context, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
+	if s.options.PresentError != nil {
+		if e := s.options.PresentError(ctx, err); e != nil {
+			return e
+		}
+	}
 	id := RequestID(ctx)
 	s.log.ErrorContext(ctx, "graphql authentication failed to run", "request_id", id, "error", err)
 	return internalError(id)

@@ -21,6 +21,8 @@ func tokens(ctx context.Context, c Credentials) (context.Context, error) {
 		return nil, nil
 	case "narrow":
 		return nil, &Error{Code: CodeForbidden, Message: "this token may not call from here"}
+	case "away":
+		return nil, errAway
 	case "broken":
 		return nil, errors.New("pq: connection refused")
 	}
@@ -28,7 +30,7 @@ func tokens(ctx context.Context, c Credentials) (context.Context, error) {
 }
 
 func TestAuthenticationOnHTTP(t *testing.T) {
-	f := newFixture(t, Options{Authenticate: tokens})
+	f := newFixture(t, Options{Authenticate: tokens, PresentError: translate})
 	tests := []struct {
 		name, header string
 		status       int
@@ -43,6 +45,7 @@ func TestAuthenticationOnHTTP(t *testing.T) {
 		{"a scheme without a token", "Bearer ", 401, CodeUnauthenticated, "Bearer"},
 		{"a token for something else", "Bearer narrow", 403, CodeForbidden, ""},
 		{"a failure of the server", "Bearer broken", 500, CodeInternal, ""},
+		{"a server that cannot look the token up just now", "Bearer away", 503, CodeUnavailable, ""},
 		{"a panic of the server", "Bearer panic", 500, CodeInternal, ""},
 		{"an authenticator that forgets its context", "Bearer nothing", 500, CodeInternal, ""},
 	}

@@ -47,7 +47,10 @@ func failure(with string) error {
 	return errors.New("pq: password authentication failed for user rouse")
 }
 
-var errTranslated = errors.New("domain: no such agent")
+var (
+	errTranslated = errors.New("domain: no such agent")
+	errAway       = errors.New("pq: nobody listens")
+)
 
 // logBuffer collects log lines from many goroutines.
 type logBuffer struct {

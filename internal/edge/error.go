@@ -17,7 +17,7 @@ import (
 const (
 	CodeInternal         = "INTERNAL"               // server error; extensions.requestId leads to the log
 	CodeTimeout          = "TIMEOUT"                // out of time, or cancelled
-	CodeUnavailable      = "UNAVAILABLE"            // shutting down; come back
+	CodeUnavailable      = "UNAVAILABLE"            // shutting down, or something the server needs does not answer; come back
 	CodeUnauthenticated  = "UNAUTHENTICATED"        // no token, or not a valid one
 	CodeForbidden        = "FORBIDDEN"              // token valid, not for this
 	CodeBadRequest       = "BAD_REQUEST"            // not a GraphQL request
@@ -95,7 +95,7 @@ func (s *Server) classify(ctx context.Context, err error) *Error {
 	id := RequestID(ctx)
 	switch {
 	case isArgumentError(ctx):
-		return &Error{Code: CodeBadInput, Message: clip(messageOf(err))}
+		return &Error{Code: CodeBadInput, Message: clip(plain(messageOf(err)))}
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 		s.log.WarnContext(ctx, "graphql operation stopped", "request_id", id, "path", pathOf(ctx), "error", err)
 		return timeoutError()

@@ -17,6 +17,9 @@ func translate(_ context.Context, err error) *Error {
 	if errors.Is(err, errTranslated) {
 		return &Error{Code: "NOT_FOUND", Message: "no such agent"}
 	}
+	if errors.Is(err, errAway) {
+		return &Error{Code: CodeUnavailable, Message: "the database does not answer; try again"}
+	}
 	return nil
 }
 

@@ -88,7 +88,7 @@ func statusOf(r *graphql.Response) int {
 		code, _ = r.Errors[0].Extensions["code"].(string)
 	}
 	switch code {
-	case CodeTimeout:
+	case CodeTimeout, CodeUnavailable:
 		return http.StatusServiceUnavailable
 	case CodeUnauthenticated:
 		return http.StatusUnauthorized
@@ -138,7 +138,7 @@ func mustMarshal(v any) []byte {
 	return b
 }
 
-// authenticateHTTP gives the context of the caller, or 401, 403 or 500.
+// authenticateHTTP gives the context of the caller, or 401, 403, 500 or 503.
 func (s *Server) authenticateHTTP(w http.ResponseWriter, r *http.Request) (context.Context, *refusal) {
 	if s.options.Authenticate == nil {
 		return r.Context(), nil
@@ -158,6 +158,8 @@ func (s *Server) authenticateHTTP(w http.ResponseWriter, r *http.Request) (conte
 		status = http.StatusForbidden
 	case CodeInternal:
 		status = http.StatusInternalServerError
+	case CodeUnavailable:
+		status = http.StatusServiceUnavailable
 	default:
 		w.Header().Set("WWW-Authenticate", challenge(token))
 	}

@@ -18,13 +18,13 @@ func LocalOnly(next http.Handler) http.Handler {
 		case !isLoopback(r.Host):
 			forbid(w, "the Host of this request is not loopback. Without tokens this server answers only to localhost, 127.0.0.1 and [::1], "+
 				"because another name may be a web page that points at your machine (DNS rebinding). "+
-				"Open it as http://localhost, or turn on authentication to use another name")
+				"Open it as http://localhost, or make a token (rouse token create) and serve that name with --addr")
 		case !isLocalOrigin(r.Header.Get("Origin")):
 			forbid(w, "this request comes from a web page that is not on this machine (see its Origin). Without tokens this server answers only to "+
-				"pages it serves itself. Use the console of this server, or turn on authentication")
+				"pages it serves itself. Use the console of this server, or make a token (rouse token create) and serve another address with --addr")
 		case cross.Check(r) != nil || isCrossSiteRead(r):
 			forbid(w, "this request comes from a web page of another origin. Without tokens this server answers only to pages it serves itself, "+
-				"so that no other page can act in your name. Use the console of this server, or turn on authentication")
+				"so that no other page can act in your name. Use the console of this server, or make a token (rouse token create) and serve another address with --addr")
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -57,7 +57,7 @@ func TestLocalOnly(t *testing.T) {
 			if tt.why == "" && w.Code != http.StatusNoContent {
 				t.Errorf("refused: %s", w.Body)
 			}
-			if tt.why != "" && (w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), tt.why) || !strings.Contains(w.Body.String(), "turn on authentication")) {
+			if tt.why != "" && (w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), tt.why) || !strings.Contains(w.Body.String(), "make a token (rouse token create)")) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 		})

@@ -94,7 +94,7 @@ func (c *socket) authenticate(token string) (context.Context, error) {
 // refuse closes the socket of a caller that could not be authenticated.
 func (c *socket) refuse(err error) {
 	e := c.server.authError(c.ctx, err)
-	if e.Code == CodeInternal {
+	if e.Code == CodeInternal || e.Code == CodeUnavailable {
 		c.close(closeTryAgain, "Try again later: the server failed to check the token")
 		return
 	}

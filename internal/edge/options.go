@@ -12,15 +12,15 @@ import (
 // Options configures a Server; its zero value is a server without authentication, for callers of the same origin only.
 type Options struct {
 	// Authenticate turns credentials into the context operations run in. On HTTP it is called once a request, on a socket once, at
-	// connection_init. An *Error it returns is shown to the caller (code FORBIDDEN gives 403, any other 401); any other error is a server
-	// error: 500, or close code 1013. The context must descend from the one given. When it is cancelled while the socket is open, by
+	// connection_init. An *Error it returns is shown to the caller (code FORBIDDEN gives 403, UNAVAILABLE 503 or close code 1013, any other
+	// 401); any other error goes through PresentError, and is a server error if that has nothing to say: 500, or close code 1013. The context must descend from the one given. When it is cancelled while the socket is open, by
 	// revocation or expiry of the token, the socket is closed with 4403; context.AfterFunc on the given context is the place to let go of
 	// what watches the token. Nil: every caller is let in.
 	Authenticate func(context.Context, Credentials) (context.Context, error)
 	// AllowOrigin says whether a web page of this origin ("https://console.example.com") may call; the server's own origin always may.
 	// Nil: no other origin may.
 	AllowOrigin func(origin string) bool
-	// PresentError translates an error of a resolver into one the caller may see; nil means that it is a server error.
+	// PresentError translates an error of a resolver or of Authenticate into one the caller may see; nil means that it is a server error.
 	PresentError func(context.Context, error) *Error
 	// Extensions run after the limits, in this order: metrics, traces.
 	Extensions []graphql.HandlerExtension

@@ -35,7 +35,7 @@ func TestPageSizes(t *testing.T) {
 		{"a variable of 0", n, `{"n":0}`, nil, nil, "at least 1"},
 		{"a negative variable", n, `{"n":-9223372036854775808}`, nil, nil, "at least 1"},
 		{"the largest variable", n, `{"n":9223372036854775807}`, nil, nil, "at most 100 rows"},
-		{"a variable beyond 64 bits", n, `{"n":99999999999999999999}`, nil, nil, "cannot use value"},
+		{"a variable beyond 64 bits", n, `{"n":99999999999999999999}`, nil, nil, "cannot use"},
 		{"a null variable", n, `{"n":null}`, 25.0, nil, ""},
 		{"an absent variable", n, `{}`, 25.0, nil, ""},
 		{"a variable in a string", n, `{"n":"8"}`, 8.0, nil, ""},

@@ -46,7 +46,7 @@ func refuseRequest(oc *graphql.OperationContext, errs gqlerror.List, maxErrors i
 
 // cleanRequestError keeps an error from carrying back what the request brought: long texts are cut, values of variables left out.
 func cleanRequestError(e *gqlerror.Error) *gqlerror.Error {
-	out := &gqlerror.Error{Message: clip(e.Message), Locations: e.Locations, Extensions: e.Extensions}
+	out := &gqlerror.Error{Message: clip(plain(e.Message)), Locations: e.Locations, Extensions: e.Extensions}
 	for _, p := range e.Path {
 		if name, ok := p.(ast.PathName); ok {
 			p = ast.PathName(clip(string(name)))

@@ -119,7 +119,7 @@ func (r *revocable) revoke() {
 
 func TestAuthenticationOnSockets(t *testing.T) {
 	var r revocable
-	f := newFixture(t, Options{Authenticate: r.authenticate})
+	f := newFixture(t, Options{Authenticate: r.authenticate, PresentError: translate})
 	ts := f.listen(t)
 	good := &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer good"}}}
 	for name, tt := range map[string]struct {
@@ -135,6 +135,7 @@ func TestAuthenticationOnSockets(t *testing.T) {
 		"a bad token":                          {nil, `{"type":"connection_init","payload":{"token":"bad"}}`, 4403},
 		"a header that is not Bearer":          {nil, `{"type":"connection_init","payload":{"Authorization":"good"}}`, 4403},
 		"a server that cannot check the token": {nil, `{"type":"connection_init","payload":{"token":"broken"}}`, websocket.StatusTryAgainLater},
+		"a server that cannot look it up yet":  {nil, `{"type":"connection_init","payload":{"token":"away"}}`, websocket.StatusTryAgainLater},
 	} {
 		p := dial(t, ts, tt.options)
 		p.say(tt.init)

@@ -105,12 +105,9 @@ func (c *Counters) TerminalRun(ws xid.ID, shape domain.TerminalShape) {
 	c.terminalRuns.add(ws, 1, string(shape))
 }
 
-// Repaired counts n rows that the repair sweep put right; what is one of a few fixed words.
-func (c *Counters) Repaired(what string, n int) {
-	if n > 0 {
-		c.repairs.add("", int64(n), what)
-	}
-}
+// Repaired counts n rows that the repair sweep put right; what is one of a few fixed words. Nothing repaired is counted
+// too: an alarm needs a series that is there, at 0.
+func (c *Counters) Repaired(what string, n int) { c.repairs.add("", int64(n), what) }
 
 // AgentLaunched counts a launch.
 func (c *Counters) AgentLaunched(ws xid.ID) { c.launches.add(ws, 1) }

@@ -180,14 +180,15 @@ func (p *player) onRun(ctx context.Context, so string, do func(xid.ID) error) er
 	if err != nil {
 		return err
 	}
+	defer rows.Close()
 	for rows.Next() {
 		var id xid.ID
 		if err := rows.Scan(&id); err != nil {
-			return errors.Join(err, rows.Close())
+			return err
 		}
 		runs = append(runs, id)
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+	if err := rows.Err(); err != nil {
 		return err
 	}
 	run, ok := pick(p.rand, runs)

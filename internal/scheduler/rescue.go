@@ -92,7 +92,7 @@ func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) er
 		return fmt.Errorf("abandon: %w", err)
 	}
 	if abandoned {
-		r.log.Warn("run rescued", "run", l.RunID, "attempt", l.Number, "owner", l.Owner, "owner_dead", dead)
+		r.log.Warn("run rescued", "run_id", l.RunID, "attempt", l.Number, "owner", l.Owner, "owner_dead", dead)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"rouse.dev/rouse/internal/account"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/domain"
@@ -63,7 +64,8 @@ type tokens interface {
 // gatekeeper turns credentials into callers.
 type gatekeeper struct {
 	tokens  tokens
-	local   bool // callers without a token are the machine's owner
+	local   bool             // callers without a token are the machine's owner
+	agents  *account.Account // whose processes are not the owner; nil: they cannot be told from it
 	sockets *liveSockets
 }
 
@@ -72,6 +74,11 @@ func (g *gatekeeper) authenticate(ctx context.Context, c edge.Credentials) (cont
 	if c.Token == "" {
 		if !g.local {
 			return nil, &edge.Error{Code: edge.CodeUnauthenticated, Message: auth.ErrNoToken.Error()}
+		}
+		if g.agents != nil {
+			if err := refuseAgent(ctx, g.agents); err != nil {
+				return nil, err
+			}
 		}
 		return auth.WithPrincipal(ctx, auth.Local()), nil
 	}

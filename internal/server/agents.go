@@ -18,6 +18,17 @@ type agentAccount struct {
 	home    string           // "" with a nil account
 }
 
+// String names the account for people.
+func (a agentAccount) String() string {
+	switch {
+	case a.account != nil:
+		return a.account.Name
+	case os.Geteuid() == 0:
+		return "root"
+	}
+	return "you, the account that started rouse"
+}
+
 // prepareAgents settles the account of agents' commands, and gives one without a home a folder as home.
 func (s *Server) prepareAgents(context.Context) error {
 	a, err := account.ForCommands(s.options.Config.AgentUser)

@@ -1,32 +1,24 @@
 package server
 
 import (
-	"context"
-	"errors"
-
 	"rouse.dev/rouse/graph"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/edge"
 	"rouse.dev/rouse/internal/lifecycle"
 )
 
-// newAPI makes the GraphQL server, and starts to watch the tokens of its sockets until the front stops.
+// newAPI makes the GraphQL server, and starts to watch the tokens of its sockets, and for the end of outages, until the
+// front stops.
 func (s *Server) newAPI() *edge.Server {
 	schema := graph.NewSchema(graph.Resolver{
 		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo,
 		EndStream: edge.EndSubscription, Log: s.log,
 	})
-	g := &gatekeeper{tokens: s.store, local: s.front.loopback, sockets: &liveSockets{}}
+	g := &gatekeeper{tokens: s.store, local: s.front.loopback, agents: agentsOf(s.agents.account), sockets: &liveSockets{}}
 	s.front.serving.Go(func() { g.sockets.run(s.front.base, g.stillGood) })
-	return edge.New(schema, edge.Options{Authenticate: g.authenticate, PresentError: presentError, Log: s.log})
-}
-
-// presentError shows a caller the errors that the resolvers meant for it.
-func presentError(_ context.Context, err error) *edge.Error {
-	if e, ok := errors.AsType[*graph.Error](err); ok {
-		return &edge.Error{Code: e.Code, Message: e.Message, Extensions: e.Extensions}
-	}
-	return nil
+	o := newOutage(s.db.DB.PingContext, s.log)
+	s.front.serving.Go(func() { o.run(s.front.base) })
+	return edge.New(schema, edge.Options{Authenticate: g.authenticate, PresentError: o.presentError, Log: s.log})
 }
 
 // processInfo is the state of this process, for the API.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"rouse.dev/rouse/internal/xid"
@@ -22,9 +23,10 @@ func (s *Server) announce(ctx context.Context) {
 		fmt.Fprintf(&b, "  Metrics    http://%s/metrics\n", s.front.admin.Addr())
 	}
 	fmt.Fprintf(&b, "  Data       %s\n", s.describeData())
-	fmt.Fprintf(&b, "  Agents     run as %s, in %s\n", s.agents.account, s.files.work())
+	fmt.Fprintf(&b, "  Agents     run as %s, in %s\n", s.agents, s.files.work())
+	fmt.Fprintf(&b, "  Process    %d\n", os.Getpid())
 	if echo != "" {
-		fmt.Fprintf(&b, "\nWake the demo agent:\n\n%s\n", s.wakeCommand(echo))
+		fmt.Fprintf(&b, "\nWake the demo agent%s:\n\n%s\n", s.tokenHint(), s.wakeCommand(echo))
 	}
 	fmt.Fprintf(&b, "\nCtrl-C stops it.\n")
 	_, _ = fmt.Fprint(s.options.Stdout, b.String()) // nobody is told anything when the terminal is gone
@@ -35,6 +37,14 @@ func (s *Server) describeData() string {
 		return "in the database of ROUSE_DATABASE_URL; files in " + s.files.dir
 	}
 	return fmt.Sprintf("%s (private PostgreSQL, process %d)", s.files.dir, s.db.PID())
+}
+
+// tokenHint says where the token of the command below comes from.
+func (s *Server) tokenHint() string {
+	if s.front.loopback {
+		return ""
+	}
+	return ", with a token of yours in ROUSE_TOKEN (rouse token create makes one)"
 }
 
 // wakeCommand is a curl that can be pasted into a shell.

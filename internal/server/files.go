@@ -30,6 +30,19 @@ func openFiles(c config.Config) (files, error) {
 	return f, err
 }
 
+// MustExist refuses a data folder that holds no database yet, for commands that only make sense beside one: a typo in
+// --data-dir would otherwise make a whole new one.
+func MustExist(c config.Config) error {
+	f, err := locate(c)
+	if err != nil || !f.private {
+		return err
+	}
+	if _, err := os.Stat(f.cluster()); err != nil {
+		return fmt.Errorf("there is no database in %s yet: name the --data-dir of the server, start it once with `rouse serve`, or set %s", f.dir, config.EnvDatabaseURL)
+	}
+	return nil
+}
+
 // locate finds the data folder without touching it.
 func locate(c config.Config) (files, error) {
 	dir := c.DataDir

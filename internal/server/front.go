@@ -96,6 +96,7 @@ func (f *front) serve(api *edge.Server, ready func(context.Context) error, metri
 
 func (f *front) start(l net.Listener, h http.Handler, fail func(error)) {
 	server := edge.NewHTTPServer(f.base, h, f.log)
+	server.ConnContext = withPeer
 	f.servers = append(f.servers, server)
 	f.serving.Go(func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -105,7 +106,7 @@ func (f *front) start(l net.Listener, h http.Handler, fail func(error)) {
 }
 
 // public is what the listener of the API shows. Health is for anybody who reaches it; the console is a page without data;
-// the API asks for a token, or in local mode for a caller of this machine.
+// the API asks for a token, or in local mode for a caller of this machine that is no agent.
 func (f *front) public(ready func(context.Context) error) http.Handler {
 	guard := func(h http.Handler) http.Handler { return h }
 	if f.loopback {

@@ -130,32 +130,44 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 }
 
 func (s *Server) openStore(ctx context.Context) error {
-	box, err := s.openBox()
+	key, err := s.loadKey()
 	if err != nil {
 		return err
 	}
-	s.box = box
+	if s.box, err = secret.NewBox(key); err != nil {
+		return err
+	}
 	s.hub = event.New(event.HubOptions{URL: s.db.URL, DB: s.db.DB, Log: s.log})
 	if err := s.hub.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	s.store = store.New(s.db.DB, store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64})
 	s.reader = s.store.Reader()
+	if err := s.bindKey(ctx, key.ID()); err != nil {
+		return err
+	}
 	return s.store.Activate(ctx)
 }
 
-// openBox finds the key that seals secrets. A key file is for what stays on this machine: the private cluster it lies
+// bindKey refuses a key that is not the one which sealed this database's secrets: with it, runs would fail one by one.
+func (s *Server) bindKey(ctx context.Context, keyID string) error {
+	bound, err := s.store.BindSealingKey(ctx, keyID, s.options.Config.NewSecretKey)
+	if err != nil || bound == keyID {
+		return err
+	}
+	return fmt.Errorf("this database's secrets are sealed with key %s, and this process has key %s: give it the same %s as the other processes, "+
+		"or put back the file %s; if the key is lost, start once with --new-secret-key and enter the secrets of your agents again",
+		bound, keyID, config.EnvSecretKey, filepath.Join(s.files.dir, secret.KeyFileName))
+}
+
+// loadKey finds the key that seals secrets. A key file is for what stays on this machine: the private cluster it lies
 // beside, or a server that only this machine reaches.
-func (s *Server) openBox() (*secret.Box, error) {
+func (s *Server) loadKey() (secret.Key, error) {
 	folder := ""
 	if s.files.private || s.front.loopback {
 		folder = s.files.dir
 	}
-	key, err := secret.LoadKey(s.options.Config.SecretKey.Reveal(), folder)
-	if err != nil {
-		return nil, err
-	}
-	return secret.NewBox(key)
+	return secret.LoadKey(s.options.Config.SecretKey.Reveal(), folder)
 }
 
 func (s *Server) startLoops(ctx context.Context) error {

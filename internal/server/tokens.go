@@ -10,6 +10,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/apitoken"
+	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
@@ -27,12 +28,12 @@ func NewTokens(db *Database) *Tokens {
 	return &Tokens{store: store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: db.log})}
 }
 
-// TokenSpec is a token to make. Expires 0 means never; WorkspaceID "" makes a token of the instance.
+// TokenSpec is a token to make. Expires 0 means never; Workspace is an id or a slug, "" makes a token of the instance.
 type TokenSpec struct {
-	Name        string
-	Scopes      []domain.TokenScope
-	WorkspaceID xid.ID
-	Expires     time.Duration
+	Name      string
+	Scopes    []domain.TokenScope
+	Workspace string
+	Expires   time.Duration
 }
 
 // Create makes a token and returns its text, which is not stored.
@@ -44,7 +45,11 @@ func (t *Tokens) Create(ctx context.Context, in TokenSpec) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	row := store.NewToken{WorkspaceID: in.WorkspaceID, Name: in.Name, Prefix: token.Prefix(), Digest: token.Digest().String(), Scopes: in.Scopes}
+	workspaceID, err := t.workspace(ctx, in.Workspace)
+	if err != nil {
+		return "", err
+	}
+	row := store.NewToken{WorkspaceID: workspaceID, Name: in.Name, Prefix: token.Prefix(), Digest: token.Digest().String(), Scopes: in.Scopes}
 	if in.Expires > 0 {
 		at := time.Now().Add(in.Expires)
 		row.ExpiresAt = &at
@@ -53,6 +58,22 @@ func (t *Tokens) Create(ctx context.Context, in TokenSpec) (string, error) {
 		return "", err
 	}
 	return token.Reveal(), nil
+}
+
+// workspace finds a workspace by id or slug; "" is none.
+func (t *Tokens) workspace(ctx context.Context, name string) (xid.ID, error) {
+	if name == "" {
+		return "", nil
+	}
+	ctx = auth.WithPrincipal(ctx, auth.Local())
+	id, err := t.store.Reader().Workspace.Query().Where(workspace.Or(workspace.ID(xid.ID(name)), workspace.Slug(name))).OnlyID(ctx)
+	if ent.IsNotFound(err) {
+		return "", fmt.Errorf("there is no workspace %q: give its id (wsp_…) or its slug, as the query { workspaces(first: 100) { edges { node { id slug } } } } lists them", name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the workspace: %w", err)
+	}
+	return id, nil
 }
 
 // TokenRow is a token as the list shows it.

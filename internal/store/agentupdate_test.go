@@ -18,7 +18,11 @@ func TestCapacityChangesWhileRunsAreLive(t *testing.T) {
 	for _, scope := range []string{"task:a", "task:b", "task:c"} {
 		w.request(agent, scoped(scope))
 	}
-	a, b := w.claimOne(), w.claimOne()
+	live := w.claim(10)
+	if len(live) != 2 {
+		t.Fatalf("claimed %d runs with two sessions, want 2", len(live))
+	}
+	a, b := live[0], live[1]
 	w.ok(w.update(agent, domain.AgentPatch{Sessions: domain.To(1)}))
 	w.start(a)
 	w.start(b)

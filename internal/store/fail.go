@@ -66,7 +66,11 @@ UPDATE wakeup_requests SET retry_count = retry_count + 1, scheduled_retry_at = $
 		return err
 	}
 	t.onCommit(func(s *Store) {
-		s.log.Info("retry scheduled", "run_id", run.id, "attempt", run.attempt, "until", plan.At, "source", plan.Source, "parsed_reset_at", reset)
+		fields := []any{"run_id", run.id, "attempt", run.attempt, "code", f.Code, "cause", f.Message, "until", plan.At, "source", plan.Source}
+		if reset != nil {
+			fields = append(fields, "parsed_reset_at", *reset)
+		}
+		s.log.Info("retry scheduled", fields...)
 	})
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusFailed, failure: &f, launched: run.launched()})
 }

@@ -38,6 +38,24 @@ func (s *Store) Activate(ctx context.Context) error {
 // ActivatedAt is the instant from which terminal shapes are recorded; nil before Activate.
 func (s *Store) ActivatedAt() *time.Time { return s.activated.Load() }
 
+// factSealingKey names the id of the key that seals this database's secrets.
+const factSealingKey = "sealing_key"
+
+// BindSealingKey notes which key seals secrets in this database, by its id, unless a key is noted already. It returns the
+// id that is noted: another one than keyID means that values sealed before could not be opened. With replace the note is
+// changed to keyID, for a key that was lost.
+func (s *Store) BindSealingKey(ctx context.Context, keyID string, replace bool) (string, error) {
+	const query = `
+INSERT INTO instance_facts (id, name, value) VALUES ($1, $2, $3)
+ON CONFLICT (name) DO UPDATE SET value = CASE WHEN $4 THEN excluded.value ELSE instance_facts.value END
+RETURNING value`
+	bound, err := queryOne[string](ctx, s.db, query, xid.New("fct"), factSealingKey, keyID, replace)
+	if err != nil {
+		return "", fmt.Errorf("note the key that seals secrets: %w", err)
+	}
+	return bound, nil
+}
+
 // Uptime is how long the database server has been up, by its own clock.
 func (s *Store) Uptime(ctx context.Context) (time.Duration, error) {
 	seconds, err := queryOne[float64](ctx, s.db, `SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8`)

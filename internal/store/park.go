@@ -46,8 +46,12 @@ func (t *tx) promote(ctx context.Context, agentID xid.ID) error {
 	return t.fixHead(ctx, lanes[0])
 }
 
+// The order of the inner query is that of runs_parked_lane: without it a plan made on an empty table may go through the
+// agent's whole queue.
 const parkedRunsQuery = `
-SELECT id, scope FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_until <= $2 ORDER BY requested_at, id FOR NO KEY UPDATE`
+WITH parked AS MATERIALIZED (
+  SELECT id FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_until IS NOT NULL AND parked_until <= $2 ORDER BY parked_until LIMIT 1000)
+SELECT r.id, r.scope FROM parked p JOIN runs r ON r.id = p.id WHERE r.status = 'QUEUED' ORDER BY r.requested_at, r.id FOR NO KEY UPDATE OF r`
 
 // One EXISTS for each partial index: no index serves the two conditions ORed.
 const unparkQuery = `

@@ -36,9 +36,7 @@ func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 
 func (s *Store) countRepairs(done Repairs) {
 	for what, n := range map[string]int{"head": done.Heads, "running": done.Running, "workspace": done.Workspaces, "scope": done.Scopes, "lease": done.Leases} {
-		if n > 0 {
-			s.counters.Repaired(what, n)
-		}
+		s.counters.Repaired(what, n)
 	}
 }
 

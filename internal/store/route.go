@@ -193,7 +193,7 @@ act AS (` + activityInto + `
 linked AS (UPDATE wakeup_requests SET run_id = $1 WHERE id = $16)
 INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at)
 SELECT workspace_id, id, 1, 'CREATED', $17, $18 FROM run`
-	data, err := encodeData(map[string]any{"wakeupRequestId": q.id, "source": q.source, "parked": plan.ParkedReason})
+	data, err := encodeData(map[string]any{"wakeupRequestId": q.id, "source": q.source, "parked": nullable(plan.ParkedReason)})
 	if err != nil {
 		return err
 	}

@@ -82,8 +82,8 @@ func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domai
 		summary: "The workspace's settings were changed.", subjectID: in.WorkspaceID, data: map[string]any{"changed": change.Changed}})
 }
 
-func settingsOfWorkspace(w *ent.Workspace) domain.WorkspaceSettings {
-	return domain.WorkspaceSettings{MaxRuns: w.MaxConcurrentRuns, LookbackHours: w.RecoveryLookbackHours,
+func settingsOfWorkspace(w *ent.Workspace) domain.Settings {
+	return domain.Settings{MaxRuns: w.MaxConcurrentRuns, LookbackHours: w.RecoveryLookbackHours,
 		Window: time.Duration(w.CoalescingWindowMs) * time.Millisecond, TimeZone: w.DefaultTimeZone}
 }
 

@@ -48,6 +48,7 @@ type Store struct {
 	log      *slog.Logger
 	jitter   func() float64
 	starved  starved
+	stats    statsCache
 
 	finishers finishers
 

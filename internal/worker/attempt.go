@@ -15,7 +15,7 @@ var (
 	errCancel      = errors.New("the run was cancelled")
 	errHandBack    = errors.New("rouse is shutting down")
 	errLost        = errors.New("another process owns the run now")
-	errLeaseEnding = errors.New("the lease ends soon and the database does not answer")
+	errLeaseEnding = errors.New("the lease could not be renewed in time")
 )
 
 // attempt is one live try at a run in this process.

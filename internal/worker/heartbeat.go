@@ -23,7 +23,7 @@ func (p *Pool) heartbeat(ctx context.Context) {
 	}
 }
 
-// beat is one renewal; away says, before and after, whether the database does not answer.
+// beat is one renewal; away says, before and after, whether renewals fail.
 func (p *Pool) beat(ctx context.Context, away bool) bool {
 	live := p.attempts()
 	if len(live) == 0 {

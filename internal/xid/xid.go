@@ -4,6 +4,7 @@ package xid
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -59,11 +60,17 @@ func (i *ID) UnmarshalGQL(v any) error {
 		*i = id
 		return err
 	}
-	return fmt.Errorf("an id is a string, not a %T", v)
+	return errors.New("an id is a text in quotes: send one as the API gave it")
 }
 
-// MarshalGQL writes the id as a JSON string.
-func (i ID) MarshalGQL(w io.Writer) { _, _ = io.WriteString(w, strconv.Quote(string(i))) }
+// MarshalGQL writes the id as a JSON string; the zero ID is null.
+func (i ID) MarshalGQL(w io.Writer) {
+	text := "null"
+	if i != "" {
+		text = strconv.Quote(string(i))
+	}
+	_, _ = io.WriteString(w, text)
+}
 
 // Scan reads the id from a database column; NULL is the zero ID.
 func (i *ID) Scan(src any) error {

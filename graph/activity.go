@@ -1,0 +1,146 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"entgo.io/ent/dialect/sql"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/activity"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// pageOfActivity lists the feed, newest first.
+func (r *Resolver) pageOfActivity(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, first *int, f *model.ActivityFilter) (*model.ActivityConnection, error) {
+	p, err := pageOf(pageMax, after, first, nil, nil)
+	if err == nil {
+		err = p.check(byTime)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q := r.Reader.Activity.Query().Where(activity.WorkspaceID(workspaceID))
+	filterActivity(q, f)
+	if after != nil {
+		at := after.Value.(time.Time)
+		q.Where(activity.OccurredAtLTE(at), activity.Or(activity.OccurredAtLT(at), activity.IDLT(after.ID)))
+	}
+	rows, err := q.Order(activity.ByOccurredAt(sql.OrderDesc()), activity.ByID(sql.OrderDesc())).Limit(*p.first + 1).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list activity: %w", err)
+	}
+	out := &model.ActivityConnection{Edges: []*model.ActivityEdge{}}
+	for _, row := range rows[:min(len(rows), *p.first)] {
+		out.Edges = append(out.Edges, &model.ActivityEdge{Cursor: ent.Cursor{ID: row.ID, Value: row.OccurredAt}, Node: &model.Activity{Activity: row}})
+	}
+	out.PageInfo = pageInfo(after, len(rows) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
+	return out, nil
+}
+
+func filterActivity(q *ent.ActivityQuery, f *model.ActivityFilter) {
+	if f == nil {
+		return
+	}
+	if len(f.Code) > 0 {
+		q.Where(activity.CodeIn(f.Code...))
+	}
+	if f.AgentID != nil {
+		q.Where(activity.AgentID(string(*f.AgentID)))
+	}
+	if f.TaskID != nil {
+		q.Where(activity.TaskID(string(*f.TaskID)))
+	}
+	if f.CausationID != nil {
+		q.Where(activity.CausationID(*f.CausationID))
+	}
+	if f.Since != nil {
+		q.Where(activity.OccurredAtGTE(*f.Since))
+	}
+}
+
+// letsThrough is filterActivity for one entry: a stream reads all of them, so that its position moves past the others.
+func letsThrough(f *model.ActivityFilter, a *ent.Activity) bool {
+	if f == nil {
+		return true
+	}
+	return (len(f.Code) == 0 || slices.Contains(f.Code, a.Code)) &&
+		(f.AgentID == nil || valueOf(a.AgentID) == string(*f.AgentID)) &&
+		(f.TaskID == nil || valueOf(a.TaskID) == string(*f.TaskID)) &&
+		(f.CausationID == nil || a.CausationID == *f.CausationID) &&
+		(f.Since == nil || !a.OccurredAt.Before(*f.Since))
+}
+
+// activityCursor writes a position in a workspace's log.
+func activityCursor(workspaceID xid.ID, at store.ActivityPosition) ent.Cursor {
+	return ent.Cursor{ID: workspaceID, Value: fmt.Sprintf("%d.%s", at.Tx, at.ID)}
+}
+
+// activityPosition reads a cursor of the workspace's log.
+func activityPosition(c ent.Cursor, workspaceID xid.ID) (store.ActivityPosition, error) {
+	value, _ := c.Value.(string)
+	number, id, ok := strings.Cut(value, ".")
+	if c.ID != workspaceID || !ok {
+		return store.ActivityPosition{}, badInput("the cursor is none of this workspace's log; take the cursor of an activity or its eventCursor, or begin without one")
+	}
+	tx, err := strconv.ParseInt(number, 10, 64)
+	if _, idErr := xid.Parse(id); err != nil || tx < 0 || strconv.FormatInt(tx, 10) != number || id != "" && idErr != nil {
+		return store.ActivityPosition{}, badInput("the cursor is damaged; take the cursor of an activity or eventCursor as it was sent, or begin without one")
+	}
+	return store.ActivityPosition{Tx: tx, ID: xid.ID(id)}, nil
+}
+
+// actorOf shows who did something.
+func actorOf(ctx context.Context, a *model.Activity) (model.Actor, error) {
+	switch a.ActorKind {
+	case domain.AuthorKindAgent:
+		row, err := required(ctx, load(ctx).agents, xid.ID(a.Activity.Actor))
+		if err != nil {
+			return nil, err
+		}
+		return row, nil
+	case domain.AuthorKindUser:
+		return &model.UserActor{UserID: a.Activity.Actor}, nil
+	case domain.AuthorKindSystem:
+		return &model.SystemActor{Component: a.Activity.Actor}, nil
+	}
+	return nil, fmt.Errorf("activity %s: an actor of kind %s has no type in the API", a.ID, a.ActorKind)
+}
+
+// recordOf loads what an entry is about, if its id is of one of the prefixes; null for none, and for one that is gone.
+func recordOf(ctx context.Context, id *string, prefixes ...string) (ent.Noder, error) {
+	subject := xid.ID(valueOf(id))
+	if !slices.Contains(prefixes, subject.Prefix()) {
+		return nil, nil
+	}
+	l := load(ctx)
+	switch subject.Prefix() {
+	case "agt":
+		return record(l.agents.Load(ctx, subject))
+	case "rtn":
+		return record(l.routines.Load(ctx, subject))
+	case "rrn":
+		return record(l.fires.Load(ctx, subject))
+	case "wkp":
+		return record(l.wakeups.Load(ctx, subject))
+	}
+	return record(l.runs.Load(ctx, subject))
+}
+
+// record is a row as an interface: no row is a nil interface, not one that holds a nil pointer.
+func record[T any, P interface {
+	*T
+	ent.Noder
+}](row P, err error) (ent.Noder, error) {
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, nil
+}

@@ -1,0 +1,98 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/wakeuprequest"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// resentShown bounds the wakeups that resumeAgent shows.
+const resentShown = 100
+
+// presentAgent finds an agent that the caller sees and that is not deleted.
+func (r *Resolver) presentAgent(ctx context.Context, id xid.ID) (*ent.Agent, error) {
+	a, err := visible(r.Reader.Agent.Query().Where(agent.ID(id), agent.DeletedAtIsNil()).Only(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("look for agent: %w", err)
+	}
+	if a == nil {
+		return nil, notFound("agentId", "agent")
+	}
+	return a, nil
+}
+
+func (r *Resolver) updateAgent(ctx context.Context, in model.UpdateAgentInput) (*ent.Agent, error) {
+	a, err := r.presentAgent(ctx, in.AgentID)
+	if err != nil {
+		return nil, err
+	}
+	executor, executorErr := changeOfExecutor(in.Executor, []string{"executor"}, a.ID, r.Sealer)
+	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
+		return nil, err
+	}
+	err = r.Store.UpdateAgent(ctx, store.UpdateAgent{
+		WorkspaceID: a.WorkspaceID, AgentID: a.ID, ExpectedRevision: in.ExpectedRevision, Executor: executor,
+		Patch: domain.AgentPatch{
+			Name: changeOf(in.Name), Instructions: changeOf(in.Instructions), Sessions: changeOf(in.MaxConcurrentSessions),
+			Cooldown: changeOf(in.Cooldown), SkipIdleWakeups: changeOf(in.SkipIdleWakeups), ManagerID: changeOfID(in.ManagerID),
+			SessionMaxRuns: changeOf(in.SessionMaxRuns), SessionMaxAge: changeOf(in.SessionMaxAge),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.Reader.Agent.Get(ctx, a.ID)
+}
+
+func (r *Resolver) pauseAgent(ctx context.Context, in model.PauseAgentInput) (*ent.Agent, error) {
+	return r.holdAgent(ctx, in.AgentID, in.Note, r.Store.PauseAgent)
+}
+
+func (r *Resolver) stopAgent(ctx context.Context, in model.StopAgentInput) (*ent.Agent, error) {
+	return r.holdAgent(ctx, in.AgentID, in.Note, r.Store.StopAgent)
+}
+
+func (r *Resolver) holdAgent(ctx context.Context, id xid.ID, note *string, hold func(context.Context, store.HoldAgent) error) (*ent.Agent, error) {
+	a, err := r.presentAgent(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !plain(valueOf(note)) {
+		return nil, domain.RefuseField([]string{"note"}, domain.UserErrorCodeInvalid, "must be text without NUL (U+0000)")
+	}
+	return a, hold(ctx, store.HoldAgent{WorkspaceID: a.WorkspaceID, AgentID: a.ID, Note: valueOf(note)})
+}
+
+// resumeAgent lets an agent go on, routes what is sent again before it answers, and reads the first of it.
+func (r *Resolver) resumeAgent(ctx context.Context, in model.ResumeAgentInput) (*ent.Agent, []*ent.WakeupRequest, error) {
+	a, err := r.presentAgent(ctx, in.AgentID)
+	if err != nil {
+		return nil, nil, err
+	}
+	resent, err := r.Store.ResumeAgent(ctx, a.WorkspaceID, a.ID)
+	if err != nil || len(resent) == 0 {
+		return a, nil, err
+	}
+	r.route(ctx, a.ID)
+	shown, err := r.Reader.WakeupRequest.Query().Where(wakeuprequest.IDIn(resent[:min(len(resent), resentShown)]...)).
+		Order(wakeuprequest.ByRequestedAt(), wakeuprequest.ByID()).All(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read wakeups sent again: %w", err)
+	}
+	return a, shown, nil
+}
+
+func (r *Resolver) deleteAgent(ctx context.Context, in model.DeleteAgentInput) error {
+	a, err := r.presentAgent(ctx, in.AgentID)
+	if err != nil {
+		return err
+	}
+	return r.Store.DeleteAgent(ctx, a.WorkspaceID, a.ID)
+}

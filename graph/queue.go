@@ -1,0 +1,111 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// statsBeat is how often a stream of queue numbers looks, and so the most often that it sends.
+const statsBeat = time.Second
+
+// blockers are the runs that hold something back, in the order given; those that are gone meanwhile are left out.
+func blockers(ctx context.Context, ids []string) ([]ent.Noder, error) {
+	list := make([]ent.Noder, 0, len(ids))
+	keys := make([]xid.ID, len(ids))
+	for i, id := range ids {
+		keys[i] = xid.ID(id)
+	}
+	runs, err := load(ctx).runs.LoadAll(ctx, keys)
+	for _, run := range runs {
+		if run != nil {
+			list = append(list, run)
+		}
+	}
+	return list, err
+}
+
+// waitingOf reads why the runs of one level of a response wait.
+func (r *Resolver) waitingOf(ctx context.Context, ids []xid.ID) (map[xid.ID]*domain.Waiting, error) {
+	return pointers(r.Store.Waiting(ctx, ids, nil))
+}
+
+func (r *Resolver) waitingOfRequests(ctx context.Context, ids []xid.ID) (map[xid.ID]*domain.Waiting, error) {
+	return pointers(r.Store.Waiting(ctx, nil, ids))
+}
+
+func pointers(found map[xid.ID]domain.Waiting, err error) (map[xid.ID]*domain.Waiting, error) {
+	out := make(map[xid.ID]*domain.Waiting, len(found))
+	for id, w := range found {
+		out[id] = &w
+	}
+	return out, err
+}
+
+// queueStats reads the numbers of a workspace's queue.
+func (r *Resolver) queueStats(ctx context.Context, workspaceID xid.ID) (*model.QueueStats, error) {
+	q, err := r.Store.QueueStats(ctx, workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	return &model.QueueStats{
+		Claimable: q.Claimable, Held: q.Held, Retrying: q.Retrying, Claimed: q.Claimed, FinishedLastHour: q.FinishedLastHour,
+		FailedLastHour: q.FailedLastHour, OldestClaimableAge: q.OldestClaimableAge, WaitP50: q.WaitP50, WaitP99: q.WaitP99, At: q.At,
+	}, nil
+}
+
+// streamStats sends a workspace's numbers at once and then at each change.
+func (r *Resolver) streamStats(ctx context.Context, workspaceID xid.ID) (<-chan *model.QueueStats, error) {
+	switch x, err := visible(r.Reader.Workspace.Get(ctx, workspaceID)); {
+	case err != nil:
+		return nil, fmt.Errorf("look for workspace: %w", err)
+	case x == nil:
+		return nil, &Error{Code: CodeNotFound, Message: "there is no such workspace"}
+	}
+	return stream(ctx, r, func(ctx context.Context, out chan<- *model.QueueStats) error {
+		ticker := time.NewTicker(statsBeat)
+		defer ticker.Stop()
+		return r.sendStats(ctx, workspaceID, ticker.C, out)
+	}), nil
+}
+
+// sendStats looks at each beat and sends what is new. A read that fails is logged and tried again, since the database may
+// come back (SPEC S8.6).
+func (r *Resolver) sendStats(ctx context.Context, workspaceID xid.ID, beats <-chan time.Time, out chan<- *model.QueueStats) error {
+	var sent *model.QueueStats
+	for {
+		now, err := r.queueStats(ctx, workspaceID)
+		if err != nil && ctx.Err() == nil {
+			r.Log.WarnContext(ctx, "queue numbers not read, the stream tries again", "workspace_id", workspaceID, "error", err)
+		}
+		if err == nil && !sameStats(sent, now) {
+			select {
+			case out <- now:
+				sent = now
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		select {
+		case <-beats:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sameStats says whether only time has passed between two readings.
+func sameStats(a, b *model.QueueStats) bool {
+	if a == nil || b == nil || (a.OldestClaimableAge == nil) != (b.OldestClaimableAge == nil) {
+		return false
+	}
+	x, y := *a, *b
+	x.At, y.At, x.OldestClaimableAge, y.OldestClaimableAge = time.Time{}, time.Time{}, nil, nil
+	return reflect.DeepEqual(x, y)
+}

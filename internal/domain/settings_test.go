@@ -1,0 +1,45 @@
+package domain
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestAPatchOfSettings(t *testing.T) {
+	now := Settings{MaxRuns: new(4), LookbackHours: 24, Window: 5 * time.Second, TimeZone: "UTC"}
+	known := func(zone string) bool { return zone == "UTC" || zone == "Europe/Lisbon" }
+	for _, c := range []struct {
+		name             string
+		patch            SettingsPatch
+		want             Settings
+		changed, clamped []string
+		problem          UserErrorCode
+	}{
+		{"nothing given changes nothing", SettingsPatch{}, now, nil, nil, ""},
+		{"hours are clamped and said so", SettingsPatch{LookbackHours: To(5000)}, Settings{new(4), 720, 5 * time.Second, "UTC"}, []string{"recoveryLookbackHours"}, []string{"recoveryLookbackHours"}, ""},
+		{"so are few hours and a long window", SettingsPatch{LookbackHours: To(0), Window: To(time.Hour)}, Settings{new(4), 1, time.Minute, "UTC"},
+			[]string{"recoveryLookbackHours", "coalescingWindow"}, []string{"recoveryLookbackHours", "coalescingWindow"}, ""},
+		{"a ceiling is lifted", SettingsPatch{MaxRuns: Clear[int]()}, Settings{nil, 24, 5 * time.Second, "UTC"}, []string{"maxConcurrentRuns"}, nil, ""},
+		{"a ceiling of 0 is refused", SettingsPatch{MaxRuns: To(0)}, now, nil, nil, UserErrorCodeOutOfRange},
+		{"a zone that nobody knows is refused", SettingsPatch{TimeZone: To("Mars/Olympus")}, now, nil, nil, UserErrorCodeUnknownTimeZone},
+		{"a zone", SettingsPatch{TimeZone: To("Europe/Lisbon")}, Settings{new(4), 24, 5 * time.Second, "Europe/Lisbon"}, []string{"defaultTimeZone"}, nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, problems := now.Apply(c.patch, known)
+			if c.problem != "" {
+				if len(problems) != 1 || problems[0].Code != c.problem {
+					t.Errorf("problems are %v, want %s", problems, c.problem)
+				}
+				return
+			}
+			n := got.Next
+			if !sameValue(n.MaxRuns, c.want.MaxRuns) || n.LookbackHours != c.want.LookbackHours || n.Window != c.want.Window || n.TimeZone != c.want.TimeZone || len(problems) > 0 {
+				t.Errorf("got %+v %v, want %+v", n, problems, c.want)
+			}
+			if !slices.Equal(got.Changed, c.changed) || !slices.Equal(got.Clamped, c.clamped) {
+				t.Errorf("changed %v, clamped %v, want %v and %v", got.Changed, got.Clamped, c.changed, c.clamped)
+			}
+		})
+	}
+}

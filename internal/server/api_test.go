@@ -1,0 +1,39 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"rouse.dev/rouse/graph"
+	"rouse.dev/rouse/internal/edge"
+	"rouse.dev/rouse/internal/pgtest"
+)
+
+// What is no cursor is found out by a library, deep within the schema: the caller reads our words for it.
+func TestWhatIsNoCursorIsExplained(t *testing.T) {
+	db, _ := pgtest.NewURL(t)
+	s := NewTokens(&Database{DB: db, log: quiet()}).store
+	if err := fillDemo(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	g := &gatekeeper{tokens: s, local: true, sockets: &liveSockets{}}
+	api := edge.New(graph.NewSchema(graph.Resolver{Store: s, Reader: s.Reader(), Log: quiet()}), edge.Options{Authenticate: g.authenticate, Log: quiet()})
+	for _, cursor := range []string{`"nonsense"`, `""`, `["a"]`, `{a: 1}`, `true`, `7`} {
+		r := httptest.NewRequest(http.MethodPost, graphqlPath, strings.NewReader(
+			`{"query":"{ workspace(slug: \"demo\") { agents(first: 2, after: `+strings.ReplaceAll(cursor, `"`, `\"`)+`) { totalCount } } }"}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, r)
+		text := w.Body.String()
+		if !strings.Contains(text, edge.CodeBadInput) || !strings.Contains(text, "send ") {
+			t.Errorf("%s: %s", cursor, text)
+		}
+		for _, word := range []string{"msgpack", "interface", "int64", "bool", "EOF"} {
+			if strings.Contains(text, word) {
+				t.Errorf("%s: %s", cursor, text)
+			}
+		}
+	}
+}

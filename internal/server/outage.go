@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"rouse.dev/rouse/graph"
+	"rouse.dev/rouse/internal/edge"
+)
+
+var errUnavailable = &edge.Error{Code: edge.CodeUnavailable, Message: "the database does not answer; try again"}
+
+// presentError shows a caller the errors that the resolvers meant for it, and an outage of the database as one.
+func (o *outage) presentError(ctx context.Context, err error) *edge.Error {
+	if e, ok := errors.AsType[*graph.Error](err); ok {
+		return &edge.Error{Code: e.Code, Message: e.Message, Extensions: e.Extensions}
+	}
+	if ctx.Err() == nil && isOutage(err) { // a caller that went away, or ran out of time, is no outage
+		o.begin(err)
+		return errUnavailable
+	}
+	return nil
+}
+
+// isOutage reports whether an error says that there is no connection to the database. An end of a context is none: it
+// says nothing of the database.
+func isOutage(err error) bool {
+	if state, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		code := state.SQLState()
+		return len(code) == 5 && (strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P0"))
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[syscall.Errno](err); ok {
+		return true
+	}
+	for _, broken := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed} {
+		if errors.Is(err, broken) {
+			return true
+		}
+	}
+	return false
+}
+
+// outageBeat is the pause between two looks whether the database is back.
+const outageBeat = time.Second
+
+// outage tells the log that the database is away, once, and once that it is back, however many callers notice.
+type outage struct {
+	log   *slog.Logger
+	ping  func(context.Context) error
+	away  atomic.Bool
+	begun chan struct{} // capacity 1
+}
+
+func newOutage(ping func(context.Context) error, log *slog.Logger) *outage {
+	return &outage{log: log, ping: ping, begun: make(chan struct{}, 1)}
+}
+
+// begin takes note that somebody met the outage.
+func (o *outage) begin(err error) {
+	if o.away.CompareAndSwap(false, true) {
+		o.log.Warn("the database does not answer; callers of the API are told to try again", "error", err)
+		o.begun <- struct{}{}
+	}
+}
+
+// run waits for the end of each outage, until ctx ends.
+func (o *outage) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.begun:
+		}
+		began := time.Now()
+		if !o.waitForEnd(ctx) {
+			return
+		}
+		o.log.Info("the database answers again", "after", time.Since(began).Round(time.Second))
+		o.away.Store(false)
+	}
+}
+
+// waitForEnd reports whether the database is back; false when ctx ended before.
+func (o *outage) waitForEnd(ctx context.Context) bool {
+	tick := time.NewTicker(outageBeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+		try, cancel := context.WithTimeout(ctx, outageBeat)
+		err := o.ping(try)
+		cancel()
+		if err == nil {
+			return true
+		}
+	}
+}
