@@ -39,7 +39,9 @@ func BenchmarkBusyHead(b *testing.B) {
 			queued = depth
 			h.settle()
 			h.claimMany(50) // plans are made
-			figures[fmt.Sprintf("p50-ms-%dk", depth/1000)] = h.claimMany(300).at(50)
+			var times timing
+			figures[fmt.Sprintf("cpu-ms-%dk", depth/1000)] = h.serverCPU(func() { times = h.claimMany(300) }) / 300
+			figures[fmt.Sprintf("p50-ms-%dk", depth/1000)] = times.at(50)
 		}
 		_, alone := h.pgbench(3, 1)
 		figures["p50-100k/1k"] = figures["p50-ms-100k"] / figures["p50-ms-1k"]
@@ -128,7 +130,8 @@ func BenchmarkMerges(b *testing.B) {
 		h := newHouse(b)
 		agent := h.newAgent(h.workspace, "merged", 1)
 		var times timing
-		for range merges {
+		var cpu [4]float64 // by quarter
+		merge := func() {
 			_, err := h.Wake(ctx, store.Wake{WorkspaceID: h.workspace, AgentID: agent, UserID: "ann"})
 			h.ok(err)
 			began := time.Now()
@@ -136,8 +139,15 @@ func BenchmarkMerges(b *testing.B) {
 			times.since(began)
 			h.ok(err)
 		}
+		for i := range cpu {
+			cpu[i] = h.serverCPU(func() {
+				for range merges / len(cpu) {
+					merge()
+				}
+			})
+		}
 		first, last := times[1:201].at(50), times[merges-200:].at(50)
-		report(b, map[string]float64{"p50-ms-first-200": first, "p50-ms-last-200": last, "last/first": last / first})
+		report(b, map[string]float64{"p50-ms-first-200": first, "p50-ms-last-200": last, "last/first": last / first, "cpu-last/second-quarter": cpu[3] / cpu[1]})
 	}
 }
 
