@@ -78,7 +78,7 @@ func TestADatabaseThatIsReallyAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // its connection is gone
+	defer tx.Rollback()
 	var pid int
 	if err := tx.QueryRowContext(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid); err != nil {
 		t.Fatal(err)

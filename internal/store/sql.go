@@ -133,9 +133,6 @@ func nullableTime(v time.Time) any {
 	return v
 }
 
-// closeRows ends a result and keeps the first error.
-func closeRows(rows *sql.Rows, err error) error { return errors.Join(err, rows.Close()) }
-
 // enumArray is a list of enum values as a text[] parameter.
 func enumArray[T ~string](list []T) any {
 	texts := make([]string, len(list))
