@@ -273,11 +273,36 @@ func (c *chaos) check(plan chaosPlan) {
 	if n := c.count(`SELECT count(*) FROM runs`); n != plan.runs {
 		c.Errorf("%d wakes became %d runs", plan.runs, n)
 	}
+	c.tellEnds()
 	repeats := c.count(`SELECT count(*) FROM (SELECT 1 FROM run_events WHERE kind = 'LAUNCHED' GROUP BY run_id HAVING count(*) > 1) x`)
 	share := float64(repeats) / float64(plan.runs)
 	c.Logf("launched more than once: %d, %.2f %%", repeats, 100*share)
 	if os.Getenv(fullChaos) != "" && share >= mostRepeats { // in the short form there are too few runs for each kill
 		c.Errorf("%.2f %% of the runs were launched more than once, want less than %.0f %%", 100*share, 100*mostRepeats)
+	}
+}
+
+// tellEnds says how runs that did not finish ended: what became of them, how often they were lost and how often launched.
+func (c *chaos) tellEnds() {
+	c.Helper()
+	const query = `
+SELECT format('%s %s, lost %s times, launched %s times: %s', status, end_reason, abandonments, launches, count(*)) FROM runs r,
+  LATERAL (SELECT count(*) AS launches FROM run_events e WHERE e.run_id = r.id AND e.kind = 'LAUNCHED') l
+WHERE status <> 'FINISHED' GROUP BY status, end_reason, abandonments, launches`
+	rows, err := c.db.QueryContext(c.Context(), query)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			c.Fatal(err)
+		}
+		c.Log(line)
+	}
+	if err := rows.Err(); err != nil {
+		c.Fatal(err)
 	}
 }
 

@@ -203,6 +203,9 @@ func (p *player) work(ctx context.Context) error {
 	if len(p.live) == 0 {
 		return nil
 	}
+	if p.rand.IntN(5) == 0 {
+		return p.finishAtOnce(ctx)
+	}
 	i := p.rand.IntN(len(p.live))
 	c := p.live[i]
 	if !p.started[c.RunID] && p.rand.IntN(8) > 0 {
@@ -222,6 +225,40 @@ func (p *player) work(ctx context.Context) error {
 		return fmt.Errorf("a report after the attempt's end gave %v, want ErrFenced", err) //nolint:errorlint // it may be nil
 	}
 	return nil
+}
+
+// finishAtOnce lets all attempts that have started end at the same moment, each said twice: one report of the two counts.
+func (p *player) finishAtOnce(ctx context.Context) error {
+	var wg sync.WaitGroup
+	var lock sync.Mutex
+	var problems []error
+	fenced := map[xid.ID]int{}
+	for i := len(p.live) - 1; i >= 0; i-- {
+		c := p.live[i]
+		if !p.started[c.RunID] {
+			continue
+		}
+		p.forget(i)
+		for range 2 {
+			wg.Go(func() {
+				err := p.Finish(ctx, c.Attempt, store.Success{})
+				lock.Lock()
+				defer lock.Unlock()
+				if fenced[c.RunID] += 0; errors.Is(err, store.ErrFenced) {
+					fenced[c.RunID]++
+				} else if err != nil {
+					problems = append(problems, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for run, n := range fenced {
+		if n != 1 {
+			problems = append(problems, fmt.Errorf("of two reports on %s, %d were fenced, want 1", run, n))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 func (p *player) end(ctx context.Context, a store.Attempt, started bool) error {

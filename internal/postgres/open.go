@@ -15,10 +15,10 @@ import (
 	"github.com/lib/pq/pqerror"
 )
 
-// The pool of one rouse. PostgreSQL allows 100 connections by default, so several processes fit on one server.
+// The pool of one rouse. PostgreSQL allows 100 connections by default, so several processes fit on one server. None is
+// closed for being idle a moment: a new one has to plan every statement and read the catalogue again.
 const (
 	maxOpenConnections = 20
-	maxIdleConnections = 10
 	connectionLifetime = 30 * time.Minute
 	connectionIdleTime = 5 * time.Minute
 	// pingTimeout bounds the first connection when ctx does not.
@@ -33,6 +33,7 @@ var sessionSettings = map[string]string{
 	"enable_seqscan":                      "off",
 	"enable_bitmapscan":                   "off",
 	"jit":                                 "off",
+	"plan_cache_mode":                     "force_generic_plan",
 	"TimeZone":                            "UTC",
 	"application_name":                    "rouse",
 	"idle_in_transaction_session_timeout": "60s",
@@ -58,7 +59,7 @@ func Open(ctx context.Context, address string) (*sql.DB, error) {
 	}
 	db := sql.OpenDB(connector{driver})
 	db.SetMaxOpenConns(maxOpenConnections)
-	db.SetMaxIdleConns(maxIdleConnections)
+	db.SetMaxIdleConns(maxOpenConnections)
 	db.SetConnMaxLifetime(connectionLifetime)
 	db.SetConnMaxIdleTime(connectionIdleTime)
 	if err := ping(ctx, db); err != nil {

@@ -39,7 +39,9 @@ func BenchmarkBusyHead(b *testing.B) {
 			queued = depth
 			h.settle()
 			h.claimMany(50) // plans are made
-			figures[fmt.Sprintf("p50-ms-%dk", depth/1000)] = h.claimMany(300).at(50)
+			var times timing
+			figures[fmt.Sprintf("cpu-ms-%dk", depth/1000)] = h.serverCPU(func() { times = h.claimMany(300) }) / 300
+			figures[fmt.Sprintf("p50-ms-%dk", depth/1000)] = times.at(50)
 		}
 		_, alone := h.pgbench(3, 1)
 		figures["p50-100k/1k"] = figures["p50-ms-100k"] / figures["p50-ms-1k"]
@@ -88,7 +90,7 @@ func (h *house) crowd(workspace xid.ID) {
 	h.sql(`
 INSERT INTO agents (id, workspace_id, name, role, skip_idle_wakeups) SELECT 'agt_' || lpad(n::text, 26, '0'), $1, 'crowd ' || n, 'WORKER', false FROM generate_series(1, 10000) n`, workspace)
 	h.sql(`
-INSERT INTO agent_lanes (agent_id, workspace_id, status, max_sessions, cooldown_ms) SELECT id, $1, 'IDLE', 1, 0 FROM agents WHERE workspace_id = $1`, workspace)
+INSERT INTO agent_lanes (agent_id, workspace_id, status, max_sessions, cooldown_ms) SELECT id, workspace_id, 'IDLE', 1, 0 FROM agents WHERE workspace_id = $1`, workspace)
 	h.sql(`
 INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, requested_at)
 SELECT replace(id, 'agt_', 'run_'), workspace_id, id, 'cau', 'taskless', 'SELF', 'EVENT', 'QUEUED', clock_timestamp() - interval '3 hours' FROM agents WHERE workspace_id = $1`, workspace)
@@ -128,7 +130,8 @@ func BenchmarkMerges(b *testing.B) {
 		h := newHouse(b)
 		agent := h.newAgent(h.workspace, "merged", 1)
 		var times timing
-		for range merges {
+		var cpu [4]float64 // by quarter
+		merge := func() {
 			_, err := h.Wake(ctx, store.Wake{WorkspaceID: h.workspace, AgentID: agent, UserID: "ann"})
 			h.ok(err)
 			began := time.Now()
@@ -136,8 +139,15 @@ func BenchmarkMerges(b *testing.B) {
 			times.since(began)
 			h.ok(err)
 		}
+		for i := range cpu {
+			cpu[i] = h.serverCPU(func() {
+				for range merges / len(cpu) {
+					merge()
+				}
+			})
+		}
 		first, last := times[1:201].at(50), times[merges-200:].at(50)
-		report(b, map[string]float64{"p50-ms-first-200": first, "p50-ms-last-200": last, "last/first": last / first})
+		report(b, map[string]float64{"p50-ms-first-200": first, "p50-ms-last-200": last, "last/first": last / first, "cpu-last/second-quarter": cpu[3] / cpu[1]})
 	}
 }
 

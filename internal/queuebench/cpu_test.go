@@ -37,6 +37,14 @@ func (h *house) cpu() (c cpu) {
 	return c
 }
 
+// serverCPU is the database server's processor time in f, in milliseconds.
+func (h *house) serverCPU(f func()) float64 {
+	h.Helper()
+	before := h.cpu()
+	f()
+	return h.cpu().sub(before).server.Seconds() * 1000
+}
+
 // stat is the fields of /proc/<pid>/stat after the name; nil for a process that has ended.
 func stat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -3,7 +3,6 @@ package queuebench
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,7 +39,7 @@ func BenchmarkCycles(b *testing.B) {
 		before := h.cpu()
 		first, _ := h.pgbench(5, 8)
 		perTransaction := h.cpu().sub(before).server.Seconds() * 1000 / (5 * first)
-		h.cycle(agents, time.Second)
+		h.cycle(agents, length) // plans are made, and the connections warm
 		before = h.cpu()
 		ended, took := h.cycle(agents, length)
 		used := h.cpu().sub(before)
@@ -63,6 +62,10 @@ func (h *house) cycle(agents []xid.ID, length time.Duration) (ended int64, took 
 	slots := make(chan struct{}, 16) // taken by attempts under way
 	work := make(chan store.Claimed, 16)
 	more := make(chan struct{}, 1)
+	idle := make(chan xid.ID, len(agents)) // agents without a wake: each wake becomes a run of its own
+	for _, agent := range agents {
+		idle <- agent
+	}
 	signal := func() {
 		select {
 		case more <- struct{}{}:
@@ -71,10 +74,14 @@ func (h *house) cycle(agents []xid.ID, length time.Duration) (ended int64, took 
 	}
 	background := context.Background()
 	for i := range 8 {
-		random := rand.New(rand.NewPCG(1, uint64(i)))
 		wg.Go(func() {
-			for ctx.Err() == nil {
-				agent := agents[random.IntN(len(agents))]
+			for {
+				var agent xid.ID
+				select {
+				case agent = <-idle:
+				case <-ctx.Done():
+					return
+				}
 				_, err := h.Wake(background, store.Wake{WorkspaceID: h.workspace, AgentID: agent, UserID: fmt.Sprint("user ", i)})
 				h.check(err)
 				_, err = h.Route(background, agent)
@@ -92,6 +99,7 @@ func (h *house) cycle(agents []xid.ID, length time.Duration) (ended int64, took 
 					h.check(h.Finish(background, c.Attempt, store.Success{Summary: "done"}))
 					done.Add(1)
 				}
+				idle <- c.AgentID
 				<-slots
 				signal()
 			}

@@ -182,6 +182,8 @@ type leave struct {
 	attempt  domain.RunAttemptStatus
 	failure  *Failure
 	launched bool // an agent was at work: the cooldown follows (SPEC S6.1)
+
+	countLater bool // the caller takes it off the workspace's count, at the end of a batch
 }
 
 // leaveClaimed is every way out of CLAIMED (queue rule 5): the attempt ended, the lease gone, the counts down, the scope
@@ -202,7 +204,7 @@ SELECT 1 FROM attempt`
 	if err := execOne(ctx, t, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message); err != nil {
 		return fmt.Errorf("end attempt: %w", err)
 	}
-	if err := t.leaveLane(ctx, l, e.launched); err != nil {
+	if err := t.leaveLane(ctx, l, e); err != nil {
 		return err
 	}
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id}, event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})

@@ -20,22 +20,20 @@ type Success struct {
 	CostUSD                   string
 }
 
-// Finish ends a run well: its requests and fires end with it, and event requests that came too late for the prompt go
-// back to unrouted (SPEC S3.6). ErrFenced when the attempt is not the live one any more.
-func (s *Store) Finish(ctx context.Context, a Attempt, ok Success) error {
-	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
-		if err := t.endServedRequests(ctx, run, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
-			return err
-		}
-		err := t.endRun(ctx, run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
-			summary: ok.Summary, result: ok.Result, inputTokens: ok.InputTokens, outputTokens: ok.OutputTokens, costUSD: ok.CostUSD,
-			event: domain.RunEventKindFinished, eventData: map[string]any{"outcome": domain.OutcomeProcessed}})
-		if err != nil {
-			return err
-		}
-		return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusSucceeded, launched: run.launched()})
-	})
-	return wrap("finish run", err)
+// finish ends one run well: its requests and fires end with it, and event requests that came too late for the prompt go
+// back to unrouted (SPEC S3.6).
+func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, e leave) error {
+	if err := t.endServedRequests(ctx, run, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
+		return err
+	}
+	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
+		summary: ok.Summary, result: ok.Result, inputTokens: ok.InputTokens, outputTokens: ok.OutputTokens, costUSD: ok.CostUSD,
+		event: domain.RunEventKindFinished, eventData: map[string]any{"outcome": domain.OutcomeProcessed}})
+	if err != nil {
+		return err
+	}
+	e.attempt, e.launched = domain.RunAttemptStatusSucceeded, run.launched()
+	return t.leaveClaimed(ctx, l, run, e)
 }
 
 // sendAgainUndelivered returns the event requests that no prompt of the run contained to the router: the same rows, at

@@ -92,15 +92,15 @@ RETURNING running, head_at, head_id`
 
 // leaveLane is moveLane for a run that leaves CLAIMED: its workspace's count goes down with its lane's. The cooldown
 // begins when it was launched (SPEC S6.1).
-func (t *tx) leaveLane(ctx context.Context, l lane, launched bool) error {
+func (t *tx) leaveLane(ctx context.Context, l lane, e leave) error {
 	const query = laneHead + `,
-workspace AS (UPDATE workspace_lanes SET running = running - 1 WHERE workspace_id = $2 RETURNING running)
+workspace AS (UPDATE workspace_lanes SET running = running - 1 WHERE workspace_id = $2 AND NOT $6 RETURNING running)
 UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running - 1,
   last_finished_at = CASE WHEN $3 THEN $4 ELSE last_finished_at END,
   eligible_at = CASE WHEN $3 THEN greatest(eligible_at, $5) ELSE eligible_at END
-WHERE agent_id = $1 AND EXISTS (SELECT 1 FROM workspace)
+WHERE agent_id = $1 AND ($6 OR EXISTS (SELECT 1 FROM workspace))
 RETURNING head_id`
-	head, err := queryOne[*string](ctx, t, query, l.agentID, l.workspaceID, launched, t.now, t.now.Add(l.cooldown))
+	head, err := queryOne[*string](ctx, t, query, l.agentID, l.workspaceID, e.launched, t.now, t.now.Add(l.cooldown), e.countLater)
 	if err != nil {
 		return fmt.Errorf("take the run off its lane: %w", err)
 	}

@@ -50,6 +50,8 @@ type Store struct {
 	starved  starved
 	stats    statsCache
 
+	finishers finishers
+
 	activated atomic.Pointer[time.Time] // the activation instant, once Activate has read it
 }
 
