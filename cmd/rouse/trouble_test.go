@@ -46,7 +46,7 @@ func TestProgramSurvivesTheDeathOfItsDatabase(t *testing.T) {
 	}
 }
 
-func TestProgramStartsAgainFromEachKindOfEnd(t *testing.T) {
+func TestProgramStartsAgainFromEachKindOfEnd(t *testing.T) { // C230
 	data := pgtest.Folder(t)
 	p := start(t, data, nil)
 	workspace := newJourney(p).workspace
@@ -166,7 +166,7 @@ func TestProgramOutlivesTheReaderOfItsOutput(t *testing.T) {
 	}
 }
 
-func TestProgramRefusesWhatItCannotDo(t *testing.T) {
+func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
 	for _, tt := range []struct {
 		name string
 		code int
