@@ -22,7 +22,11 @@ FROM generate_series($3::int, $4::int) i`, w.workspace, agent, from, to)
 		t.Helper()
 		began, before := time.Now(), w.pages()
 		var out struct {
-			Workspace struct{ Runs struct{ Edges []struct{ Node struct{ ID string } } } }
+			Workspace struct {
+				Runs struct {
+					Edges []struct{ Node struct{ ID string } }
+				}
+			}
 		}
 		w.Do(t.Context(), `query($id: ID!) { workspace(id: $id) { runs(first: 50) { edges { node { id status requestedAt agent { name } } } pageInfo { hasNextPage endCursor } } } }`, map[string]any{"id": w.workspace}, &out)
 		if n := len(out.Workspace.Runs.Edges); n != 50 {
