@@ -1533,6 +1533,14 @@ var (
 				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
 			},
 			{
+				Name:    "wakeup_requests_ended_unlinked",
+				Unique:  false,
+				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[23]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "run_id IS NULL AND finished_at IS NOT NULL",
+				},
+			},
+			{
 				Name:    "wakeuprequest_routine_run_id",
 				Unique:  false,
 				Columns: []*schema.Column{WakeupRequestsColumns[29]},

@@ -38,7 +38,7 @@ var rooms = []room{
 	{"internal/account", nil, "it knows the system's accounts, not what runs under them"},
 	{"internal/lifecycle", nil, "every loop stands on it"},
 	{"internal/secret", nil, "it seals and masks bytes, whosoever they are"},
-	{"internal/config", []string{"internal/secret"}, "settings are plain values"},
+	{"internal/config", []string{"internal/domain", "internal/secret"}, "settings are plain values"},
 	{"internal/auth", []string{"internal/domain", "internal/secret", "internal/xid"}, "who calls is settled without the database"},
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},

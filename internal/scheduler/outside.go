@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -14,6 +15,7 @@ type Store interface {
 	triggers
 	leases
 	Repair(ctx context.Context) (store.Repairs, error)
+	Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)
 }
 
 // queue is what the dispatcher asks.

@@ -182,7 +182,7 @@ func (s *Server) startLoops(ctx context.Context) error {
 		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
 	})
 	s.loops = scheduler.New(scheduler.Options{
-		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{}, Counters: s.counters, Owner: owner, Lease: c.Lease, Log: s.log,
+		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
 	})
 	return s.loops.Start(context.WithoutCancel(ctx))
 }
