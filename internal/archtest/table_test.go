@@ -58,6 +58,7 @@ var rooms = []room{
 	{"internal/worker", []string{
 		pure, "internal/event", "internal/executor", "internal/lifecycle", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
 	}, "one claimed run, from prompt to end; who claims is not its matter"},
+	{"internal/telemetry", []string{"internal/store", "internal/xid"}, "it is told of hops, and tells a collector"},
 	{"internal/scheduler", []string{
 		"internal/domain", "internal/event", "internal/lifecycle", "internal/metrics", "internal/store", "internal/worker", "internal/xid",
 	}, "a loop holds neither a rule nor SQL"},

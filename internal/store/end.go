@@ -91,6 +91,7 @@ func (t *tx) countEnd(run runRow, e runEnd, session *string) {
 		facts.ActivatedAt = s.activated.Load()
 		s.counters.TerminalRun(run.workspaceID, domain.ShapeOf(facts))
 	})
+	t.traceRun(run, e)
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
 }
 
@@ -198,15 +199,17 @@ func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) erro
 	}
 	endAttempt := `
 WITH lease AS (DELETE FROM attempt_leases WHERE run_id = $3 AND attempt = $4),
-attempt AS (UPDATE run_attempts SET status = $5, finished_at = $6, error_code = $7, error_message = $8 WHERE run_id = $3 AND number = $4 RETURNING 1),
+attempt AS (UPDATE run_attempts SET status = $5, finished_at = $6, error_code = $7, error_message = $8 WHERE run_id = $3 AND number = $4 RETURNING started_at),
 released AS (` + releaseScopeQuery + `)
-SELECT 1 FROM attempt`
-	if err := execOne(ctx, t, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message); err != nil {
+SELECT started_at FROM attempt`
+	claimedAt, err := queryOne[time.Time](ctx, t, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message)
+	if err != nil {
 		return fmt.Errorf("end attempt: %w", err)
 	}
 	if err := t.leaveLane(ctx, l, e); err != nil {
 		return err
 	}
+	t.traceAttempt(run, e, claimedAt)
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id}, event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	return nil
 }
