@@ -94,11 +94,14 @@ func digest(tree map[string]any) (string, error) {
 // hideValues takes the values out of an executor's environment.
 func hideValues(tree map[string]any) {
 	executor, _ := tree["executor"].(map[string]any)
-	command, _ := executor["command"].(map[string]any)
-	list, _ := command["environment"].([]any)
-	for _, v := range list {
-		if pair, ok := v.(map[string]any); ok {
-			delete(pair, "value")
+	pull, _ := executor["pull"].(map[string]any)
+	for _, kind := range []map[string]any{executor, pull} {
+		command, _ := kind["command"].(map[string]any)
+		list, _ := command["environment"].([]any)
+		for _, v := range list {
+			if pair, ok := v.(map[string]any); ok {
+				delete(pair, "value")
+			}
 		}
 	}
 }

@@ -288,6 +288,8 @@ var (
 		{Name: "owner", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "queue", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "lease_until", Type: field.TypeTime},
+		{Name: "lease_ms", Type: field.TypeInt64, Default: "0"},
+		{Name: "log_bytes", Type: field.TypeInt64, Default: "0"},
 		{Name: "host", Type: field.TypeString, Nullable: true, Size: 200},
 		{Name: "boot_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "owner_pid", Type: field.TypeInt, Nullable: true},
@@ -300,6 +302,16 @@ var (
 		Name:       "attempt_leases",
 		Columns:    AttemptLeasesColumns,
 		PrimaryKey: []*schema.Column{AttemptLeasesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "attempt_leases_offered",
+				Unique:  false,
+				Columns: []*schema.Column{AttemptLeasesColumns[1], AttemptLeasesColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "owner IS NULL",
+				},
+			},
+		},
 	}
 	// BudgetHoldsColumns holds the columns for the "budget_holds" table.
 	BudgetHoldsColumns = []*schema.Column{

@@ -178,6 +178,14 @@ func (f *fakeStore) Leases(_ context.Context, notOwner xid.ID, host string) ([]s
 	return slices.Clone(f.leftovers), err
 }
 
+func (f *fakeStore) Withdraw(_ context.Context, a store.Attempt) (bool, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("withdraw %s", a.RunID)
+	f.leftovers = slices.DeleteFunc(f.leftovers, func(l store.Leftover) bool { return l.Attempt == a })
+	return true, err
+}
+
 func (f *fakeStore) Abandon(_ context.Context, a store.Attempt, dead bool) (bool, error) {
 	unlock, err := f.lock()
 	defer unlock()

@@ -49,6 +49,7 @@ type triggers interface {
 type leases interface {
 	Leases(ctx context.Context, notOwner xid.ID, host string) ([]store.Leftover, error)
 	Abandon(ctx context.Context, a store.Attempt, dead bool) (bool, error)
+	Withdraw(ctx context.Context, a store.Attempt) (bool, error)
 	Uptime(ctx context.Context) (time.Duration, error)
 }
 

@@ -13,16 +13,14 @@ import (
 
 // runEnd is how a run ends for good.
 type runEnd struct {
-	status                    domain.RunStatus
-	outcome                   string // "" unless FINISHED
-	reason                    *domain.EndReason
-	sessionID, summary        string
-	result                    map[string]any
-	inputTokens, outputTokens int64
-	costUSD                   string
-	failure                   *Failure
-	event                     domain.RunEventKind
-	eventData                 any
+	status             domain.RunStatus
+	outcome            string // "" unless FINISHED
+	reason             *domain.EndReason
+	sessionID, summary string
+	result             map[string]any
+	failure            *Failure
+	event              domain.RunEventKind
+	eventData          any
 }
 
 // endRun writes a run's end, its event and its terminal shape's count. The lane and the run are locked.
@@ -39,18 +37,15 @@ func (t *tx) endRun(ctx context.Context, run runRow, e runEnd) error {
 	const query = `
 WITH r AS (
   UPDATE runs SET status = $2, outcome = NULLIF($3, ''), end_reason = $4, finished_at = $5, parked_reason = NULL, parked_until = NULL,
-    session_id = coalesce(NULLIF($6, ''), session_id), summary = NULLIF($7, ''), input_tokens = input_tokens + $8,
-    output_tokens = output_tokens + $9, cost_usd = coalesce(NULLIF($10, '')::numeric + coalesce(cost_usd, 0), cost_usd),
-    error_code = $11, error_message = $12, error_retryable = false, revision = revision + 1, event_seq = event_seq + 1
+    session_id = coalesce(NULLIF($6, ''), session_id), summary = NULLIF($7, ''), error_code = $8, error_message = $9, error_retryable = false, revision = revision + 1, event_seq = event_seq + 1
   WHERE id = $1 RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id)
 , e AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, $13, NULLIF($14::int, 0), $15, $5 FROM r)
+  SELECT workspace_id, id, event_seq, $10, NULLIF($11::int, 0), $12, $5 FROM r)
 , a AS (` + activityInto + `
-  SELECT $16, workspace_id, 'RUN_FINISHED', 'The run finished.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $5 FROM r WHERE $3 = '` + domain.OutcomeProcessed + `')
+  SELECT $13, workspace_id, 'RUN_FINISHED', 'The run finished.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $5 FROM r WHERE $3 = '` + domain.OutcomeProcessed + `')
 SELECT session_id FROM r`
-	session, err := queryOne[*string](ctx, t, query, run.id, e.status, e.outcome, e.reason, t.now, e.sessionID, e.summary, e.inputTokens, e.outputTokens,
-		e.costUSD, code, message, e.event, run.attempt, data, xid.New("act"))
+	session, err := queryOne[*string](ctx, t, query, run.id, e.status, e.outcome, e.reason, t.now, e.sessionID, e.summary, code, message, e.event, run.attempt, data, xid.New("act"))
 	if err != nil {
 		return fmt.Errorf("end run: %w", err)
 	}
