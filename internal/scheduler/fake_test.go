@@ -62,6 +62,8 @@ type fakeStore struct {
 	uptime     time.Duration
 	badRun     xid.ID
 	repairs    store.Repairs
+	resumed    int
+	recovered  []store.Recovered
 }
 
 // lock takes the fake's lock and says whether the database is away.
@@ -198,6 +200,20 @@ func (f *fakeStore) Repair(context.Context) (store.Repairs, error) {
 	defer unlock()
 	f.add("repair")
 	return f.repairs, err
+}
+
+func (f *fakeStore) SweepBudgets(context.Context) (int, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("budgets")
+	return f.resumed, err
+}
+
+func (f *fakeStore) Recover(context.Context) ([]store.Recovered, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("recover")
+	return f.recovered, err
 }
 
 // fakeWorker has slots that stay taken until the test frees them.

@@ -14,6 +14,8 @@ type Store interface {
 	triggers
 	leases
 	Repair(ctx context.Context) (store.Repairs, error)
+	SweepBudgets(ctx context.Context) (resumed int, err error)
+	Recover(ctx context.Context) ([]store.Recovered, error)
 }
 
 // queue is what the dispatcher asks.
