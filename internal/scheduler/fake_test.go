@@ -64,6 +64,8 @@ type fakeStore struct {
 	badRun     xid.ID
 	repairs    store.Repairs
 	old        int // runs to remove
+	resumed    int
+	recovered  []store.Recovered
 }
 
 // lock takes the fake's lock and says whether the database is away.
@@ -220,6 +222,20 @@ func (f *fakeStore) Prune(context.Context, domain.Retention) (domain.Removed, bo
 	n := min(f.old, 2)
 	f.old -= n
 	return domain.Removed{Runs: n}, n == 2, nil
+}
+
+func (f *fakeStore) SweepBudgets(context.Context) (int, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("budgets")
+	return f.resumed, err
+}
+
+func (f *fakeStore) Recover(context.Context) ([]store.Recovered, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("recover")
+	return f.recovered, err
 }
 
 // fakeWorker has slots that stay taken until the test frees them.

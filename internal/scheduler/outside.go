@@ -16,6 +16,8 @@ type Store interface {
 	leases
 	Repair(ctx context.Context) (store.Repairs, error)
 	Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)
+	SweepBudgets(ctx context.Context) (resumed int, err error)
+	Recover(ctx context.Context) ([]store.Recovered, error)
 }
 
 // queue is what the dispatcher asks.
