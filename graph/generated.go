@@ -35,6 +35,8 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 type ResolverRoot interface {
 	Activity() ActivityResolver
 	Agent() AgentResolver
+	Budget() BudgetResolver
+	CostGroup() CostGroupResolver
 	InboxItem() InboxItemResolver
 	ManualTrigger() ManualTriggerResolver
 	Mutation() MutationResolver
@@ -83,6 +85,13 @@ type AgentResolver interface {
 	Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
 	Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error)
+	BudgetState(ctx context.Context, obj *ent.Agent) (domain.BudgetState, error)
+}
+type BudgetResolver interface {
+	Subject(ctx context.Context, obj *model.Budget) (ent.Noder, error)
+}
+type CostGroupResolver interface {
+	Subject(ctx context.Context, obj *model.CostGroup) (ent.Noder, error)
 }
 type InboxItemResolver interface {
 	Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error)
@@ -98,6 +107,8 @@ type MutationResolver interface {
 	ResumeAgent(ctx context.Context, input model.ResumeAgentInput) (*model.ResumeAgentPayload, error)
 	DeleteAgent(ctx context.Context, input model.DeleteAgentInput) (*model.DeleteAgentPayload, error)
 	WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error)
+	UpsertBudget(ctx context.Context, input model.UpsertBudgetInput) (*model.UpsertBudgetPayload, error)
+	DeleteBudget(ctx context.Context, input model.DeleteBudgetInput) (*model.DeleteBudgetPayload, error)
 	ResolveInboxItems(ctx context.Context, input model.ResolveInboxItemsInput) (*model.ResolveInboxItemsPayload, error)
 	CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error)
 	FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error)
@@ -186,6 +197,9 @@ type WebhookTriggerResolver interface {
 	ReplayWindow(ctx context.Context, obj *model.WebhookTrigger) (time.Duration, error)
 }
 type WorkspaceResolver interface {
+	Budgets(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.BudgetConnection, error)
+	BudgetState(ctx context.Context, obj *ent.Workspace) (domain.BudgetState, error)
+	Costs(ctx context.Context, obj *ent.Workspace, from time.Time, until time.Time, by domain.CostGrouping) ([]*model.CostGroup, error)
 	QueueStats(ctx context.Context, obj *ent.Workspace) (*model.QueueStats, error)
 	Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error)
 	EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error)
@@ -226,6 +240,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
+			graphql.NewInputUnmarshaler("BudgetSubjectInput", ec.unmarshalInputBudgetSubjectInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
 			graphql.NewInputUnmarshaler("CommandExecutorInput", ec.unmarshalInputCommandExecutorInput),
 			graphql.NewInputUnmarshaler("CreateAgentInput", ec.unmarshalInputCreateAgentInput),
@@ -233,6 +248,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CreateRoutineInput", ec.unmarshalInputCreateRoutineInput),
 			graphql.NewInputUnmarshaler("CreateWorkspaceInput", ec.unmarshalInputCreateWorkspaceInput),
 			graphql.NewInputUnmarshaler("DeleteAgentInput", ec.unmarshalInputDeleteAgentInput),
+			graphql.NewInputUnmarshaler("DeleteBudgetInput", ec.unmarshalInputDeleteBudgetInput),
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
@@ -255,6 +271,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
 			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
 			graphql.NewInputUnmarshaler("UpdateWorkspaceSettingsInput", ec.unmarshalInputUpdateWorkspaceSettingsInput),
+			graphql.NewInputUnmarshaler("UpsertBudgetInput", ec.unmarshalInputUpsertBudgetInput),
 			graphql.NewInputUnmarshaler("WakeAgentInput", ec.unmarshalInputWakeAgentInput),
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
@@ -389,7 +406,7 @@ type SystemActor {
 }
 
 "What an entry is about."
-union ActivitySubject = Agent | Routine | RoutineRun | WakeupRequest | Run
+union ActivitySubject = Agent | Routine | RoutineRun | WakeupRequest | Run | Budget
 
 "What an activity entry tells."
 enum ActivityCode {
@@ -746,6 +763,194 @@ type WakeAgentPayload implements MutationPayload {
   wakeupRequest: WakeupRequest
   "True when the key had been used and the first result is returned."
   replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
+	{Name: "../schema/budget.graphql", Input: `"Spending limit of a workspace, a project or an agent. What no budget limits is unlimited."
+type Budget implements Node & Versioned {
+  "Id."
+  id: ID!
+  "Revision."
+  revision: Int!
+  "What it limits; null once that is deleted."
+  subject: BudgetSubject
+  "Kind of what it limits."
+  subjectKind: BudgetSubjectKind!
+  "Limit in US dollars."
+  limitUsd: Decimal!
+  "Spent in this period, in US dollars."
+  spentUsd: Decimal!
+  "Held by live runs, in US dollars: the mean of what each agent's last 10 runs cost."
+  reservedUsd: Decimal!
+  "Percent used, with one decimal; it may exceed 100."
+  percentUsed: Float!
+  "WITHIN or EXCEEDED; exactly at the limit is exceeded."
+  state: BudgetState!
+  "Period; days, weeks from Monday and months are those of UTC."
+  period: BudgetPeriod!
+  "Period began."
+  periodStart: DateTime!
+  "Percentages that raise an alert, once per period."
+  alertThresholds: [Int!]!
+  "When exceeded."
+  onExceed: BudgetAction!
+  "Period ends; null: never."
+  resetsAt: DateTime
+}
+
+"What a budget limits."
+union BudgetSubject = Workspace | Agent
+
+"Kind of what a budget limits."
+enum BudgetSubjectKind {
+  "All runs of a workspace."
+  WORKSPACE
+  "The runs of a project's tasks."
+  PROJECT
+  "The runs of an agent."
+  AGENT
+}
+
+"How often a budget starts anew."
+enum BudgetPeriod {
+  "Day."
+  DAY
+  "Week."
+  WEEK
+  "Month."
+  MONTH
+  "For ever."
+  TOTAL
+}
+
+"What exceeding a budget does."
+enum BudgetAction {
+  "Pause the agent when its next run comes up, and skip that wake; it resumes by itself."
+  PAUSE_AGENT
+  "Tell only."
+  NOTIFY
+}
+
+"Where spending stands."
+enum BudgetState {
+  "No budget applies: there is no limit."
+  UNLIMITED
+  "Below the limit."
+  WITHIN
+  "The limit is reached."
+  EXCEEDED
+}
+
+"Page of Budget."
+type BudgetConnection {
+  "Rows with their positions."
+  edges: [BudgetEdge!]!
+  "Page."
+  pageInfo: PageInfo!
+}
+
+"Row of a page."
+type BudgetEdge {
+  "Position."
+  cursor: Cursor!
+  "Row."
+  node: Budget!
+}
+
+"What costs are added up by."
+enum CostGrouping {
+  "By agent."
+  AGENT
+  "By project; runs without a task of a project are one group."
+  PROJECT
+  "By day, UTC."
+  DAY
+}
+
+"Sum of costs."
+type CostGroup {
+  "Agent; null for projects and days, and once it is deleted."
+  subject: BudgetSubject
+  "Id of the agent or project; null for days and for what belongs to no project."
+  subjectId: ID
+  "Day; null for agents and projects."
+  day: DateTime
+  "Cost in US dollars."
+  costUsd: Decimal!
+  "Tokens in."
+  inputTokens: Int!
+  "Tokens out."
+  outputTokens: Int!
+  "Runs."
+  runs: Int!
+}
+
+extend type Workspace {
+  "Budgets, in the order they were made."
+  budgets("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): BudgetConnection! @page
+  "The workspace's own budget; UNLIMITED without one."
+  budgetState: BudgetState!
+  "Money spent, by agent, project or day: what costs most first, days in their order; at most 1,000 groups, over at most 400 days."
+  costs("From this instant." from: DateTime!, "Until just before this instant." until: DateTime!, "Grouping." by: CostGrouping! = AGENT): [CostGroup!]! @cost(weight: 50)
+}
+
+extend type Agent {
+  "Its own budget and its workspace's, the worse of both; UNLIMITED when neither has one."
+  budgetState: BudgetState!
+}
+
+extend type Mutation {
+  "Make or change the budget of one subject. What was spent in the running period counts; agents that no budget holds any more are resumed."
+  upsertBudget("Input." input: UpsertBudgetInput!): UpsertBudgetPayload! @requires(scopes: [ADMIN])
+  "Remove a budget; agents that only it held are resumed."
+  deleteBudget("Input." input: DeleteBudgetInput!): DeleteBudgetPayload! @requires(scopes: [ADMIN])
+}
+
+"What a budget limits: exactly one member."
+input BudgetSubjectInput @oneOf {
+  "Workspace."
+  workspaceId: ID
+  "Project."
+  projectId: ID
+  "Agent."
+  agentId: ID
+}
+
+"Input of upsertBudget."
+input UpsertBudgetInput {
+  "What it limits."
+  subject: BudgetSubjectInput!
+  "Limit in US dollars, above 0, at most six decimals."
+  limitUsd: Decimal!
+  "Period."
+  period: BudgetPeriod! = MONTH
+  "Percentages that raise an alert, 1..1000, at most 10."
+  alertThresholds: [Int!]! = [80, 100]
+  "When exceeded."
+  onExceed: BudgetAction! = PAUSE_AGENT
+  "Refuse with CONFLICT unless the budget that is there has this revision."
+  expectedRevision: Int
+}
+
+"Result of upsertBudget."
+type UpsertBudgetPayload implements MutationPayload {
+  "The budget; null on error."
+  budget: Budget
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteBudget."
+input DeleteBudgetInput {
+  "Budget."
+  budgetId: ID!
+}
+
+"Result of deleteBudget."
+type DeleteBudgetPayload implements MutationPayload {
+  "Id of the deleted budget; null on error."
+  deletedBudgetId: ID
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -1914,7 +2119,7 @@ enum InboxKind {
 }
 
 "What an inbox item is about."
-union InboxSubject = Run | Routine | WakeupRequest
+union InboxSubject = Run | Routine | WakeupRequest | Budget
 
 "Page of InboxItem."
 type InboxItemConnection {
@@ -3156,6 +3361,8 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_wakeupRequests(ctx, field)
 	case "routines":
 		return ec.fieldContext_Agent_routines(ctx, field)
+	case "budgetState":
+		return ec.fieldContext_Agent_budgetState(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Agent", field.Name)
 }
@@ -3224,6 +3431,60 @@ func (ec *executionContext) childFields_ApiTokenEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type ApiTokenEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Budget_id(ctx, field)
+	case "revision":
+		return ec.fieldContext_Budget_revision(ctx, field)
+	case "subject":
+		return ec.fieldContext_Budget_subject(ctx, field)
+	case "subjectKind":
+		return ec.fieldContext_Budget_subjectKind(ctx, field)
+	case "limitUsd":
+		return ec.fieldContext_Budget_limitUsd(ctx, field)
+	case "spentUsd":
+		return ec.fieldContext_Budget_spentUsd(ctx, field)
+	case "reservedUsd":
+		return ec.fieldContext_Budget_reservedUsd(ctx, field)
+	case "percentUsed":
+		return ec.fieldContext_Budget_percentUsed(ctx, field)
+	case "state":
+		return ec.fieldContext_Budget_state(ctx, field)
+	case "period":
+		return ec.fieldContext_Budget_period(ctx, field)
+	case "periodStart":
+		return ec.fieldContext_Budget_periodStart(ctx, field)
+	case "alertThresholds":
+		return ec.fieldContext_Budget_alertThresholds(ctx, field)
+	case "onExceed":
+		return ec.fieldContext_Budget_onExceed(ctx, field)
+	case "resetsAt":
+		return ec.fieldContext_Budget_resetsAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Budget", field.Name)
+}
+
+func (ec *executionContext) childFields_BudgetConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_BudgetConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BudgetConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_BudgetEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_BudgetEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_BudgetEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BudgetEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "run":
@@ -3232,6 +3493,26 @@ func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, fi
 		return ec.fieldContext_CancelRunPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CancelRunPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CostGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "subject":
+		return ec.fieldContext_CostGroup_subject(ctx, field)
+	case "subjectId":
+		return ec.fieldContext_CostGroup_subjectId(ctx, field)
+	case "day":
+		return ec.fieldContext_CostGroup_day(ctx, field)
+	case "costUsd":
+		return ec.fieldContext_CostGroup_costUsd(ctx, field)
+	case "inputTokens":
+		return ec.fieldContext_CostGroup_inputTokens(ctx, field)
+	case "outputTokens":
+		return ec.fieldContext_CostGroup_outputTokens(ctx, field)
+	case "runs":
+		return ec.fieldContext_CostGroup_runs(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CostGroup", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3294,6 +3575,16 @@ func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, 
 		return ec.fieldContext_DeleteAgentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DeleteAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedBudgetId":
+		return ec.fieldContext_DeleteBudgetPayload_deletedBudgetId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteBudgetPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_FireRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3834,6 +4125,16 @@ func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx conte
 	return nil, fmt.Errorf("no field named %q was found under type UpdateWorkspaceSettingsPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_UpsertBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "budget":
+		return ec.fieldContext_UpsertBudgetPayload_budget(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpsertBudgetPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_UserError(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "code":
@@ -3950,6 +4251,12 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_name(ctx, field)
 	case "slug":
 		return ec.fieldContext_Workspace_slug(ctx, field)
+	case "budgets":
+		return ec.fieldContext_Workspace_budgets(ctx, field)
+	case "budgetState":
+		return ec.fieldContext_Workspace_budgetState(ctx, field)
+	case "costs":
+		return ec.fieldContext_Workspace_costs(ctx, field)
 	case "queueStats":
 		return ec.fieldContext_Workspace_queueStats(ctx, field)
 	case "settings":
@@ -4308,6 +4615,20 @@ func (ec *executionContext) field_Mutation_deleteAgent_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_deleteBudget_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteBudgetInput, error) {
+			return ec.unmarshalNDeleteBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_fireRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4412,6 +4733,20 @@ func (ec *executionContext) field_Mutation_updateWorkspaceSettings_args(ctx cont
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
 			return ec.unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_upsertBudget_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpsertBudgetInput, error) {
+			return ec.unmarshalNUpsertBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4871,6 +5206,58 @@ func (ec *executionContext) field_Workspace_apiTokens_args(ctx context.Context, 
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_budgets_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_costs_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (time.Time, error) {
+			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "until",
+		func(ctx context.Context, v any) (time.Time, error) {
+			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["until"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "by",
+		func(ctx context.Context, v any) (domain.CostGrouping, error) {
+			return ec.unmarshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["by"] = arg2
 	return args, nil
 }
 
@@ -6076,6 +6463,29 @@ func (ec *executionContext) fieldContext_Agent_routines(ctx context.Context, fie
 	return fc, nil
 }
 
+func (ec *executionContext) _Agent_budgetState(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_budgetState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().BudgetState(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_budgetState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, true, true, "BudgetState")
+}
+
 func (ec *executionContext) _AgentConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.AgentConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6631,6 +7041,447 @@ func (ec *executionContext) fieldContext_ApiTokenEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _Budget_id(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Budget_revision(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Budget_subject(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Budget().Subject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+			return ec.marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, true, true, "BudgetSubject")
+}
+
+func (ec *executionContext) _Budget_subjectKind(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_subjectKind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SubjectKind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetSubjectKind) graphql.Marshaler {
+			return ec.marshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_subjectKind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetSubjectKind")
+}
+
+func (ec *executionContext) _Budget_limitUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_limitUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LimitUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_limitUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _Budget_spentUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_spentUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SpentUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_spentUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _Budget_reservedUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_reservedUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReservedUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_reservedUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _Budget_percentUsed(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_percentUsed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PercentUsed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_percentUsed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Float")
+}
+
+func (ec *executionContext) _Budget_state(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetState")
+}
+
+func (ec *executionContext) _Budget_period(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_period(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Period, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetPeriod) graphql.Marshaler {
+			return ec.marshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_period(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetPeriod")
+}
+
+func (ec *executionContext) _Budget_periodStart(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_periodStart(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PeriodStart, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_periodStart(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Budget_alertThresholds(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_alertThresholds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AlertThresholds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []int) graphql.Marshaler {
+			return ec.marshalNInt2ᚕintᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_alertThresholds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Budget_onExceed(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_onExceed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OnExceed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetAction) graphql.Marshaler {
+			return ec.marshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_onExceed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetAction")
+}
+
+func (ec *executionContext) _Budget_resetsAt(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_resetsAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResetsAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_resetsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _BudgetConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.BudgetConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.BudgetEdge) graphql.Marshaler {
+			return ec.marshalNBudgetEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BudgetEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BudgetConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.BudgetConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖentgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BudgetEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.BudgetEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetEdge", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _BudgetEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.BudgetEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+			return ec.marshalNBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Budget(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _BudgetWakeup_agent(ctx context.Context, field graphql.CollectedField, obj *model.BudgetWakeup) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6886,6 +7737,167 @@ func (ec *executionContext) _CommandExecutor_grace(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_CommandExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _CostGroup_subject(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.CostGroup().Subject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+			return ec.marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, true, true, "BudgetSubject")
+}
+
+func (ec *executionContext) _CostGroup_subjectId(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_subjectId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SubjectID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_subjectId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "ID")
+}
+
+func (ec *executionContext) _CostGroup_day(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_day(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Day, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_day(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _CostGroup_costUsd(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_costUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CostUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_costUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _CostGroup_inputTokens(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_inputTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.InputTokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_inputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CostGroup_outputTokens(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_outputTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OutputTokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_outputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CostGroup_runs(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_runs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Runs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_runs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
 }
 
 func (ec *executionContext) _CreateAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.CreateAgentPayload) (ret graphql.Marshaler) {
@@ -7336,6 +8348,61 @@ func (ec *executionContext) _DeleteAgentPayload_userErrors(ctx context.Context, 
 func (ec *executionContext) fieldContext_DeleteAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "DeleteAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeleteBudgetPayload_deletedBudgetId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_deletedBudgetId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedBudgetID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_deletedBudgetId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteBudgetPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteBudgetPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -8311,6 +9378,130 @@ func (ec *executionContext) fieldContext_Mutation_wakeAgent(ctx context.Context,
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_wakeAgent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_upsertBudget(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_upsertBudget(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpsertBudget(ctx, fc.Args["input"].(model.UpsertBudgetInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpsertBudgetPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpsertBudgetPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpsertBudgetPayload) graphql.Marshaler {
+			return ec.marshalNUpsertBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_upsertBudget(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpsertBudgetPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_upsertBudget_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteBudget(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteBudget(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteBudget(ctx, fc.Args["input"].(model.DeleteBudgetInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteBudgetPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteBudgetPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteBudgetPayload) graphql.Marshaler {
+			return ec.marshalNDeleteBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteBudget(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteBudgetPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteBudget_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -14233,6 +15424,70 @@ func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_userErro
 	return fc, nil
 }
 
+func (ec *executionContext) _UpsertBudgetPayload_budget(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_budget(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Budget, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+			return ec.marshalOBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_budget(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Budget(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpsertBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _UserActor_userId(ctx context.Context, field graphql.CollectedField, obj *model.UserActor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -15586,6 +16841,117 @@ func (ec *executionContext) _Workspace_slug(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Workspace_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Workspace", field, false, false, "String")
+}
+
+func (ec *executionContext) _Workspace_budgets(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_budgets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Budgets(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.BudgetConnection) graphql.Marshaler {
+			return ec.marshalNBudgetConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_budgets(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BudgetConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_budgets_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_budgetState(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_budgetState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workspace().BudgetState(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_budgetState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workspace", field, true, true, "BudgetState")
+}
+
+func (ec *executionContext) _Workspace_costs(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_costs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Costs(ctx, obj, fc.Args["from"].(time.Time), fc.Args["until"].(time.Time), fc.Args["by"].(domain.CostGrouping))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.CostGroup) graphql.Marshaler {
+			return ec.marshalNCostGroup2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroupᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_costs(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CostGroup(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_costs_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Workspace_queueStats(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
@@ -17531,6 +18897,62 @@ func UnmarshalAgentOrder(ctx context.Context, raw any) (ent.AgentOrder, error) {
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputBudgetSubjectInput(ctx context.Context, obj any) (model.BudgetSubjectInput, error) {
+	var it model.BudgetSubjectInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "projectId", "agentId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalBudgetSubjectInput unmarshals raw into the BudgetSubjectInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalBudgetSubjectInput(ctx context.Context, raw any) (model.BudgetSubjectInput, error) {
+	var out model.BudgetSubjectInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "BudgetSubjectInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCancelRunInput(ctx context.Context, obj any) (model.CancelRunInput, error) {
 	var it model.CancelRunInput
 	if obj == nil {
@@ -18102,6 +19524,48 @@ func (ec *executionContext) unmarshalInputDeleteAgentInput(ctx context.Context, 
 func UnmarshalDeleteAgentInput(ctx context.Context, raw any) (model.DeleteAgentInput, error) {
 	var out model.DeleteAgentInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputDeleteBudgetInput(ctx context.Context, obj any) (model.DeleteBudgetInput, error) {
+	var it model.DeleteBudgetInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"budgetId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "budgetId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("budgetId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.BudgetID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteBudgetInput unmarshals raw into the DeleteBudgetInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteBudgetInput(ctx context.Context, raw any) (model.DeleteBudgetInput, error) {
+	var out model.DeleteBudgetInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteBudgetInput", raw, &out)
 	return out, err
 }
 
@@ -19406,6 +20870,93 @@ func UnmarshalUpdateWorkspaceSettingsInput(ctx context.Context, raw any) (model.
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputUpsertBudgetInput(ctx context.Context, obj any) (model.UpsertBudgetInput, error) {
+	var it model.UpsertBudgetInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["period"]; !present {
+		asMap["period"] = "MONTH"
+	}
+	if _, present := asMap["alertThresholds"]; !present {
+		asMap["alertThresholds"] = []any{80, 100}
+	}
+	if _, present := asMap["onExceed"]; !present {
+		asMap["onExceed"] = "PAUSE_AGENT"
+	}
+
+	fieldsInOrder := [...]string{"subject", "limitUsd", "period", "alertThresholds", "onExceed", "expectedRevision"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "subject":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("subject"))
+			data, err := ec.unmarshalNBudgetSubjectInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetSubjectInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Subject = data
+		case "limitUsd":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("limitUsd"))
+			data, err := ec.unmarshalNDecimal2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LimitUsd = data
+		case "period":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("period"))
+			data, err := ec.unmarshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Period = data
+		case "alertThresholds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("alertThresholds"))
+			data, err := ec.unmarshalNInt2ᚕintᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AlertThresholds = data
+		case "onExceed":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onExceed"))
+			data, err := ec.unmarshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnExceed = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpsertBudgetInput unmarshals raw into the UpsertBudgetInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpsertBudgetInput(ctx context.Context, raw any) (model.UpsertBudgetInput, error) {
+	var out model.UpsertBudgetInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpsertBudgetInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputWakeAgentInput(ctx context.Context, obj any) (model.WakeAgentInput, error) {
 	var it model.WakeAgentInput
 	if obj == nil {
@@ -19610,6 +21161,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -19668,6 +21224,29 @@ func (ec *executionContext) _Actor(ctx context.Context, sel ast.SelectionSet, ob
 	}
 }
 
+func (ec *executionContext) _BudgetSubject(ctx context.Context, sel ast.SelectionSet, obj ent.Noder) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case *ent.Workspace:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Workspace(ctx, sel, obj)
+	case *ent.Agent:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Agent(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of BudgetSubject must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
 func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet, obj model.Executor) graphql.Marshaler {
 	switch obj := (obj).(type) {
 	case nil:
@@ -19709,6 +21288,11 @@ func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.Selection
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.WakeupRequest:
 		if obj == nil {
 			return graphql.Null
@@ -19734,6 +21318,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._WakeAgentPayload(ctx, sel, obj)
+	case model.UpsertBudgetPayload:
+		return ec._UpsertBudgetPayload(ctx, sel, &obj)
+	case *model.UpsertBudgetPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpsertBudgetPayload(ctx, sel, obj)
 	case model.UpdateWorkspaceSettingsPayload:
 		return ec._UpdateWorkspaceSettingsPayload(ctx, sel, &obj)
 	case *model.UpdateWorkspaceSettingsPayload:
@@ -19790,6 +21381,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._FireRoutinePayload(ctx, sel, obj)
+	case model.DeleteBudgetPayload:
+		return ec._DeleteBudgetPayload(ctx, sel, &obj)
+	case *model.DeleteBudgetPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteBudgetPayload(ctx, sel, obj)
 	case model.DeleteAgentPayload:
 		return ec._DeleteAgentPayload(ctx, sel, &obj)
 	case *model.DeleteAgentPayload:
@@ -19881,6 +21479,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._ManualTrigger(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -20003,6 +21606,11 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -20222,7 +21830,7 @@ func (ec *executionContext) _ActivityEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
-var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "Node", "Versioned"}
+var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, obj *ent.Agent) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, agentImplementors)
@@ -20350,6 +21958,12 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_routines(ctx, field, obj)
+				})
+		case "budgetState":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_budgetState(ctx, field, obj)
 				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -20641,6 +22255,181 @@ func (ec *executionContext) _ApiTokenEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var budgetImplementors = []string{"Budget", "ActivitySubject", "Node", "Versioned", "InboxSubject"}
+
+func (ec *executionContext) _Budget(ctx context.Context, sel ast.SelectionSet, obj *model.Budget) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Budget")
+		case "id":
+			out.Values[i] = ec._Budget_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._Budget_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "subject":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Budget_subject(ctx, field, obj)
+				})
+		case "subjectKind":
+			out.Values[i] = ec._Budget_subjectKind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "limitUsd":
+			out.Values[i] = ec._Budget_limitUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "spentUsd":
+			out.Values[i] = ec._Budget_spentUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "reservedUsd":
+			out.Values[i] = ec._Budget_reservedUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "percentUsed":
+			out.Values[i] = ec._Budget_percentUsed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "state":
+			out.Values[i] = ec._Budget_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "period":
+			out.Values[i] = ec._Budget_period(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "periodStart":
+			out.Values[i] = ec._Budget_periodStart(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "alertThresholds":
+			out.Values[i] = ec._Budget_alertThresholds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "onExceed":
+			out.Values[i] = ec._Budget_onExceed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "resetsAt":
+			out.Values[i] = ec._Budget_resetsAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var budgetConnectionImplementors = []string{"BudgetConnection"}
+
+func (ec *executionContext) _BudgetConnection(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BudgetConnection")
+		case "edges":
+			out.Values[i] = ec._BudgetConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._BudgetConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var budgetEdgeImplementors = []string{"BudgetEdge"}
+
+func (ec *executionContext) _BudgetEdge(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BudgetEdge")
+		case "cursor":
+			out.Values[i] = ec._BudgetEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._BudgetEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var budgetWakeupImplementors = []string{"BudgetWakeup", "WakeupPayload"}
 
 func (ec *executionContext) _BudgetWakeup(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetWakeup) graphql.Marshaler {
@@ -20757,6 +22546,70 @@ func (ec *executionContext) _CommandExecutor(ctx context.Context, sel ast.Select
 			out.Values[i] = ec._CommandExecutor_grace(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var costGroupImplementors = []string{"CostGroup"}
+
+func (ec *executionContext) _CostGroup(ctx context.Context, sel ast.SelectionSet, obj *model.CostGroup) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, costGroupImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CostGroup")
+		case "subject":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._CostGroup_subject(ctx, field, obj)
+				})
+		case "subjectId":
+			out.Values[i] = ec._CostGroup_subjectId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "day":
+			out.Values[i] = ec._CostGroup_day(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "costUsd":
+			out.Values[i] = ec._CostGroup_costUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "inputTokens":
+			out.Values[i] = ec._CostGroup_inputTokens(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "outputTokens":
+			out.Values[i] = ec._CostGroup_outputTokens(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "runs":
+			out.Values[i] = ec._CostGroup_runs(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -20975,6 +22828,44 @@ func (ec *executionContext) _DeleteAgentPayload(ctx context.Context, sel ast.Sel
 			}
 		case "userErrors":
 			out.Values[i] = ec._DeleteAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var deleteBudgetPayloadImplementors = []string{"DeleteBudgetPayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteBudgetPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteBudgetPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteBudgetPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteBudgetPayload")
+		case "deletedBudgetId":
+			out.Values[i] = ec._DeleteBudgetPayload_deletedBudgetId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteBudgetPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -21334,6 +23225,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "wakeAgent":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_wakeAgent(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "upsertBudget":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_upsertBudget(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteBudget":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteBudget(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -23371,6 +25276,44 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload(ctx context.Context,
 	return out
 }
 
+var upsertBudgetPayloadImplementors = []string{"UpsertBudgetPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpsertBudgetPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpsertBudgetPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, upsertBudgetPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpsertBudgetPayload")
+		case "budget":
+			out.Values[i] = ec._UpsertBudgetPayload_budget(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpsertBudgetPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var userActorImplementors = []string{"UserActor", "Actor"}
 
 func (ec *executionContext) _UserActor(ctx context.Context, sel ast.SelectionSet, obj *model.UserActor) graphql.Marshaler {
@@ -23884,7 +25827,7 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 	return out
 }
 
-var workspaceImplementors = []string{"Workspace", "Node", "Versioned"}
+var workspaceImplementors = []string{"Workspace", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet, obj *ent.Workspace) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, workspaceImplementors)
@@ -23920,6 +25863,24 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "budgets":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_budgets(ctx, field, obj)
+				})
+		case "budgetState":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_budgetState(ctx, field, obj)
+				})
+		case "costs":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_costs(ctx, field, obj)
+				})
 		case "queueStats":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -24680,6 +26641,91 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 	return res
 }
 
+func (ec *executionContext) marshalNBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx context.Context, sel ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Budget!")
+		return graphql.Null
+	}
+	return ec._Budget(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx context.Context, v any) (domain.BudgetAction, error) {
+	var res domain.BudgetAction
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx context.Context, sel ast.SelectionSet, v domain.BudgetAction) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNBudgetConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetConnection(ctx context.Context, sel ast.SelectionSet, v *model.BudgetConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "BudgetConnection!")
+		return graphql.Null
+	}
+	return ec._BudgetConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNBudgetEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.BudgetEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNBudgetEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNBudgetEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdge(ctx context.Context, sel ast.SelectionSet, v *model.BudgetEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "BudgetEdge!")
+		return graphql.Null
+	}
+	return ec._BudgetEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx context.Context, v any) (domain.BudgetPeriod, error) {
+	var res domain.BudgetPeriod
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx context.Context, sel ast.SelectionSet, v domain.BudgetPeriod) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx context.Context, v any) (domain.BudgetState, error) {
+	var res domain.BudgetState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx context.Context, sel ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNBudgetSubjectInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetSubjectInput(ctx context.Context, v any) (*model.BudgetSubjectInput, error) {
+	res, err := ec.unmarshalInputBudgetSubjectInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx context.Context, v any) (domain.BudgetSubjectKind, error) {
+	var res domain.BudgetSubjectKind
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx context.Context, sel ast.SelectionSet, v domain.BudgetSubjectKind) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNCancelRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelRunInput(ctx context.Context, v any) (model.CancelRunInput, error) {
 	res, err := ec.unmarshalInputCancelRunInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -24710,6 +26756,40 @@ func (ec *executionContext) unmarshalNConcurrencyPolicy2rouseᚗdevᚋrouseᚋin
 }
 
 func (ec *executionContext) marshalNConcurrencyPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐConcurrencyPolicy(ctx context.Context, sel ast.SelectionSet, v domain.ConcurrencyPolicy) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNCostGroup2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.CostGroup) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNCostGroup2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroup(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNCostGroup2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroup(ctx context.Context, sel ast.SelectionSet, v *model.CostGroup) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CostGroup!")
+		return graphql.Null
+	}
+	return ec._CostGroup(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx context.Context, v any) (domain.CostGrouping, error) {
+	var res domain.CostGrouping
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx context.Context, sel ast.SelectionSet, v domain.CostGrouping) graphql.Marshaler {
 	return v
 }
 
@@ -24828,6 +26908,19 @@ func (ec *executionContext) marshalNDeleteAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 		return graphql.Null
 	}
 	return ec._DeleteAgentPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNDeleteBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetInput(ctx context.Context, v any) (model.DeleteBudgetInput, error) {
+	res, err := ec.unmarshalInputDeleteBudgetInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetPayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteBudgetPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteBudgetPayload!")
+		return graphql.Null
+	}
+	return ec._DeleteBudgetPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNDuration2timeᚐDuration(ctx context.Context, v any) (time.Duration, error) {
@@ -24988,6 +27081,35 @@ func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.Selecti
 		graphql.AddInvalidNullFromMarshaler(ctx, "Int!")
 	}
 	return res
+}
+
+func (ec *executionContext) unmarshalNInt2ᚕintᚄ(ctx context.Context, v any) ([]int, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]int, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNInt2int(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNInt2ᚕintᚄ(ctx context.Context, sel ast.SelectionSet, v []int) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNInt2int(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalNJSONObject2map(ctx context.Context, v any) (map[string]any, error) {
@@ -25769,6 +27891,19 @@ func (ec *executionContext) marshalNUpdateWorkspaceSettingsPayload2ᚖrouseᚗde
 	return ec._UpdateWorkspaceSettingsPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNUpsertBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetInput(ctx context.Context, v any) (model.UpsertBudgetInput, error) {
+	res, err := ec.unmarshalInputUpsertBudgetInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpsertBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpsertBudgetPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpsertBudgetPayload!")
+		return graphql.Null
+	}
+	return ec._UpsertBudgetPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -26321,6 +28456,20 @@ func (ec *executionContext) marshalOBoolean2ᚖbool(ctx context.Context, sel ast
 	_ = ctx
 	res := graphql.MarshalBoolean(*v)
 	return res
+}
+
+func (ec *executionContext) marshalOBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx context.Context, sel ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Budget(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._BudgetSubject(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐCatchUpPolicy(ctx context.Context, v any) (*domain.CatchUpPolicy, error) {

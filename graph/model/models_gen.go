@@ -117,6 +117,32 @@ type APITokenEdge struct {
 	Node *ApiToken `json:"node"`
 }
 
+// Page of Budget.
+type BudgetConnection struct {
+	// Rows with their positions.
+	Edges []*BudgetEdge `json:"edges"`
+	// Page.
+	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+}
+
+// Row of a page.
+type BudgetEdge struct {
+	// Position.
+	Cursor entgql.Cursor[xid.ID] `json:"cursor"`
+	// Row.
+	Node *Budget `json:"node"`
+}
+
+// What a budget limits: exactly one member.
+type BudgetSubjectInput struct {
+	// Workspace.
+	WorkspaceID *xid.ID `json:"workspaceId,omitempty"`
+	// Project.
+	ProjectID *xid.ID `json:"projectId,omitempty"`
+	// Agent.
+	AgentID *xid.ID `json:"agentId,omitempty"`
+}
+
 // A budget crossed a threshold.
 type BudgetWakeup struct {
 	// Agent.
@@ -324,6 +350,22 @@ type DeleteAgentPayload struct {
 }
 
 func (DeleteAgentPayload) IsMutationPayload() {}
+
+// Input of deleteBudget.
+type DeleteBudgetInput struct {
+	// Budget.
+	BudgetID xid.ID `json:"budgetId"`
+}
+
+// Result of deleteBudget.
+type DeleteBudgetPayload struct {
+	// Id of the deleted budget; null on error.
+	DeletedBudgetID *xid.ID `json:"deletedBudgetId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteBudgetPayload) IsMutationPayload() {}
 
 // Answers with its prompt; for a first try and for tests, it is no agent.
 type EchoExecutor struct {
@@ -788,6 +830,32 @@ type UpdateWorkspaceSettingsPayload struct {
 }
 
 func (UpdateWorkspaceSettingsPayload) IsMutationPayload() {}
+
+// Input of upsertBudget.
+type UpsertBudgetInput struct {
+	// What it limits.
+	Subject *BudgetSubjectInput `json:"subject"`
+	// Limit in US dollars, above 0, at most six decimals.
+	LimitUsd string `json:"limitUsd"`
+	// Period.
+	Period domain.BudgetPeriod `json:"period"`
+	// Percentages that raise an alert, 1..1000, at most 10.
+	AlertThresholds []int `json:"alertThresholds"`
+	// When exceeded.
+	OnExceed domain.BudgetAction `json:"onExceed"`
+	// Refuse with CONFLICT unless the budget that is there has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+}
+
+// Result of upsertBudget.
+type UpsertBudgetPayload struct {
+	// The budget; null on error.
+	Budget *Budget `json:"budget,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpsertBudgetPayload) IsMutationPayload() {}
 
 // A person, known by the API token that was used, or `local` on the machine of local mode.
 type UserActor struct {
