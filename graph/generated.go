@@ -47,6 +47,7 @@ type ResolverRoot interface {
 	Subscription() SubscriptionResolver
 	Waiting() WaitingResolver
 	WakeupRequest() WakeupRequestResolver
+	WebhookDelivery() WebhookDeliveryResolver
 	WebhookTrigger() WebhookTriggerResolver
 	Workspace() WorkspaceResolver
 }
@@ -100,15 +101,27 @@ type MutationResolver interface {
 	WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error)
 	ResolveInboxItems(ctx context.Context, input model.ResolveInboxItemsInput) (*model.ResolveInboxItemsPayload, error)
 	CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error)
+	UpdateRoutine(ctx context.Context, input model.UpdateRoutineInput) (*model.UpdateRoutinePayload, error)
+	PauseRoutine(ctx context.Context, input model.PauseRoutineInput) (*model.PauseRoutinePayload, error)
+	ResumeRoutine(ctx context.Context, input model.ResumeRoutineInput) (*model.ResumeRoutinePayload, error)
+	ArchiveRoutine(ctx context.Context, input model.ArchiveRoutineInput) (*model.ArchiveRoutinePayload, error)
+	DeleteRoutine(ctx context.Context, input model.DeleteRoutineInput) (*model.DeleteRoutinePayload, error)
 	FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error)
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
 	CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error)
 	RevokeAPIToken(ctx context.Context, input model.RevokeAPITokenInput) (*model.RevokeAPITokenPayload, error)
+	CreateTrigger(ctx context.Context, input model.CreateTriggerInput) (*model.CreateTriggerPayload, error)
+	UpdateTrigger(ctx context.Context, input model.UpdateTriggerInput) (*model.UpdateTriggerPayload, error)
+	DeleteTrigger(ctx context.Context, input model.DeleteTriggerInput) (*model.DeleteTriggerPayload, error)
+	RotateTriggerSecret(ctx context.Context, input model.RotateTriggerSecretInput) (*model.RotateTriggerSecretPayload, error)
 	CreateWorkspace(ctx context.Context, input model.CreateWorkspaceInput) (*model.CreateWorkspacePayload, error)
 	UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error)
 }
 type QueryResolver interface {
 	Agent(ctx context.Context, id xid.ID) (*ent.Agent, error)
+	NextFireTimes(ctx context.Context, cron string, timeZone string, n int, from *time.Time) (*model.SchedulePreview, error)
+	RenderTemplate(ctx context.Context, input model.RenderTemplateInput) (*model.TemplatePreview, error)
+	PreviewFire(ctx context.Context, input model.FireRoutineInput) (*model.FirePreview, error)
 	Process(ctx context.Context) (*model.ProcessInfo, error)
 	Routine(ctx context.Context, id xid.ID) (*ent.Routine, error)
 	Run(ctx context.Context, id xid.ID) (*ent.Run, error)
@@ -124,6 +137,7 @@ type RoutineResolver interface {
 	Kind(ctx context.Context, obj *ent.Routine) (model.RoutineKind, error)
 
 	Triggers(ctx context.Context, obj *ent.Routine) ([]model.Trigger, error)
+	ScheduleState(ctx context.Context, obj *ent.Routine) (domain.ScheduleState, error)
 	NextFireAt(ctx context.Context, obj *ent.Routine) (*time.Time, error)
 	Runs(ctx context.Context, obj *ent.Routine, first *int, after *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error)
 }
@@ -160,6 +174,9 @@ type ScheduleTriggerResolver interface {
 	Cron(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
 	TimeZone(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
 	NextFireAt(ctx context.Context, obj *model.ScheduleTrigger) (*time.Time, error)
+	NextFireTimes(ctx context.Context, obj *model.ScheduleTrigger, n int) ([]*time.Time, error)
+	Description(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
+	Condition(ctx context.Context, obj *model.ScheduleTrigger) (domain.TriggerCondition, error)
 }
 type SubscriptionResolver interface {
 	WorkspaceActivity(ctx context.Context, workspaceID xid.ID, after *entgql.Cursor[xid.ID], filter *model.ActivityFilter) (<-chan *model.Activity, error)
@@ -177,6 +194,9 @@ type WakeupRequestResolver interface {
 	Waiting(ctx context.Context, obj *ent.WakeupRequest) (*domain.Waiting, error)
 	Payload(ctx context.Context, obj *ent.WakeupRequest) (model.WakeupPayload, error)
 }
+type WebhookDeliveryResolver interface {
+	RoutineRun(ctx context.Context, obj *model.WebhookDelivery) (*ent.RoutineRun, error)
+}
 type WebhookTriggerResolver interface {
 	Routine(ctx context.Context, obj *model.WebhookTrigger) (*ent.Routine, error)
 
@@ -184,8 +204,12 @@ type WebhookTriggerResolver interface {
 	Path(ctx context.Context, obj *model.WebhookTrigger) (string, error)
 	SigningMode(ctx context.Context, obj *model.WebhookTrigger) (domain.SigningMode, error)
 	ReplayWindow(ctx context.Context, obj *model.WebhookTrigger) (time.Duration, error)
+
+	Deliveries(ctx context.Context, obj *model.WebhookTrigger, first int) ([]*model.WebhookDelivery, error)
+	SampleCurl(ctx context.Context, obj *model.WebhookTrigger) (string, error)
 }
 type WorkspaceResolver interface {
+	UpcomingFires(ctx context.Context, obj *ent.Workspace, until time.Time, first int) ([]*model.PlannedFire, error)
 	QueueStats(ctx context.Context, obj *ent.Workspace) (*model.QueueStats, error)
 	Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error)
 	EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error)
@@ -226,13 +250,17 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
+			graphql.NewInputUnmarshaler("ArchiveRoutineInput", ec.unmarshalInputArchiveRoutineInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
 			graphql.NewInputUnmarshaler("CommandExecutorInput", ec.unmarshalInputCommandExecutorInput),
 			graphql.NewInputUnmarshaler("CreateAgentInput", ec.unmarshalInputCreateAgentInput),
 			graphql.NewInputUnmarshaler("CreateApiTokenInput", ec.unmarshalInputCreateApiTokenInput),
 			graphql.NewInputUnmarshaler("CreateRoutineInput", ec.unmarshalInputCreateRoutineInput),
+			graphql.NewInputUnmarshaler("CreateTriggerInput", ec.unmarshalInputCreateTriggerInput),
 			graphql.NewInputUnmarshaler("CreateWorkspaceInput", ec.unmarshalInputCreateWorkspaceInput),
 			graphql.NewInputUnmarshaler("DeleteAgentInput", ec.unmarshalInputDeleteAgentInput),
+			graphql.NewInputUnmarshaler("DeleteRoutineInput", ec.unmarshalInputDeleteRoutineInput),
+			graphql.NewInputUnmarshaler("DeleteTriggerInput", ec.unmarshalInputDeleteTriggerInput),
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
@@ -240,9 +268,13 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
 			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
+			graphql.NewInputUnmarshaler("PauseRoutineInput", ec.unmarshalInputPauseRoutineInput),
+			graphql.NewInputUnmarshaler("RenderTemplateInput", ec.unmarshalInputRenderTemplateInput),
 			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
 			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
+			graphql.NewInputUnmarshaler("ResumeRoutineInput", ec.unmarshalInputResumeRoutineInput),
 			graphql.NewInputUnmarshaler("RevokeApiTokenInput", ec.unmarshalInputRevokeApiTokenInput),
+			graphql.NewInputUnmarshaler("RotateTriggerSecretInput", ec.unmarshalInputRotateTriggerSecretInput),
 			graphql.NewInputUnmarshaler("RoutineFilter", ec.unmarshalInputRoutineFilter),
 			graphql.NewInputUnmarshaler("RoutineOrder", ec.unmarshalInputRoutineOrder),
 			graphql.NewInputUnmarshaler("RoutineRunFilter", ec.unmarshalInputRoutineRunFilter),
@@ -254,10 +286,13 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("StopAgentInput", ec.unmarshalInputStopAgentInput),
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
 			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
+			graphql.NewInputUnmarshaler("UpdateRoutineInput", ec.unmarshalInputUpdateRoutineInput),
+			graphql.NewInputUnmarshaler("UpdateTriggerInput", ec.unmarshalInputUpdateTriggerInput),
 			graphql.NewInputUnmarshaler("UpdateWorkspaceSettingsInput", ec.unmarshalInputUpdateWorkspaceSettingsInput),
 			graphql.NewInputUnmarshaler("WakeAgentInput", ec.unmarshalInputWakeAgentInput),
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
+			graphql.NewInputUnmarshaler("WebhookSpecInput", ec.unmarshalInputWebhookSpecInput),
 		)
 	}
 	first := true
@@ -1961,6 +1996,115 @@ type ResolveInboxItemsPayload implements MutationPayload {
   userErrors: [UserError!]!
 }
 `, BuiltIn: false},
+	{Name: "../schema/preview.graphql", Input: `extend type Query {
+  "The next n fires of an expression, n from 1 to 50."
+  nextFireTimes(
+    "Expression."
+    cron: CronExpression!
+    "Zone."
+    timeZone: TimeZone! = "UTC"
+    "How many."
+    n: Int! = 5
+    "After this instant; now by default."
+    from: DateTime
+  ): SchedulePreview! @requires(scopes: [READ])
+  "Dry run of a template."
+  renderTemplate("Input." input: RenderTemplateInput!): TemplatePreview! @requires(scopes: [READ])
+  "What firing this routine now would do; writes nothing."
+  previewFire("What would be fired; the idempotency key does not matter." input: FireRoutineInput!): FirePreview! @requires(scopes: [READ])
+}
+
+extend type Workspace {
+  "Planned fires of all enabled schedules of routines that fire, soonest first, in a window of at most 7 days; first from 1 to 1000."
+  upcomingFires("End of the window, exclusive." until: DateTime!, "How many." first: Int! = 100): [PlannedFire!]! @cost(weight: 1, multiplier: "first")
+}
+
+"A fire that is due to come."
+type PlannedFire {
+  "When."
+  at: DateTime!
+  "Trigger."
+  trigger: ScheduleTrigger!
+  "Routine."
+  routine: Routine!
+}
+
+"Preview of a schedule; nothing is stored."
+type SchedulePreview {
+  "Fires."
+  times: [DateTime!]!
+  "Words, e.g. at 09:00 every day."
+  description: String!
+  "Slots in the window that a clock change removes or repeats."
+  dstNotes: [String!]!
+  "Problems."
+  userErrors: [UserError!]!
+}
+
+"Preview of a template; nothing is stored."
+type TemplatePreview {
+  "Title."
+  title: String!
+  "Description."
+  description: Markdown!
+  "Values used and where they came from."
+  values: [ResolvedVariable!]!
+  "Names used but not declared; saving declares them."
+  undeclared: [String!]!
+  "Problems."
+  userErrors: [UserError!]!
+}
+
+"Value of a variable, and where it came from."
+type ResolvedVariable {
+  "Name."
+  name: String!
+  "Value; null when there is none, and the name stays as written."
+  value: String
+  "Origin."
+  origin: VariableOrigin!
+}
+
+"Where the value of a variable came from."
+enum VariableOrigin {
+  "Built in."
+  BUILT_IN
+  "Declared default."
+  DEFAULT
+  "Given."
+  PROVIDED
+  "None."
+  MISSING
+}
+
+"Dry run of a fire."
+type FirePreview {
+  "Rendered task, or name and prompt text of a lightweight routine."
+  rendered: TemplatePreview!
+  "What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why."
+  disposition: RoutineRunStatus!
+  "Fire it would merge into."
+  coalescesInto: RoutineRun
+  "Problems for which the fire would be refused."
+  userErrors: [UserError!]!
+}
+
+"Input of renderTemplate."
+input RenderTemplateInput {
+  "Title."
+  title: String!
+  "Description."
+  description: Markdown! = ""
+  "Declarations."
+  variables: [RoutineVariableInput!]! = []
+  "Values; one that is no string is taken as its JSON text."
+  values: JSONObject
+  "Pretend it is now."
+  at: DateTime
+  "Zone of {{date}}."
+  timeZone: TimeZone! = "UTC"
+}
+`, BuiltIn: false},
 	{Name: "../schema/process.graphql", Input: `"State of the process; the same for every reader."
 type ProcessInfo {
   "Version."
@@ -2087,6 +2231,8 @@ extend type Subscription {
   variables: [RoutineVariable!]!
   "Triggers, in the order they were made."
   triggers: [Trigger!]!
+  "Is it armed, and if not, why; told from its triggers alone, also while it is paused."
+  scheduleState: ScheduleState!
   "Earliest next fire over its triggers; null unless ACTIVE."
   nextFireAt: DateTime
   "Fires, newest first."
@@ -2106,6 +2252,22 @@ enum RoutineKind {
   HEAVY
   "Wakes without a task."
   LIGHTWEIGHT
+}
+
+"State of a routine's schedule; with several triggers the first that applies."
+enum ScheduleState {
+  "A schedule will fire."
+  ARMED
+  "Webhooks only."
+  EVENT_ONLY
+  "A schedule that cannot be computed."
+  TRIGGER_INVALID
+  "Schedules, all switched off."
+  TRIGGER_DISABLED
+  "By hand only."
+  UNSCHEDULED_MANUAL_ONLY
+  "No trigger."
+  UNSCHEDULED_NO_TRIGGER
 }
 
 "Declared template variable."
@@ -2154,6 +2316,16 @@ extend type Query {
 extend type Mutation {
   "Make a routine, with triggers if given."
   createRoutine("Input." input: CreateRoutineInput!): CreateRoutinePayload! @requires(scopes: [ADMIN])
+  "Change a routine. Absent fields stay; null gives a field its default, or none where there may be none. Fires that were made keep what they were made with."
+  updateRoutine("Input." input: UpdateRoutineInput!): UpdateRoutinePayload! @requires(scopes: [ADMIN])
+  "Hold a routine: its slots pass without a fire; what it sent goes on."
+  pauseRoutine("Input." input: PauseRoutineInput!): PauseRoutinePayload! @requires(scopes: [OPERATE])
+  "Let it go on; ticks missed while paused are not caught up."
+  resumeRoutine("Input." input: ResumeRoutineInput!): ResumeRoutinePayload! @requires(scopes: [OPERATE])
+  "Retire it for good, keeping history; its triggers are switched off."
+  archiveRoutine("Input." input: ArchiveRoutineInput!): ArchiveRoutinePayload! @requires(scopes: [ADMIN])
+  "Delete it and its triggers; its history stays, what it sent and did not start ends CANCELLED (ROUTINE_DELETED)."
+  deleteRoutine("Input." input: DeleteRoutineInput!): DeleteRoutinePayload! @requires(scopes: [ADMIN])
   "Fire it now."
   fireRoutine("Input." input: FireRoutineInput!): FireRoutinePayload! @requires(scopes: [OPERATE])
 }
@@ -2202,8 +2374,106 @@ type CreateRoutinePayload implements MutationPayload {
   clamped: [String!]!
   "The routine; null on error."
   routine: Routine
+  "Secrets of new webhook triggers, in the order of the triggers; shown once, and not again when the call is replayed."
+  secrets: [TriggerSecret!]!
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Secret of a new webhook trigger."
+type TriggerSecret {
+  "Trigger."
+  triggerId: ID!
+  "Secret, shown once."
+  secret: String!
+}
+
+"Input of updateRoutine."
+input UpdateRoutineInput {
+  "Routine."
+  routineId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "Name, 1..200 characters; null is refused."
+  name: String
+  "Text; the prompt of a lightweight fire; null: none."
+  description: Markdown
+  "Who is woken; null is refused. What the former assignee was sent stays with it."
+  assigneeId: ID
+  "When a fire meets an active one; null: COALESCE_IF_ACTIVE."
+  concurrencyPolicy: ConcurrencyPolicy
+  "What to do about missed ticks; null: ENQUEUE_MISSED_WITH_CAP."
+  catchUpPolicy: CatchUpPolicy
+  "Most missed slots fired, clamped to 1..1000; null: 25."
+  catchUpMax: Int
+  "Variables, at most 100, instead of those there are; names that the text uses are declared besides."
+  variables: [RoutineVariableInput!]
+}
+
+"Result of updateRoutine."
+type UpdateRoutinePayload implements MutationPayload {
+  "Fields whose value was clamped."
+  clamped: [String!]!
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of pauseRoutine."
+input PauseRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of pauseRoutine."
+type PauseRoutinePayload implements MutationPayload {
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of resumeRoutine."
+input ResumeRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of resumeRoutine."
+type ResumeRoutinePayload implements MutationPayload {
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of archiveRoutine."
+input ArchiveRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of archiveRoutine."
+type ArchiveRoutinePayload implements MutationPayload {
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteRoutine."
+input DeleteRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of deleteRoutine."
+type DeleteRoutinePayload implements MutationPayload {
+  "Id of the deleted routine; null on error."
+  deletedRoutineId: ID
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -2224,6 +2494,8 @@ input FireRoutineInput {
 type FireRoutinePayload implements MutationPayload {
   "The fire; null on error."
   routineRun: RoutineRun
+  "What its variables resolved to, and where each value came from."
+  resolved: [ResolvedVariable!]!
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
   "Problems the caller can fix; empty on success."
@@ -2673,9 +2945,11 @@ type RevokeApiTokenPayload implements MutationPayload {
 }
 `, BuiltIn: false},
 	{Name: "../schema/trigger.graphql", Input: `"What makes a routine fire."
-interface Trigger implements Node {
+interface Trigger implements Node & Versioned {
   "Id; its prefix tells the kind: sch_, whk_ or man_."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -2687,9 +2961,11 @@ interface Trigger implements Node {
 }
 
 "Fires on a cron schedule."
-type ScheduleTrigger implements Node & Trigger {
+type ScheduleTrigger implements Node & Versioned & Trigger {
   "Id."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -2702,16 +2978,40 @@ type ScheduleTrigger implements Node & Trigger {
   cron: CronExpression!
   "Zone."
   timeZone: TimeZone!
-  "Next fire; null while it is switched off, being claimed or stranded."
+  "Next fire; null while it is switched off, being claimed or stranded, and while its routine does not fire."
   nextFireAt: DateTime
+  "The next n fires, n from 1 to 50; none while it or its routine does not fire."
+  nextFireTimes("How many." n: Int! = 5): [DateTime!]!
+  "When it fires, in words, e.g. at 09:00 every day."
+  description: String!
+  "Health."
+  condition: TriggerCondition!
   "Why it cannot be computed; null while it can."
   error: String
 }
 
+"Health of a schedule trigger."
+enum TriggerCondition {
+  "On time."
+  ON_TIME
+  "Claimed this moment."
+  CLAIMING
+  "Past due by more than 180 seconds."
+  OVERDUE
+  "No next fire for more than 300 seconds; dead."
+  STRANDED
+  "Switched off."
+  DISABLED
+  "Cannot be computed; switched off."
+  INVALID
+}
+
 "Fires on a signed HTTP POST."
-type WebhookTrigger implements Node & Trigger {
+type WebhookTrigger implements Node & Versioned & Trigger {
   "Id."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -2730,12 +3030,30 @@ type WebhookTrigger implements Node & Trigger {
   replayWindow: Duration!
   "Refuse signatures without a timestamp."
   requireTimestamp: Boolean!
+  "Last deliveries, newest first; first from 1 to 100."
+  deliveries("How many." first: Int! = 20): [WebhookDelivery!]! @cost(weight: 1, multiplier: "first")
+  "Ready command to try it; the secret is a placeholder."
+  sampleCurl: String!
   "Last four characters of the live secret."
   secretHint: String
   "When the secret was last changed."
   secretRotatedAt: DateTime
   "Until when the previous secret also works."
   previousSecretExpiresAt: DateTime
+}
+
+"One webhook delivery as the operator sees it; the caller is never told the reason."
+type WebhookDelivery {
+  "When."
+  receivedAt: DateTime!
+  "HTTP status of the answer."
+  status: Int!
+  "ACCEPTED, DUPLICATE, NO_SIGNATURE, BAD_SIGNATURE, CLOCK_SKEW, TIMESTAMP_REQUIRED, NO_SECRET, BAD_BODY, TOO_LARGE, RATE_LIMITED, REFUSED or BACKLOG_FULL."
+  outcome: String!
+  "Detail, e.g. clock skew 412 s; null without one."
+  detail: String
+  "Fire it caused, or had caused before."
+  routineRun: RoutineRun
 }
 
 "How callers of a webhook prove themselves."
@@ -2749,9 +3067,11 @@ enum SigningMode {
 }
 
 "Fires by hand only."
-type ManualTrigger implements Node & Trigger {
+type ManualTrigger implements Node & Versioned & Trigger {
   "Id."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -2766,6 +3086,8 @@ type ManualTrigger implements Node & Trigger {
 input TriggerSpecInput @oneOf {
   "Cron schedule."
   schedule: ScheduleSpecInput
+  "Signed HTTP POST."
+  webhook: WebhookSpecInput
   "By hand."
   manual: ManualSpecInput
 }
@@ -2784,6 +3106,117 @@ input ScheduleSpecInput {
 input ManualSpecInput {
   "May fire."
   enabled: Boolean = true
+}
+
+"A webhook trigger to make."
+input WebhookSpecInput {
+  "How callers prove themselves."
+  signingMode: SigningMode! = HMAC_SHA256
+  "Accepted clock difference, PT30S..PT24H."
+  replayWindow: Duration = "PT5M"
+  "Refuse signatures without a timestamp."
+  requireTimestamp: Boolean! = false
+  "Own secret, 16 to 256 visible ASCII characters; made by default."
+  secret: String
+  "May fire."
+  enabled: Boolean = true
+}
+
+extend type Mutation {
+  "Add a trigger; a webhook secret is shown once."
+  createTrigger("Input." input: CreateTriggerInput!): CreateTriggerPayload! @requires(scopes: [ADMIN])
+  "Change a trigger. Absent fields stay; null gives a field its default. Another expression or zone, and switching on, go on from now; slots that were due are fired first."
+  updateTrigger("Input." input: UpdateTriggerInput!): UpdateTriggerPayload! @requires(scopes: [ADMIN])
+  "Remove a trigger; what it fired stays."
+  deleteTrigger("Input." input: DeleteTriggerInput!): DeleteTriggerPayload! @requires(scopes: [ADMIN])
+  "New secret of a webhook; the old one works until the overlap ends."
+  rotateTriggerSecret("Input." input: RotateTriggerSecretInput!): RotateTriggerSecretPayload! @requires(scopes: [ADMIN])
+}
+
+"Input of createTrigger."
+input CreateTriggerInput {
+  "Routine."
+  routineId: ID!
+  "What to make."
+  spec: TriggerSpecInput!
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of createTrigger."
+type CreateTriggerPayload implements MutationPayload {
+  "The trigger; null on error."
+  trigger: Trigger
+  "Webhook secret; shown once, and not again when the call is replayed."
+  secret: String
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of updateTrigger."
+input UpdateTriggerInput {
+  "Trigger."
+  triggerId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "May fire; null: true."
+  enabled: Boolean
+  "Expression of a schedule; null is refused."
+  cron: CronExpression
+  "Zone of a schedule; null: the workspace's."
+  timeZone: TimeZone
+  "How callers of a webhook prove themselves; null: HMAC_SHA256."
+  signingMode: SigningMode
+  "Accepted clock difference of a webhook, PT30S..PT24H; null: PT5M."
+  replayWindow: Duration
+  "Refuse signatures without a timestamp; null: false."
+  requireTimestamp: Boolean
+}
+
+"Result of updateTrigger."
+type UpdateTriggerPayload implements MutationPayload {
+  "The trigger; null on error."
+  trigger: Trigger
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteTrigger."
+input DeleteTriggerInput {
+  "Trigger."
+  triggerId: ID!
+}
+
+"Result of deleteTrigger."
+type DeleteTriggerPayload implements MutationPayload {
+  "Id of the deleted trigger; null on error."
+  deletedTriggerId: ID
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of rotateTriggerSecret."
+input RotateTriggerSecretInput {
+  "Webhook trigger."
+  triggerId: ID!
+  "How long the old secret also works, PT0S..P7D."
+  overlap: Duration = "PT24H"
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of rotateTriggerSecret."
+type RotateTriggerSecretPayload implements MutationPayload {
+  "The trigger; null on error."
+  trigger: Trigger
+  "Shown once, and not again when the call is replayed."
+  secret: String
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
 }
 `, BuiltIn: false},
 	{Name: "../schema/wakeup.graphql", Input: `extend type WakeupRequest {
@@ -3224,6 +3657,16 @@ func (ec *executionContext) childFields_ApiTokenEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type ApiTokenEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_ArchiveRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routine":
+		return ec.fieldContext_ArchiveRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ArchiveRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArchiveRoutinePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "run":
@@ -3266,12 +3709,28 @@ func (ec *executionContext) childFields_CreateRoutinePayload(ctx context.Context
 		return ec.fieldContext_CreateRoutinePayload_clamped(ctx, field)
 	case "routine":
 		return ec.fieldContext_CreateRoutinePayload_routine(ctx, field)
+	case "secrets":
+		return ec.fieldContext_CreateRoutinePayload_secrets(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CreateRoutinePayload_replayed(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_CreateRoutinePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_CreateTriggerPayload_trigger(ctx, field)
+	case "secret":
+		return ec.fieldContext_CreateTriggerPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateTriggerPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateTriggerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateTriggerPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateWorkspacePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3296,10 +3755,46 @@ func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type DeleteAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DeleteRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedRoutineId":
+		return ec.fieldContext_DeleteRoutinePayload_deletedRoutineId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedTriggerId":
+		return ec.fieldContext_DeleteTriggerPayload_deletedTriggerId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteTriggerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteTriggerPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_FirePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "rendered":
+		return ec.fieldContext_FirePreview_rendered(ctx, field)
+	case "disposition":
+		return ec.fieldContext_FirePreview_disposition(ctx, field)
+	case "coalescesInto":
+		return ec.fieldContext_FirePreview_coalescesInto(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_FirePreview_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FirePreview", field.Name)
+}
+
 func (ec *executionContext) childFields_FireRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "routineRun":
 		return ec.fieldContext_FireRoutinePayload_routineRun(ctx, field)
+	case "resolved":
+		return ec.fieldContext_FireRoutinePayload_resolved(ctx, field)
 	case "replayed":
 		return ec.fieldContext_FireRoutinePayload_replayed(ctx, field)
 	case "userErrors":
@@ -3374,6 +3869,28 @@ func (ec *executionContext) childFields_PauseAgentPayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type PauseAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_PauseRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routine":
+		return ec.fieldContext_PauseRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PauseRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PauseRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_PlannedFire(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_PlannedFire_at(ctx, field)
+	case "trigger":
+		return ec.fieldContext_PlannedFire_trigger(ctx, field)
+	case "routine":
+		return ec.fieldContext_PlannedFire_routine(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlannedFire", field.Name)
+}
+
 func (ec *executionContext) childFields_ProcessInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "version":
@@ -3428,6 +3945,18 @@ func (ec *executionContext) childFields_ResolveInboxItemsPayload(ctx context.Con
 	return nil, fmt.Errorf("no field named %q was found under type ResolveInboxItemsPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ResolvedVariable(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_ResolvedVariable_name(ctx, field)
+	case "value":
+		return ec.fieldContext_ResolvedVariable_value(ctx, field)
+	case "origin":
+		return ec.fieldContext_ResolvedVariable_origin(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResolvedVariable", field.Name)
+}
+
 func (ec *executionContext) childFields_ResumeAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "wakeupRequests":
@@ -3440,6 +3969,16 @@ func (ec *executionContext) childFields_ResumeAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ResumeAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ResumeRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routine":
+		return ec.fieldContext_ResumeRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ResumeRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResumeRoutinePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RevokeApiTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "apiToken":
@@ -3448,6 +3987,20 @@ func (ec *executionContext) childFields_RevokeApiTokenPayload(ctx context.Contex
 		return ec.fieldContext_RevokeApiTokenPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RevokeApiTokenPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RotateTriggerSecretPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_RotateTriggerSecretPayload_trigger(ctx, field)
+	case "secret":
+		return ec.fieldContext_RotateTriggerSecretPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RotateTriggerSecretPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RotateTriggerSecretPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RotateTriggerSecretPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Routine(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3484,6 +4037,8 @@ func (ec *executionContext) childFields_Routine(ctx context.Context, field graph
 		return ec.fieldContext_Routine_variables(ctx, field)
 	case "triggers":
 		return ec.fieldContext_Routine_triggers(ctx, field)
+	case "scheduleState":
+		return ec.fieldContext_Routine_scheduleState(ctx, field)
 	case "nextFireAt":
 		return ec.fieldContext_Routine_nextFireAt(ctx, field)
 	case "runs":
@@ -3802,6 +4357,52 @@ func (ec *executionContext) childFields_RunUsage(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type RunUsage", field.Name)
 }
 
+func (ec *executionContext) childFields_SchedulePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "times":
+		return ec.fieldContext_SchedulePreview_times(ctx, field)
+	case "description":
+		return ec.fieldContext_SchedulePreview_description(ctx, field)
+	case "dstNotes":
+		return ec.fieldContext_SchedulePreview_dstNotes(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SchedulePreview_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SchedulePreview", field.Name)
+}
+
+func (ec *executionContext) childFields_ScheduleTrigger(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ScheduleTrigger_id(ctx, field)
+	case "revision":
+		return ec.fieldContext_ScheduleTrigger_revision(ctx, field)
+	case "routine":
+		return ec.fieldContext_ScheduleTrigger_routine(ctx, field)
+	case "enabled":
+		return ec.fieldContext_ScheduleTrigger_enabled(ctx, field)
+	case "lastFiredAt":
+		return ec.fieldContext_ScheduleTrigger_lastFiredAt(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ScheduleTrigger_createdAt(ctx, field)
+	case "cron":
+		return ec.fieldContext_ScheduleTrigger_cron(ctx, field)
+	case "timeZone":
+		return ec.fieldContext_ScheduleTrigger_timeZone(ctx, field)
+	case "nextFireAt":
+		return ec.fieldContext_ScheduleTrigger_nextFireAt(ctx, field)
+	case "nextFireTimes":
+		return ec.fieldContext_ScheduleTrigger_nextFireTimes(ctx, field)
+	case "description":
+		return ec.fieldContext_ScheduleTrigger_description(ctx, field)
+	case "condition":
+		return ec.fieldContext_ScheduleTrigger_condition(ctx, field)
+	case "error":
+		return ec.fieldContext_ScheduleTrigger_error(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ScheduleTrigger", field.Name)
+}
+
 func (ec *executionContext) childFields_StopAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "agent":
@@ -3812,6 +4413,32 @@ func (ec *executionContext) childFields_StopAgentPayload(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type StopAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_TemplatePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "title":
+		return ec.fieldContext_TemplatePreview_title(ctx, field)
+	case "description":
+		return ec.fieldContext_TemplatePreview_description(ctx, field)
+	case "values":
+		return ec.fieldContext_TemplatePreview_values(ctx, field)
+	case "undeclared":
+		return ec.fieldContext_TemplatePreview_undeclared(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_TemplatePreview_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TemplatePreview", field.Name)
+}
+
+func (ec *executionContext) childFields_TriggerSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "triggerId":
+		return ec.fieldContext_TriggerSecret_triggerId(ctx, field)
+	case "secret":
+		return ec.fieldContext_TriggerSecret_secret(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TriggerSecret", field.Name)
+}
+
 func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "agent":
@@ -3820,6 +4447,28 @@ func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, 
 		return ec.fieldContext_UpdateAgentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "clamped":
+		return ec.fieldContext_UpdateRoutinePayload_clamped(ctx, field)
+	case "routine":
+		return ec.fieldContext_UpdateRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_UpdateTriggerPayload_trigger(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateTriggerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateTriggerPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3938,6 +4587,22 @@ func (ec *executionContext) childFields_WakeupRequestEdge(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type WakeupRequestEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "receivedAt":
+		return ec.fieldContext_WebhookDelivery_receivedAt(ctx, field)
+	case "status":
+		return ec.fieldContext_WebhookDelivery_status(ctx, field)
+	case "outcome":
+		return ec.fieldContext_WebhookDelivery_outcome(ctx, field)
+	case "detail":
+		return ec.fieldContext_WebhookDelivery_detail(ctx, field)
+	case "routineRun":
+		return ec.fieldContext_WebhookDelivery_routineRun(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookDelivery", field.Name)
+}
+
 func (ec *executionContext) childFields_Workspace(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -3950,6 +4615,8 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_name(ctx, field)
 	case "slug":
 		return ec.fieldContext_Workspace_slug(ctx, field)
+	case "upcomingFires":
+		return ec.fieldContext_Workspace_upcomingFires(ctx, field)
 	case "queueStats":
 		return ec.fieldContext_Workspace_queueStats(ctx, field)
 	case "settings":
@@ -4224,6 +4891,20 @@ func (ec *executionContext) field_Agent_wakeupRequests_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_archiveRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ArchiveRoutineInput, error) {
+			return ec.unmarshalNArchiveRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_cancelRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4280,6 +4961,20 @@ func (ec *executionContext) field_Mutation_createRoutine_args(ctx context.Contex
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_createTrigger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CreateTriggerInput, error) {
+			return ec.unmarshalNCreateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_createWorkspace_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4300,6 +4995,34 @@ func (ec *executionContext) field_Mutation_deleteAgent_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.DeleteAgentInput, error) {
 			return ec.unmarshalNDeleteAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_deleteRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteRoutineInput, error) {
+			return ec.unmarshalNDeleteRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_deleteTrigger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteTriggerInput, error) {
+			return ec.unmarshalNDeleteTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4336,6 +5059,20 @@ func (ec *executionContext) field_Mutation_pauseAgent_args(ctx context.Context, 
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_pauseRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.PauseRoutineInput, error) {
+			return ec.unmarshalNPauseRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_resolveInboxItems_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4364,12 +5101,40 @@ func (ec *executionContext) field_Mutation_resumeAgent_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_resumeRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ResumeRoutineInput, error) {
+			return ec.unmarshalNResumeRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_revokeApiToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.RevokeAPITokenInput, error) {
 			return ec.unmarshalNRevokeApiTokenInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRevokeAPITokenInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_rotateTriggerSecret_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RotateTriggerSecretInput, error) {
+			return ec.unmarshalNRotateTriggerSecretInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4398,6 +5163,34 @@ func (ec *executionContext) field_Mutation_updateAgent_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.UpdateAgentInput, error) {
 			return ec.unmarshalNUpdateAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_updateRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateRoutineInput, error) {
+			return ec.unmarshalNUpdateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_updateTrigger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateTriggerInput, error) {
+			return ec.unmarshalNUpdateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4462,6 +5255,44 @@ func (ec *executionContext) field_Query_agent_args(ctx context.Context, rawArgs 
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_nextFireTimes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "cron",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNCronExpression2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["cron"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "timeZone",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNTimeZone2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["timeZone"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "n",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["n"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (*time.Time, error) {
+			return ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_node_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4487,6 +5318,34 @@ func (ec *executionContext) field_Query_nodes_args(ctx context.Context, rawArgs 
 		return nil, err
 	}
 	args["ids"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_previewFire_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.FireRoutineInput, error) {
+			return ec.unmarshalNFireRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐFireRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_renderTemplate_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RenderTemplateInput, error) {
+			return ec.unmarshalNRenderTemplateInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRenderTemplateInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
 	return args, nil
 }
 
@@ -4680,6 +5539,20 @@ func (ec *executionContext) field_Run_wakeupRequests_args(ctx context.Context, r
 	return args, nil
 }
 
+func (ec *executionContext) field_ScheduleTrigger_nextFireTimes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "n",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["n"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Subscription_queueStats_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4765,6 +5638,20 @@ func (ec *executionContext) field_Subscription_workspaceActivity_args(ctx contex
 		return nil, err
 	}
 	args["filter"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_WebhookTrigger_deliveries_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
 	return args, nil
 }
 
@@ -5055,6 +5942,28 @@ func (ec *executionContext) field_Workspace_runs_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["orderBy"] = arg5
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_upcomingFires_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "until",
+		func(ctx context.Context, v any) (time.Time, error) {
+			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["until"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
 	return args, nil
 }
 
@@ -6631,6 +7540,70 @@ func (ec *executionContext) fieldContext_ApiTokenEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _ArchiveRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ArchiveRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _BudgetWakeup_agent(ctx context.Context, field graphql.CollectedField, obj *model.BudgetWakeup) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7149,6 +8122,38 @@ func (ec *executionContext) fieldContext_CreateRoutinePayload_routine(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _CreateRoutinePayload_secrets(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateRoutinePayload_secrets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secrets, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.TriggerSecret) graphql.Marshaler {
+			return ec.marshalNTriggerSecret2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecretᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateRoutinePayload_secrets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TriggerSecret(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CreateRoutinePayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7194,6 +8199,116 @@ func (ec *executionContext) _CreateRoutinePayload_userErrors(ctx context.Context
 func (ec *executionContext) fieldContext_CreateRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CreateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateTriggerPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Trigger) graphql.Marshaler {
+			return ec.marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateTriggerPayload_secret(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CreateTriggerPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _CreateTriggerPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CreateTriggerPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CreateTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTriggerPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -7346,6 +8461,116 @@ func (ec *executionContext) fieldContext_DeleteAgentPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _DeleteRoutinePayload_deletedRoutineId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteRoutinePayload_deletedRoutineId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedRoutineID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteRoutinePayload_deletedRoutineId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteRoutinePayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeleteTriggerPayload_deletedTriggerId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteTriggerPayload_deletedTriggerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedTriggerID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteTriggerPayload_deletedTriggerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteTriggerPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteTriggerPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteTriggerPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graphql.CollectedField, obj *model.EchoExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7367,6 +8592,125 @@ func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_EchoExecutor_delay(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EchoExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _FirePreview_rendered(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_rendered(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Rendered, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
+			return ec.marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_rendered(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TemplatePreview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FirePreview_disposition(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_disposition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Disposition, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.RoutineRunStatus) graphql.Marshaler {
+			return ec.marshalNRoutineRunStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRoutineRunStatus(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_disposition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FirePreview", field, false, false, "RoutineRunStatus")
+}
+
+func (ec *executionContext) _FirePreview_coalescesInto(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_coalescesInto(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CoalescesInto, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_coalescesInto(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FirePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _FireRoutinePayload_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.FireRoutinePayload) (ret graphql.Marshaler) {
@@ -7396,6 +8740,38 @@ func (ec *executionContext) fieldContext_FireRoutinePayload_routineRun(_ context
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FireRoutinePayload_resolved(ctx context.Context, field graphql.CollectedField, obj *model.FireRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FireRoutinePayload_resolved(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Resolved, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ResolvedVariable) graphql.Marshaler {
+			return ec.marshalNResolvedVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariableᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FireRoutinePayload_resolved(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FireRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResolvedVariable(ctx, field)
 		},
 	}
 	return fc, nil
@@ -7780,6 +9156,29 @@ func (ec *executionContext) _ManualTrigger_id(ctx context.Context, field graphql
 }
 func (ec *executionContext) fieldContext_ManualTrigger_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ManualTrigger", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ManualTrigger_revision(ctx context.Context, field graphql.CollectedField, obj *model.ManualTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ManualTrigger_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ManualTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ManualTrigger", field, false, false, "Int")
 }
 
 func (ec *executionContext) _ManualTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.ManualTrigger) (ret graphql.Marshaler) {
@@ -8441,6 +9840,316 @@ func (ec *executionContext) fieldContext_Mutation_createRoutine(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_updateRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateRoutine(ctx, fc.Args["input"].(model.UpdateRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpdateRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateRoutinePayload) graphql.Marshaler {
+			return ec.marshalNUpdateRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_pauseRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_pauseRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().PauseRoutine(ctx, fc.Args["input"].(model.PauseRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.PauseRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.PauseRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PauseRoutinePayload) graphql.Marshaler {
+			return ec.marshalNPauseRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_pauseRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PauseRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_pauseRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_resumeRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_resumeRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ResumeRoutine(ctx, fc.Args["input"].(model.ResumeRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.ResumeRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ResumeRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ResumeRoutinePayload) graphql.Marshaler {
+			return ec.marshalNResumeRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_resumeRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResumeRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_resumeRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_archiveRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_archiveRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ArchiveRoutine(ctx, fc.Args["input"].(model.ArchiveRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ArchiveRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ArchiveRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ArchiveRoutinePayload) graphql.Marshaler {
+			return ec.marshalNArchiveRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_archiveRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ArchiveRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_archiveRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteRoutine(ctx, fc.Args["input"].(model.DeleteRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteRoutinePayload) graphql.Marshaler {
+			return ec.marshalNDeleteRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_fireRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8683,6 +10392,254 @@ func (ec *executionContext) fieldContext_Mutation_revokeApiToken(ctx context.Con
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_revokeApiToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_createTrigger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createTrigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateTrigger(ctx, fc.Args["input"].(model.CreateTriggerInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.CreateTriggerPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.CreateTriggerPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateTriggerPayload) graphql.Marshaler {
+			return ec.marshalNCreateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createTrigger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateTriggerPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createTrigger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_updateTrigger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateTrigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateTrigger(ctx, fc.Args["input"].(model.UpdateTriggerInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpdateTriggerPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateTriggerPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateTriggerPayload) graphql.Marshaler {
+			return ec.marshalNUpdateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateTrigger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateTriggerPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateTrigger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteTrigger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteTrigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteTrigger(ctx, fc.Args["input"].(model.DeleteTriggerInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteTriggerPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteTriggerPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteTriggerPayload) graphql.Marshaler {
+			return ec.marshalNDeleteTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteTrigger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteTriggerPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteTrigger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_rotateTriggerSecret(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_rotateTriggerSecret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RotateTriggerSecret(ctx, fc.Args["input"].(model.RotateTriggerSecretInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.RotateTriggerSecretPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.RotateTriggerSecretPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RotateTriggerSecretPayload) graphql.Marshaler {
+			return ec.marshalNRotateTriggerSecretPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_rotateTriggerSecret(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RotateTriggerSecretPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_rotateTriggerSecret_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -8969,6 +10926,157 @@ func (ec *executionContext) fieldContext_PauseAgentPayload_userErrors(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _PauseRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.PauseRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PauseRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PauseRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.PauseRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PlannedFire_at(ctx context.Context, field graphql.CollectedField, obj *model.PlannedFire) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedFire_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedFire_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlannedFire", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _PlannedFire_trigger(ctx context.Context, field graphql.CollectedField, obj *model.PlannedFire) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedFire_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ScheduleTrigger) graphql.Marshaler {
+			return ec.marshalNScheduleTrigger2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleTrigger(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedFire_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PlannedFire",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ScheduleTrigger(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PlannedFire_routine(ctx context.Context, field graphql.CollectedField, obj *model.PlannedFire) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedFire_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalNRoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedFire_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PlannedFire",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ProcessInfo_version(ctx context.Context, field graphql.CollectedField, obj *model.ProcessInfo) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9163,6 +11271,192 @@ func (ec *executionContext) fieldContext_Query_agent(ctx context.Context, field 
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_agent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_nextFireTimes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_nextFireTimes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().NextFireTimes(ctx, fc.Args["cron"].(string), fc.Args["timeZone"].(string), fc.Args["n"].(int), fc.Args["from"].(*time.Time))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.SchedulePreview
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.SchedulePreview
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SchedulePreview) graphql.Marshaler {
+			return ec.marshalNSchedulePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSchedulePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_nextFireTimes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SchedulePreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_nextFireTimes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_renderTemplate(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_renderTemplate(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().RenderTemplate(ctx, fc.Args["input"].(model.RenderTemplateInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.TemplatePreview
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.TemplatePreview
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
+			return ec.marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_renderTemplate(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TemplatePreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_renderTemplate_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_previewFire(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_previewFire(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().PreviewFire(ctx, fc.Args["input"].(model.FireRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.FirePreview
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.FirePreview
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.FirePreview) graphql.Marshaler {
+			return ec.marshalNFirePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐFirePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_previewFire(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_FirePreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_previewFire_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -10023,6 +12317,75 @@ func (ec *executionContext) fieldContext_ResolveInboxItemsPayload_userErrors(_ c
 	return fc, nil
 }
 
+func (ec *executionContext) _ResolvedVariable_name(ctx context.Context, field graphql.CollectedField, obj *model.ResolvedVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolvedVariable_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResolvedVariable_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResolvedVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _ResolvedVariable_value(ctx context.Context, field graphql.CollectedField, obj *model.ResolvedVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolvedVariable_value(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ResolvedVariable_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResolvedVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _ResolvedVariable_origin(ctx context.Context, field graphql.CollectedField, obj *model.ResolvedVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolvedVariable_origin(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Origin, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.VariableOrigin) graphql.Marshaler {
+			return ec.marshalNVariableOrigin2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐVariableOrigin(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResolvedVariable_origin(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResolvedVariable", field, false, false, "VariableOrigin")
+}
+
 func (ec *executionContext) _ResumeAgentPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10119,6 +12482,70 @@ func (ec *executionContext) fieldContext_ResumeAgentPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _ResumeRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ResumeRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RevokeApiTokenPayload_apiToken(ctx context.Context, field graphql.CollectedField, obj *model.RevokeAPITokenPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10173,6 +12600,116 @@ func (ec *executionContext) _RevokeApiTokenPayload_userErrors(ctx context.Contex
 func (ec *executionContext) fieldContext_RevokeApiTokenPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "RevokeApiTokenPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Trigger) graphql.Marshaler {
+			return ec.marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateTriggerSecretPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_secret(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RotateTriggerSecretPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RotateTriggerSecretPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateTriggerSecretPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -10585,6 +13122,29 @@ func (ec *executionContext) fieldContext_Routine_triggers(_ context.Context, fie
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Routine_scheduleState(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Routine_scheduleState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Routine().ScheduleState(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.ScheduleState) graphql.Marshaler {
+			return ec.marshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Routine_scheduleState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Routine", field, true, true, "ScheduleState")
 }
 
 func (ec *executionContext) _Routine_nextFireAt(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
@@ -13485,6 +16045,107 @@ func (ec *executionContext) fieldContext_RunUsage_costUsd(_ context.Context, fie
 	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Decimal")
 }
 
+func (ec *executionContext) _SchedulePreview_times(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_times(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Times, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_times(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SchedulePreview", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _SchedulePreview_description(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Description, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SchedulePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _SchedulePreview_dstNotes(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_dstNotes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DstNotes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_dstNotes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SchedulePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _SchedulePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SchedulePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ScheduleTrigger_id(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -13506,6 +16167,29 @@ func (ec *executionContext) _ScheduleTrigger_id(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_ScheduleTrigger_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ScheduleTrigger_revision(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "Int")
 }
 
 func (ec *executionContext) _ScheduleTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
@@ -13676,6 +16360,96 @@ func (ec *executionContext) _ScheduleTrigger_nextFireAt(ctx context.Context, fie
 }
 func (ec *executionContext) fieldContext_ScheduleTrigger_nextFireAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "DateTime")
+}
+
+func (ec *executionContext) _ScheduleTrigger_nextFireTimes(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_nextFireTimes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.ScheduleTrigger().NextFireTimes(ctx, obj, fc.Args["n"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_nextFireTimes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ScheduleTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type DateTime does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_ScheduleTrigger_nextFireTimes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ScheduleTrigger_description(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ScheduleTrigger().Description(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "String")
+}
+
+func (ec *executionContext) _ScheduleTrigger_condition(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_condition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ScheduleTrigger().Condition(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.TriggerCondition) graphql.Marshaler {
+			return ec.marshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_condition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "TriggerCondition")
 }
 
 func (ec *executionContext) _ScheduleTrigger_error(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
@@ -14082,6 +16856,185 @@ func (ec *executionContext) fieldContext_SystemActor_component(_ context.Context
 	return graphql.NewScalarFieldContext("SystemActor", field, false, false, "String")
 }
 
+func (ec *executionContext) _TemplatePreview_title(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_title(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Title, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_title(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _TemplatePreview_description(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Description, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _TemplatePreview_values(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_values(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Values, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ResolvedVariable) graphql.Marshaler {
+			return ec.marshalNResolvedVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariableᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_values(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TemplatePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResolvedVariable(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TemplatePreview_undeclared(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_undeclared(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Undeclared, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_undeclared(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _TemplatePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TemplatePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TriggerSecret_triggerId(ctx context.Context, field graphql.CollectedField, obj *model.TriggerSecret) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TriggerSecret_triggerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TriggerID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TriggerSecret_triggerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TriggerSecret", field, false, false, "ID")
+}
+
+func (ec *executionContext) _TriggerSecret_secret(ctx context.Context, field graphql.CollectedField, obj *model.TriggerSecret) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TriggerSecret_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TriggerSecret_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TriggerSecret", field, false, false, "String")
+}
+
 func (ec *executionContext) _UpdateAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -14136,6 +17089,157 @@ func (ec *executionContext) _UpdateAgentPayload_userErrors(ctx context.Context, 
 func (ec *executionContext) fieldContext_UpdateAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "UpdateAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateRoutinePayload_clamped(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_clamped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Clamped, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_clamped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateRoutinePayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _UpdateRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateTriggerPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTriggerPayload_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Trigger) graphql.Marshaler {
+			return ec.marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTriggerPayload_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTriggerPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTriggerPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTriggerPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -15165,6 +18269,130 @@ func (ec *executionContext) fieldContext_WakeupRequestEdge_cursor(_ context.Cont
 	return graphql.NewScalarFieldContext("WakeupRequestEdge", field, false, false, "Cursor")
 }
 
+func (ec *executionContext) _WebhookDelivery_receivedAt(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_receivedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReceivedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_receivedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _WebhookDelivery_status(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_status(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Status, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_status(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WebhookDelivery_outcome(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_outcome(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Outcome, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_outcome(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookDelivery_detail(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_detail(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Detail, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_detail(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookDelivery_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_routineRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WebhookDelivery().RoutineRun(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_routineRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookDelivery",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _WebhookTrigger_id(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -15186,6 +18414,29 @@ func (ec *executionContext) _WebhookTrigger_id(ctx context.Context, field graphq
 }
 func (ec *executionContext) fieldContext_WebhookTrigger_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "ID")
+}
+
+func (ec *executionContext) _WebhookTrigger_revision(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "Int")
 }
 
 func (ec *executionContext) _WebhookTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
@@ -15404,6 +18655,73 @@ func (ec *executionContext) fieldContext_WebhookTrigger_requireTimestamp(_ conte
 	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "Boolean")
 }
 
+func (ec *executionContext) _WebhookTrigger_deliveries(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_deliveries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.WebhookTrigger().Deliveries(ctx, obj, fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.WebhookDelivery) graphql.Marshaler {
+			return ec.marshalNWebhookDelivery2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDeliveryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_deliveries(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WebhookDelivery(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_WebhookTrigger_deliveries_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WebhookTrigger_sampleCurl(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_sampleCurl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WebhookTrigger().SampleCurl(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_sampleCurl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookTrigger", field, true, true, "String")
+}
+
 func (ec *executionContext) _WebhookTrigger_secretHint(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -15586,6 +18904,50 @@ func (ec *executionContext) _Workspace_slug(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Workspace_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Workspace", field, false, false, "String")
+}
+
+func (ec *executionContext) _Workspace_upcomingFires(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_upcomingFires(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().UpcomingFires(ctx, obj, fc.Args["until"].(time.Time), fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PlannedFire) graphql.Marshaler {
+			return ec.marshalNPlannedFire2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFireᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_upcomingFires(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PlannedFire(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_upcomingFires_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Workspace_queueStats(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
@@ -17531,6 +20893,48 @@ func UnmarshalAgentOrder(ctx context.Context, raw any) (ent.AgentOrder, error) {
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputArchiveRoutineInput(ctx context.Context, obj any) (model.ArchiveRoutineInput, error) {
+	var it model.ArchiveRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalArchiveRoutineInput unmarshals raw into the ArchiveRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalArchiveRoutineInput(ctx context.Context, raw any) (model.ArchiveRoutineInput, error) {
+	var out model.ArchiveRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ArchiveRoutineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCancelRunInput(ctx context.Context, obj any) (model.CancelRunInput, error) {
 	var it model.CancelRunInput
 	if obj == nil {
@@ -17986,6 +21390,62 @@ func UnmarshalCreateRoutineInput(ctx context.Context, raw any) (model.CreateRout
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputCreateTriggerInput(ctx context.Context, obj any) (model.CreateTriggerInput, error) {
+	var it model.CreateTriggerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId", "spec", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		case "spec":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("spec"))
+			data, err := ec.unmarshalNTriggerSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSpecInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Spec = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCreateTriggerInput unmarshals raw into the CreateTriggerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCreateTriggerInput(ctx context.Context, raw any) (model.CreateTriggerInput, error) {
+	var out model.CreateTriggerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CreateTriggerInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCreateWorkspaceInput(ctx context.Context, obj any) (model.CreateWorkspaceInput, error) {
 	var it model.CreateWorkspaceInput
 	if obj == nil {
@@ -18102,6 +21562,90 @@ func (ec *executionContext) unmarshalInputDeleteAgentInput(ctx context.Context, 
 func UnmarshalDeleteAgentInput(ctx context.Context, raw any) (model.DeleteAgentInput, error) {
 	var out model.DeleteAgentInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputDeleteRoutineInput(ctx context.Context, obj any) (model.DeleteRoutineInput, error) {
+	var it model.DeleteRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteRoutineInput unmarshals raw into the DeleteRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteRoutineInput(ctx context.Context, raw any) (model.DeleteRoutineInput, error) {
+	var out model.DeleteRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputDeleteTriggerInput(ctx context.Context, obj any) (model.DeleteTriggerInput, error) {
+	var it model.DeleteTriggerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"triggerId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteTriggerInput unmarshals raw into the DeleteTriggerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteTriggerInput(ctx context.Context, raw any) (model.DeleteTriggerInput, error) {
+	var out model.DeleteTriggerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteTriggerInput", raw, &out)
 	return out, err
 }
 
@@ -18460,6 +22004,135 @@ func UnmarshalPauseAgentInput(ctx context.Context, raw any) (model.PauseAgentInp
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputPauseRoutineInput(ctx context.Context, obj any) (model.PauseRoutineInput, error) {
+	var it model.PauseRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPauseRoutineInput unmarshals raw into the PauseRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPauseRoutineInput(ctx context.Context, raw any) (model.PauseRoutineInput, error) {
+	var out model.PauseRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PauseRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRenderTemplateInput(ctx context.Context, obj any) (model.RenderTemplateInput, error) {
+	var it model.RenderTemplateInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["description"]; !present {
+		asMap["description"] = ""
+	}
+	if _, present := asMap["variables"]; !present {
+		asMap["variables"] = []any{}
+	}
+	if _, present := asMap["timeZone"]; !present {
+		asMap["timeZone"] = "UTC"
+	}
+
+	fieldsInOrder := [...]string{"title", "description", "variables", "values", "at", "timeZone"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "title":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("title"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Title = data
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalNMarkdown2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = data
+		case "variables":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("variables"))
+			data, err := ec.unmarshalNRoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Variables = data
+		case "values":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("values"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Values = data
+		case "at":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("at"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.At = data
+		case "timeZone":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeZone"))
+			data, err := ec.unmarshalNTimeZone2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TimeZone = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRenderTemplateInput unmarshals raw into the RenderTemplateInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRenderTemplateInput(ctx context.Context, raw any) (model.RenderTemplateInput, error) {
+	var out model.RenderTemplateInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RenderTemplateInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputResolveInboxItemsInput(ctx context.Context, obj any) (model.ResolveInboxItemsInput, error) {
 	var it model.ResolveInboxItemsInput
 	if obj == nil {
@@ -18544,6 +22217,48 @@ func UnmarshalResumeAgentInput(ctx context.Context, raw any) (model.ResumeAgentI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputResumeRoutineInput(ctx context.Context, obj any) (model.ResumeRoutineInput, error) {
+	var it model.ResumeRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalResumeRoutineInput unmarshals raw into the ResumeRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalResumeRoutineInput(ctx context.Context, raw any) (model.ResumeRoutineInput, error) {
+	var out model.ResumeRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ResumeRoutineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRevokeApiTokenInput(ctx context.Context, obj any) (model.RevokeAPITokenInput, error) {
 	var it model.RevokeAPITokenInput
 	if obj == nil {
@@ -18583,6 +22298,66 @@ func (ec *executionContext) unmarshalInputRevokeApiTokenInput(ctx context.Contex
 func UnmarshalRevokeApiTokenInput(ctx context.Context, raw any) (model.RevokeAPITokenInput, error) {
 	var out model.RevokeAPITokenInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "RevokeApiTokenInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRotateTriggerSecretInput(ctx context.Context, obj any) (model.RotateTriggerSecretInput, error) {
+	var it model.RotateTriggerSecretInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["overlap"]; !present {
+		asMap["overlap"] = "PT24H"
+	}
+
+	fieldsInOrder := [...]string{"triggerId", "overlap", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		case "overlap":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("overlap"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Overlap = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRotateTriggerSecretInput unmarshals raw into the RotateTriggerSecretInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRotateTriggerSecretInput(ctx context.Context, raw any) (model.RotateTriggerSecretInput, error) {
+	var out model.RotateTriggerSecretInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RotateTriggerSecretInput", raw, &out)
 	return out, err
 }
 
@@ -19172,7 +22947,7 @@ func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"schedule", "manual"}
+	fieldsInOrder := [...]string{"schedule", "webhook", "manual"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -19186,6 +22961,13 @@ func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, 
 				return it, err
 			}
 			it.Schedule = data
+		case "webhook":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("webhook"))
+			data, err := ec.unmarshalOWebhookSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookSpecInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Webhook = data
 		case "manual":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("manual"))
 			data, err := ec.unmarshalOManualSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐManualSpecInput(ctx, v)
@@ -19319,6 +23101,195 @@ func (ec *executionContext) unmarshalInputUpdateAgentInput(ctx context.Context, 
 func UnmarshalUpdateAgentInput(ctx context.Context, raw any) (model.UpdateAgentInput, error) {
 	var out model.UpdateAgentInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputUpdateRoutineInput(ctx context.Context, obj any) (model.UpdateRoutineInput, error) {
+	var it model.UpdateRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId", "expectedRevision", "name", "description", "assigneeId", "concurrencyPolicy", "catchUpPolicy", "catchUpMax", "variables"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = graphql.OmittableOf(data)
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalOMarkdown2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = graphql.OmittableOf(data)
+		case "assigneeId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("assigneeId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AssigneeID = graphql.OmittableOf(data)
+		case "concurrencyPolicy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("concurrencyPolicy"))
+			data, err := ec.unmarshalOConcurrencyPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐConcurrencyPolicy(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ConcurrencyPolicy = graphql.OmittableOf(data)
+		case "catchUpPolicy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("catchUpPolicy"))
+			data, err := ec.unmarshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐCatchUpPolicy(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CatchUpPolicy = graphql.OmittableOf(data)
+		case "catchUpMax":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("catchUpMax"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CatchUpMax = graphql.OmittableOf(data)
+		case "variables":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("variables"))
+			data, err := ec.unmarshalORoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Variables = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateRoutineInput unmarshals raw into the UpdateRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateRoutineInput(ctx context.Context, raw any) (model.UpdateRoutineInput, error) {
+	var out model.UpdateRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputUpdateTriggerInput(ctx context.Context, obj any) (model.UpdateTriggerInput, error) {
+	var it model.UpdateTriggerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"triggerId", "expectedRevision", "enabled", "cron", "timeZone", "signingMode", "replayWindow", "requireTimestamp"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "enabled":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Enabled = graphql.OmittableOf(data)
+		case "cron":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("cron"))
+			data, err := ec.unmarshalOCronExpression2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Cron = graphql.OmittableOf(data)
+		case "timeZone":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeZone"))
+			data, err := ec.unmarshalOTimeZone2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TimeZone = graphql.OmittableOf(data)
+		case "signingMode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("signingMode"))
+			data, err := ec.unmarshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SigningMode = graphql.OmittableOf(data)
+		case "replayWindow":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("replayWindow"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReplayWindow = graphql.OmittableOf(data)
+		case "requireTimestamp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireTimestamp"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireTimestamp = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateTriggerInput unmarshals raw into the UpdateTriggerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateTriggerInput(ctx context.Context, raw any) (model.UpdateTriggerInput, error) {
+	var out model.UpdateTriggerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateTriggerInput", raw, &out)
 	return out, err
 }
 
@@ -19592,6 +23563,89 @@ func UnmarshalWakeupOrder(ctx context.Context, raw any) (ent.WakeupRequestOrder,
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputWebhookSpecInput(ctx context.Context, obj any) (model.WebhookSpecInput, error) {
+	var it model.WebhookSpecInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["signingMode"]; !present {
+		asMap["signingMode"] = "HMAC_SHA256"
+	}
+	if _, present := asMap["replayWindow"]; !present {
+		asMap["replayWindow"] = "PT5M"
+	}
+	if _, present := asMap["requireTimestamp"]; !present {
+		asMap["requireTimestamp"] = false
+	}
+	if _, present := asMap["enabled"]; !present {
+		asMap["enabled"] = true
+	}
+
+	fieldsInOrder := [...]string{"signingMode", "replayWindow", "requireTimestamp", "secret", "enabled"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "signingMode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("signingMode"))
+			data, err := ec.unmarshalNSigningMode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SigningMode = data
+		case "replayWindow":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("replayWindow"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReplayWindow = data
+		case "requireTimestamp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireTimestamp"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireTimestamp = data
+		case "secret":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secret"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Secret = data
+		case "enabled":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Enabled = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalWebhookSpecInput unmarshals raw into the WebhookSpecInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalWebhookSpecInput(ctx context.Context, raw any) (model.WebhookSpecInput, error) {
+	var out model.WebhookSpecInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "WebhookSpecInput", raw, &out)
+	return out, err
+}
+
 // endregion **************************** input.gotpl *****************************
 
 // region    ************************** interface.gotpl ***************************
@@ -19741,6 +23795,20 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateWorkspaceSettingsPayload(ctx, sel, obj)
+	case model.UpdateTriggerPayload:
+		return ec._UpdateTriggerPayload(ctx, sel, &obj)
+	case *model.UpdateTriggerPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateTriggerPayload(ctx, sel, obj)
+	case model.UpdateRoutinePayload:
+		return ec._UpdateRoutinePayload(ctx, sel, &obj)
+	case *model.UpdateRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateRoutinePayload(ctx, sel, obj)
 	case model.UpdateAgentPayload:
 		return ec._UpdateAgentPayload(ctx, sel, &obj)
 	case *model.UpdateAgentPayload:
@@ -19755,6 +23823,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._StopAgentPayload(ctx, sel, obj)
+	case model.RotateTriggerSecretPayload:
+		return ec._RotateTriggerSecretPayload(ctx, sel, &obj)
+	case *model.RotateTriggerSecretPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._RotateTriggerSecretPayload(ctx, sel, obj)
 	case model.RevokeAPITokenPayload:
 		return ec._RevokeApiTokenPayload(ctx, sel, &obj)
 	case *model.RevokeAPITokenPayload:
@@ -19762,6 +23837,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RevokeApiTokenPayload(ctx, sel, obj)
+	case model.ResumeRoutinePayload:
+		return ec._ResumeRoutinePayload(ctx, sel, &obj)
+	case *model.ResumeRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ResumeRoutinePayload(ctx, sel, obj)
 	case model.ResumeAgentPayload:
 		return ec._ResumeAgentPayload(ctx, sel, &obj)
 	case *model.ResumeAgentPayload:
@@ -19776,6 +23858,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ResolveInboxItemsPayload(ctx, sel, obj)
+	case model.PauseRoutinePayload:
+		return ec._PauseRoutinePayload(ctx, sel, &obj)
+	case *model.PauseRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PauseRoutinePayload(ctx, sel, obj)
 	case model.PauseAgentPayload:
 		return ec._PauseAgentPayload(ctx, sel, &obj)
 	case *model.PauseAgentPayload:
@@ -19790,6 +23879,20 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._FireRoutinePayload(ctx, sel, obj)
+	case model.DeleteTriggerPayload:
+		return ec._DeleteTriggerPayload(ctx, sel, &obj)
+	case *model.DeleteTriggerPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteTriggerPayload(ctx, sel, obj)
+	case model.DeleteRoutinePayload:
+		return ec._DeleteRoutinePayload(ctx, sel, &obj)
+	case *model.DeleteRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteRoutinePayload(ctx, sel, obj)
 	case model.DeleteAgentPayload:
 		return ec._DeleteAgentPayload(ctx, sel, &obj)
 	case *model.DeleteAgentPayload:
@@ -19804,6 +23907,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CreateWorkspacePayload(ctx, sel, obj)
+	case model.CreateTriggerPayload:
+		return ec._CreateTriggerPayload(ctx, sel, &obj)
+	case *model.CreateTriggerPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CreateTriggerPayload(ctx, sel, obj)
 	case model.CreateRoutinePayload:
 		return ec._CreateRoutinePayload(ctx, sel, &obj)
 	case *model.CreateRoutinePayload:
@@ -19832,6 +23942,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CancelRunPayload(ctx, sel, obj)
+	case model.ArchiveRoutinePayload:
+		return ec._ArchiveRoutinePayload(ctx, sel, &obj)
+	case *model.ArchiveRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ArchiveRoutinePayload(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -19845,11 +23962,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
-	case *ent.Workspace:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Workspace(ctx, sel, obj)
 	case model.WebhookTrigger:
 		return ec._WebhookTrigger(ctx, sel, &obj)
 	case *model.WebhookTrigger:
@@ -19864,6 +23976,23 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._ScheduleTrigger(ctx, sel, obj)
+	case model.ManualTrigger:
+		return ec._ManualTrigger(ctx, sel, &obj)
+	case *model.ManualTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ManualTrigger(ctx, sel, obj)
+	case *ent.Workspace:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Workspace(ctx, sel, obj)
+	case model.Trigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Trigger(ctx, sel, obj)
 	case *ent.Run:
 		if obj == nil {
 			return graphql.Null
@@ -19874,13 +24003,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
-	case model.ManualTrigger:
-		return ec._ManualTrigger(ctx, sel, &obj)
-	case *model.ManualTrigger:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._ManualTrigger(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -19891,11 +24013,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._WakeupRequest(ctx, sel, obj)
-	case model.Trigger:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Trigger(ctx, sel, obj)
 	case *ent.RoutineRun:
 		if obj == nil {
 			return graphql.Null
@@ -19988,11 +24105,37 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case model.WebhookTrigger:
+		return ec._WebhookTrigger(ctx, sel, &obj)
+	case *model.WebhookTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._WebhookTrigger(ctx, sel, obj)
+	case model.ScheduleTrigger:
+		return ec._ScheduleTrigger(ctx, sel, &obj)
+	case *model.ScheduleTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ScheduleTrigger(ctx, sel, obj)
+	case model.ManualTrigger:
+		return ec._ManualTrigger(ctx, sel, &obj)
+	case *model.ManualTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ManualTrigger(ctx, sel, obj)
 	case *ent.Workspace:
 		if obj == nil {
 			return graphql.Null
 		}
 		return ec._Workspace(ctx, sel, obj)
+	case model.Trigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Trigger(ctx, sel, obj)
 	case *ent.Run:
 		if obj == nil {
 			return graphql.Null
@@ -20641,6 +24784,44 @@ func (ec *executionContext) _ApiTokenEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var archiveRoutinePayloadImplementors = []string{"ArchiveRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _ArchiveRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ArchiveRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, archiveRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ArchiveRoutinePayload")
+		case "routine":
+			out.Values[i] = ec._ArchiveRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ArchiveRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var budgetWakeupImplementors = []string{"BudgetWakeup", "WakeupPayload"}
 
 func (ec *executionContext) _BudgetWakeup(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetWakeup) graphql.Marshaler {
@@ -20887,6 +25068,11 @@ func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "secrets":
+			out.Values[i] = ec._CreateRoutinePayload_secrets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "replayed":
 			out.Values[i] = ec._CreateRoutinePayload_replayed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -20894,6 +25080,54 @@ func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.S
 			}
 		case "userErrors":
 			out.Values[i] = ec._CreateRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var createTriggerPayloadImplementors = []string{"CreateTriggerPayload", "MutationPayload"}
+
+func (ec *executionContext) _CreateTriggerPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateTriggerPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, createTriggerPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CreateTriggerPayload")
+		case "trigger":
+			out.Values[i] = ec._CreateTriggerPayload_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._CreateTriggerPayload_secret(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._CreateTriggerPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._CreateTriggerPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -20995,6 +25229,82 @@ func (ec *executionContext) _DeleteAgentPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var deleteRoutinePayloadImplementors = []string{"DeleteRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteRoutinePayload")
+		case "deletedRoutineId":
+			out.Values[i] = ec._DeleteRoutinePayload_deletedRoutineId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var deleteTriggerPayloadImplementors = []string{"DeleteTriggerPayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteTriggerPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteTriggerPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteTriggerPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteTriggerPayload")
+		case "deletedTriggerId":
+			out.Values[i] = ec._DeleteTriggerPayload_deletedTriggerId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteTriggerPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var echoExecutorImplementors = []string{"EchoExecutor", "Executor"}
 
 func (ec *executionContext) _EchoExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.EchoExecutor) graphql.Marshaler {
@@ -21008,6 +25318,54 @@ func (ec *executionContext) _EchoExecutor(ctx context.Context, sel ast.Selection
 			out.Values[i] = graphql.MarshalString("EchoExecutor")
 		case "delay":
 			out.Values[i] = ec._EchoExecutor_delay(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var firePreviewImplementors = []string{"FirePreview"}
+
+func (ec *executionContext) _FirePreview(ctx context.Context, sel ast.SelectionSet, obj *model.FirePreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, firePreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("FirePreview")
+		case "rendered":
+			out.Values[i] = ec._FirePreview_rendered(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "disposition":
+			out.Values[i] = ec._FirePreview_disposition(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "coalescesInto":
+			out.Values[i] = ec._FirePreview_coalescesInto(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._FirePreview_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -21042,6 +25400,11 @@ func (ec *executionContext) _FireRoutinePayload(ctx context.Context, sel ast.Sel
 		case "routineRun":
 			out.Values[i] = ec._FireRoutinePayload_routineRun(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "resolved":
+			out.Values[i] = ec._FireRoutinePayload_resolved(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "replayed":
@@ -21216,7 +25579,7 @@ func (ec *executionContext) _InboxItemEdge(ctx context.Context, sel ast.Selectio
 	return out
 }
 
-var manualTriggerImplementors = []string{"ManualTrigger", "Node", "Trigger"}
+var manualTriggerImplementors = []string{"ManualTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _ManualTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.ManualTrigger) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, manualTriggerImplementors)
@@ -21229,6 +25592,11 @@ func (ec *executionContext) _ManualTrigger(ctx context.Context, sel ast.Selectio
 			out.Values[i] = graphql.MarshalString("ManualTrigger")
 		case "id":
 			out.Values[i] = ec._ManualTrigger_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._ManualTrigger_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -21352,6 +25720,41 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "updateRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pauseRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_pauseRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "resumeRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_resumeRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "archiveRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_archiveRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "fireRoutine":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_fireRoutine(ctx, field)
@@ -21376,6 +25779,34 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "revokeApiToken":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_revokeApiToken(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "createTrigger":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createTrigger(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "updateTrigger":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateTrigger(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteTrigger":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteTrigger(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rotateTriggerSecret":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_rotateTriggerSecret(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -21497,6 +25928,87 @@ func (ec *executionContext) _PauseAgentPayload(ctx context.Context, sel ast.Sele
 	return out
 }
 
+var pauseRoutinePayloadImplementors = []string{"PauseRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _PauseRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.PauseRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pauseRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PauseRoutinePayload")
+		case "routine":
+			out.Values[i] = ec._PauseRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._PauseRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var plannedFireImplementors = []string{"PlannedFire"}
+
+func (ec *executionContext) _PlannedFire(ctx context.Context, sel ast.SelectionSet, obj *model.PlannedFire) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, plannedFireImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PlannedFire")
+		case "at":
+			out.Values[i] = ec._PlannedFire_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "trigger":
+			out.Values[i] = ec._PlannedFire_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "routine":
+			out.Values[i] = ec._PlannedFire_routine(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var processInfoImplementors = []string{"ProcessInfo"}
 
 func (ec *executionContext) _ProcessInfo(ctx context.Context, sel ast.SelectionSet, obj *model.ProcessInfo) graphql.Marshaler {
@@ -21579,6 +26091,24 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_agent(ctx, field)
+				})
+		case "nextFireTimes":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_nextFireTimes(ctx, field)
+				})
+		case "renderTemplate":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_renderTemplate(ctx, field)
+				})
+		case "previewFire":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_previewFire(ctx, field)
 				})
 		case "process":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -21775,6 +26305,49 @@ func (ec *executionContext) _ResolveInboxItemsPayload(ctx context.Context, sel a
 	return out
 }
 
+var resolvedVariableImplementors = []string{"ResolvedVariable"}
+
+func (ec *executionContext) _ResolvedVariable(ctx context.Context, sel ast.SelectionSet, obj *model.ResolvedVariable) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resolvedVariableImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResolvedVariable")
+		case "name":
+			out.Values[i] = ec._ResolvedVariable_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "value":
+			out.Values[i] = ec._ResolvedVariable_value(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "origin":
+			out.Values[i] = ec._ResolvedVariable_origin(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var resumeAgentPayloadImplementors = []string{"ResumeAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _ResumeAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeAgentPayload) graphql.Marshaler {
@@ -21818,6 +26391,44 @@ func (ec *executionContext) _ResumeAgentPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var resumeRoutinePayloadImplementors = []string{"ResumeRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _ResumeRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resumeRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResumeRoutinePayload")
+		case "routine":
+			out.Values[i] = ec._ResumeRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ResumeRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var revokeApiTokenPayloadImplementors = []string{"RevokeApiTokenPayload", "MutationPayload"}
 
 func (ec *executionContext) _RevokeApiTokenPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RevokeAPITokenPayload) graphql.Marshaler {
@@ -21836,6 +26447,54 @@ func (ec *executionContext) _RevokeApiTokenPayload(ctx context.Context, sel ast.
 			}
 		case "userErrors":
 			out.Values[i] = ec._RevokeApiTokenPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var rotateTriggerSecretPayloadImplementors = []string{"RotateTriggerSecretPayload", "MutationPayload"}
+
+func (ec *executionContext) _RotateTriggerSecretPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RotateTriggerSecretPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, rotateTriggerSecretPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RotateTriggerSecretPayload")
+		case "trigger":
+			out.Values[i] = ec._RotateTriggerSecretPayload_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._RotateTriggerSecretPayload_secret(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._RotateTriggerSecretPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._RotateTriggerSecretPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -21950,6 +26609,12 @@ func (ec *executionContext) _Routine(ctx context.Context, sel ast.SelectionSet, 
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Routine_triggers(ctx, field, obj)
+				})
+		case "scheduleState":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Routine_scheduleState(ctx, field, obj)
 				})
 		case "nextFireAt":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -23078,7 +27743,55 @@ func (ec *executionContext) _RunUsage(ctx context.Context, sel ast.SelectionSet,
 	return out
 }
 
-var scheduleTriggerImplementors = []string{"ScheduleTrigger", "Node", "Trigger"}
+var schedulePreviewImplementors = []string{"SchedulePreview"}
+
+func (ec *executionContext) _SchedulePreview(ctx context.Context, sel ast.SelectionSet, obj *model.SchedulePreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, schedulePreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SchedulePreview")
+		case "times":
+			out.Values[i] = ec._SchedulePreview_times(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "description":
+			out.Values[i] = ec._SchedulePreview_description(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dstNotes":
+			out.Values[i] = ec._SchedulePreview_dstNotes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._SchedulePreview_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var scheduleTriggerImplementors = []string{"ScheduleTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.ScheduleTrigger) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, scheduleTriggerImplementors)
@@ -23091,6 +27804,11 @@ func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.Select
 			out.Values[i] = graphql.MarshalString("ScheduleTrigger")
 		case "id":
 			out.Values[i] = ec._ScheduleTrigger_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._ScheduleTrigger_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -23132,6 +27850,24 @@ func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.Select
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._ScheduleTrigger_nextFireAt(ctx, field, obj)
+				})
+		case "nextFireTimes":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_nextFireTimes(ctx, field, obj)
+				})
+		case "description":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_description(ctx, field, obj)
+				})
+		case "condition":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_condition(ctx, field, obj)
 				})
 		case "error":
 			out.Values[i] = ec._ScheduleTrigger_error(ctx, field, obj)
@@ -23290,6 +28026,97 @@ func (ec *executionContext) _SystemActor(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var templatePreviewImplementors = []string{"TemplatePreview"}
+
+func (ec *executionContext) _TemplatePreview(ctx context.Context, sel ast.SelectionSet, obj *model.TemplatePreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, templatePreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TemplatePreview")
+		case "title":
+			out.Values[i] = ec._TemplatePreview_title(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "description":
+			out.Values[i] = ec._TemplatePreview_description(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "values":
+			out.Values[i] = ec._TemplatePreview_values(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "undeclared":
+			out.Values[i] = ec._TemplatePreview_undeclared(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._TemplatePreview_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var triggerSecretImplementors = []string{"TriggerSecret"}
+
+func (ec *executionContext) _TriggerSecret(ctx context.Context, sel ast.SelectionSet, obj *model.TriggerSecret) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, triggerSecretImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TriggerSecret")
+		case "triggerId":
+			out.Values[i] = ec._TriggerSecret_triggerId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._TriggerSecret_secret(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var updateAgentPayloadImplementors = []string{"UpdateAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateAgentPayload) graphql.Marshaler {
@@ -23308,6 +28135,87 @@ func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.Sel
 			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var updateRoutinePayloadImplementors = []string{"UpdateRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateRoutinePayload")
+		case "clamped":
+			out.Values[i] = ec._UpdateRoutinePayload_clamped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "routine":
+			out.Values[i] = ec._UpdateRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var updateTriggerPayloadImplementors = []string{"UpdateTriggerPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateTriggerPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateTriggerPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateTriggerPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateTriggerPayload")
+		case "trigger":
+			out.Values[i] = ec._UpdateTriggerPayload_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateTriggerPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -23786,7 +28694,61 @@ func (ec *executionContext) _WakeupRequestEdge(ctx context.Context, sel ast.Sele
 	return out
 }
 
-var webhookTriggerImplementors = []string{"WebhookTrigger", "Node", "Trigger"}
+var webhookDeliveryImplementors = []string{"WebhookDelivery"}
+
+func (ec *executionContext) _WebhookDelivery(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookDelivery) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, webhookDeliveryImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WebhookDelivery")
+		case "receivedAt":
+			out.Values[i] = ec._WebhookDelivery_receivedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "status":
+			out.Values[i] = ec._WebhookDelivery_status(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "outcome":
+			out.Values[i] = ec._WebhookDelivery_outcome(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "detail":
+			out.Values[i] = ec._WebhookDelivery_detail(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "routineRun":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookDelivery_routineRun(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var webhookTriggerImplementors = []string{"WebhookTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookTrigger) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, webhookTriggerImplementors)
@@ -23799,6 +28761,11 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 			out.Values[i] = graphql.MarshalString("WebhookTrigger")
 		case "id":
 			out.Values[i] = ec._WebhookTrigger_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._WebhookTrigger_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -23852,6 +28819,18 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "deliveries":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookTrigger_deliveries(ctx, field, obj)
+				})
+		case "sampleCurl":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookTrigger_sampleCurl(ctx, field, obj)
+				})
 		case "secretHint":
 			out.Values[i] = ec._WebhookTrigger_secretHint(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -23920,6 +28899,12 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "upcomingFires":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_upcomingFires(ctx, field, obj)
+				})
 		case "queueStats":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -24666,6 +29651,19 @@ func (ec *executionContext) marshalNApiTokenEdge2ᚖrouseᚗdevᚋrouseᚋgraph�
 	return ec._ApiTokenEdge(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNArchiveRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutineInput(ctx context.Context, v any) (model.ArchiveRoutineInput, error) {
+	res, err := ec.unmarshalInputArchiveRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNArchiveRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.ArchiveRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ArchiveRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._ArchiveRoutinePayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNBoolean2bool(ctx context.Context, v any) (bool, error) {
 	res, err := graphql.UnmarshalBoolean(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -24752,6 +29750,19 @@ func (ec *executionContext) marshalNCreateRoutinePayload2ᚖrouseᚗdevᚋrouse�
 	return ec._CreateRoutinePayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNCreateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerInput(ctx context.Context, v any) (model.CreateTriggerInput, error) {
+	res, err := ec.unmarshalInputCreateTriggerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCreateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateTriggerPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CreateTriggerPayload!")
+		return graphql.Null
+	}
+	return ec._CreateTriggerPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNCreateWorkspaceInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateWorkspaceInput(ctx context.Context, v any) (model.CreateWorkspaceInput, error) {
 	res, err := ec.unmarshalInputCreateWorkspaceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -24803,6 +29814,53 @@ func (ec *executionContext) marshalNDateTime2timeᚐTime(ctx context.Context, se
 	return res
 }
 
+func (ec *executionContext) unmarshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx context.Context, v any) ([]*time.Time, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*time.Time, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNDateTime2ᚖtimeᚐTime(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx context.Context, sel ast.SelectionSet, v []*time.Time) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNDateTime2ᚖtimeᚐTime(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalNDateTime2ᚖtimeᚐTime(ctx context.Context, v any) (*time.Time, error) {
+	res, err := model.UnmarshalDateTime(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDateTime2ᚖtimeᚐTime(ctx context.Context, sel ast.SelectionSet, v *time.Time) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DateTime!")
+		return graphql.Null
+	}
+	_ = sel
+	res := model.MarshalDateTime(*v)
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "DateTime!")
+	}
+	return res
+}
+
 func (ec *executionContext) unmarshalNDecimal2string(ctx context.Context, v any) (string, error) {
 	res, err := graphql.UnmarshalString(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -24830,6 +29888,32 @@ func (ec *executionContext) marshalNDeleteAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 	return ec._DeleteAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNDeleteRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutineInput(ctx context.Context, v any) (model.DeleteRoutineInput, error) {
+	res, err := ec.unmarshalInputDeleteRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._DeleteRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNDeleteTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerInput(ctx context.Context, v any) (model.DeleteTriggerInput, error) {
+	res, err := ec.unmarshalInputDeleteTriggerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerPayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteTriggerPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteTriggerPayload!")
+		return graphql.Null
+	}
+	return ec._DeleteTriggerPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNDuration2timeᚐDuration(ctx context.Context, v any) (time.Duration, error) {
 	res, err := model.UnmarshalDuration(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -24842,6 +29926,14 @@ func (ec *executionContext) marshalNDuration2timeᚐDuration(ctx context.Context
 		graphql.AddInvalidNullFromMarshaler(ctx, "Duration!")
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNFirePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐFirePreview(ctx context.Context, sel ast.SelectionSet, v *model.FirePreview) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "FirePreview!")
+		return graphql.Null
+	}
+	return ec._FirePreview(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNFireRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐFireRoutineInput(ctx context.Context, v any) (model.FireRoutineInput, error) {
@@ -25120,6 +30212,43 @@ func (ec *executionContext) marshalNPauseAgentPayload2ᚖrouseᚗdevᚋrouseᚋg
 	return ec._PauseAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNPauseRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutineInput(ctx context.Context, v any) (model.PauseRoutineInput, error) {
+	res, err := ec.unmarshalInputPauseRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPauseRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.PauseRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "PauseRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._PauseRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNPlannedFire2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFireᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PlannedFire) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPlannedFire2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFire(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNPlannedFire2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFire(ctx context.Context, sel ast.SelectionSet, v *model.PlannedFire) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "PlannedFire!")
+		return graphql.Null
+	}
+	return ec._PlannedFire(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNProcessInfo2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐProcessInfo(ctx context.Context, sel ast.SelectionSet, v *model.ProcessInfo) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "ProcessInfo!")
@@ -25146,6 +30275,11 @@ func (ec *executionContext) marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋ
 	return ec._QueueStats(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNRenderTemplateInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRenderTemplateInput(ctx context.Context, v any) (model.RenderTemplateInput, error) {
+	res, err := ec.unmarshalInputRenderTemplateInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNResolveInboxItemsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsInput(ctx context.Context, v any) (model.ResolveInboxItemsInput, error) {
 	res, err := ec.unmarshalInputResolveInboxItemsInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -25157,6 +30291,30 @@ func (ec *executionContext) marshalNResolveInboxItemsPayload2ᚖrouseᚗdevᚋro
 		return graphql.Null
 	}
 	return ec._ResolveInboxItemsPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNResolvedVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariableᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ResolvedVariable) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNResolvedVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariable(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNResolvedVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariable(ctx context.Context, sel ast.SelectionSet, v *model.ResolvedVariable) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ResolvedVariable!")
+		return graphql.Null
+	}
+	return ec._ResolvedVariable(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNResumeAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentInput(ctx context.Context, v any) (model.ResumeAgentInput, error) {
@@ -25172,6 +30330,19 @@ func (ec *executionContext) marshalNResumeAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 	return ec._ResumeAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNResumeRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutineInput(ctx context.Context, v any) (model.ResumeRoutineInput, error) {
+	res, err := ec.unmarshalInputResumeRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNResumeRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.ResumeRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ResumeRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._ResumeRoutinePayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNRevokeApiTokenInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRevokeAPITokenInput(ctx context.Context, v any) (model.RevokeAPITokenInput, error) {
 	res, err := ec.unmarshalInputRevokeApiTokenInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -25183,6 +30354,19 @@ func (ec *executionContext) marshalNRevokeApiTokenPayload2ᚖrouseᚗdevᚋrouse
 		return graphql.Null
 	}
 	return ec._RevokeApiTokenPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRotateTriggerSecretInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretInput(ctx context.Context, v any) (model.RotateTriggerSecretInput, error) {
+	res, err := ec.unmarshalInputRotateTriggerSecretInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRotateTriggerSecretPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretPayload(ctx context.Context, sel ast.SelectionSet, v *model.RotateTriggerSecretPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RotateTriggerSecretPayload!")
+		return graphql.Null
+	}
+	return ec._RotateTriggerSecretPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNRoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx context.Context, sel ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
@@ -25337,6 +30521,20 @@ func (ec *executionContext) marshalNRoutineVariable2ᚕrouseᚗdevᚋrouseᚋint
 	}
 
 	return ret
+}
+
+func (ec *executionContext) unmarshalNRoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx context.Context, v any) ([]*model.RoutineVariableInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.RoutineVariableInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNRoutineVariableInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
 }
 
 func (ec *executionContext) unmarshalNRoutineVariableInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInput(ctx context.Context, v any) (*model.RoutineVariableInput, error) {
@@ -25550,6 +30748,32 @@ func (ec *executionContext) marshalNRunStreamItem2rouseᚗdevᚋrouseᚋgraphᚋ
 	return ec._RunStreamItem(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNSchedulePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSchedulePreview(ctx context.Context, sel ast.SelectionSet, v *model.SchedulePreview) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SchedulePreview!")
+		return graphql.Null
+	}
+	return ec._SchedulePreview(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx context.Context, v any) (domain.ScheduleState, error) {
+	var res domain.ScheduleState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx context.Context, sel ast.SelectionSet, v domain.ScheduleState) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNScheduleTrigger2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleTrigger(ctx context.Context, sel ast.SelectionSet, v *model.ScheduleTrigger) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ScheduleTrigger!")
+		return graphql.Null
+	}
+	return ec._ScheduleTrigger(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNSchedulerState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐSchedulerState(ctx context.Context, v any) (model.SchedulerState, error) {
 	var res model.SchedulerState
 	err := res.UnmarshalGQL(v)
@@ -25650,6 +30874,14 @@ func (ec *executionContext) marshalNString2ᚕstringᚄ(ctx context.Context, sel
 	return ret
 }
 
+func (ec *executionContext) marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx context.Context, sel ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TemplatePreview!")
+		return graphql.Null
+	}
+	return ec._TemplatePreview(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNTerminalShape2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTerminalShape(ctx context.Context, v any) (domain.TerminalShape, error) {
 	var res domain.TerminalShape
 	err := res.UnmarshalGQL(v)
@@ -25738,6 +30970,40 @@ func (ec *executionContext) marshalNTrigger2ᚕrouseᚗdevᚋrouseᚋgraphᚋmod
 	return ret
 }
 
+func (ec *executionContext) unmarshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx context.Context, v any) (domain.TriggerCondition, error) {
+	var res domain.TriggerCondition
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx context.Context, sel ast.SelectionSet, v domain.TriggerCondition) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNTriggerSecret2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecretᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.TriggerSecret) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTriggerSecret2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecret(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNTriggerSecret2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecret(ctx context.Context, sel ast.SelectionSet, v *model.TriggerSecret) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TriggerSecret!")
+		return graphql.Null
+	}
+	return ec._TriggerSecret(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNTriggerSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSpecInput(ctx context.Context, v any) (*model.TriggerSpecInput, error) {
 	res, err := ec.unmarshalInputTriggerSpecInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
@@ -25754,6 +31020,32 @@ func (ec *executionContext) marshalNUpdateAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 		return graphql.Null
 	}
 	return ec._UpdateAgentPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUpdateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutineInput(ctx context.Context, v any) (model.UpdateRoutineInput, error) {
+	res, err := ec.unmarshalInputUpdateRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._UpdateRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUpdateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerInput(ctx context.Context, v any) (model.UpdateTriggerInput, error) {
+	res, err := ec.unmarshalInputUpdateTriggerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateTriggerPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateTriggerPayload!")
+		return graphql.Null
+	}
+	return ec._UpdateTriggerPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
@@ -25800,6 +31092,16 @@ func (ec *executionContext) unmarshalNUserErrorCode2rouseᚗdevᚋrouseᚋintern
 }
 
 func (ec *executionContext) marshalNUserErrorCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐUserErrorCode(ctx context.Context, sel ast.SelectionSet, v domain.UserErrorCode) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNVariableOrigin2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐVariableOrigin(ctx context.Context, v any) (domain.VariableOrigin, error) {
+	var res domain.VariableOrigin
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNVariableOrigin2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐVariableOrigin(ctx context.Context, sel ast.SelectionSet, v domain.VariableOrigin) graphql.Marshaler {
 	return v
 }
 
@@ -25932,6 +31234,30 @@ func (ec *executionContext) unmarshalNWakeupStatus2rouseᚗdevᚋrouseᚋinterna
 
 func (ec *executionContext) marshalNWakeupStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeupStatus(ctx context.Context, sel ast.SelectionSet, v domain.WakeupStatus) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNWebhookDelivery2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDeliveryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.WebhookDelivery) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWebhookDelivery2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDelivery(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNWebhookDelivery2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDelivery(ctx context.Context, sel ast.SelectionSet, v *model.WebhookDelivery) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WebhookDelivery!")
+		return graphql.Null
+	}
+	return ec._WebhookDelivery(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx context.Context, sel ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
@@ -26361,6 +31687,24 @@ func (ec *executionContext) marshalOConcurrencyPolicy2ᚖrouseᚗdevᚋrouseᚋi
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) unmarshalOCronExpression2ᚖstring(ctx context.Context, v any) (*string, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := graphql.UnmarshalString(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOCronExpression2ᚖstring(ctx context.Context, sel ast.SelectionSet, v *string) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(*v)
+	return res
 }
 
 func (ec *executionContext) unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
@@ -26920,6 +32264,22 @@ func (ec *executionContext) unmarshalOScheduleSpecInput2ᚖrouseᚗdevᚋrouse�
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx context.Context, v any) (*domain.SigningMode, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.SigningMode)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx context.Context, sel ast.SelectionSet, v *domain.SigningMode) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) unmarshalOStreamCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
 	if v == nil {
 		return nil, nil
@@ -27183,6 +32543,14 @@ func (ec *executionContext) marshalOWakeupStatus2ᚕrouseᚗdevᚋrouseᚋintern
 	}
 
 	return ret
+}
+
+func (ec *executionContext) unmarshalOWebhookSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookSpecInput(ctx context.Context, v any) (*model.WebhookSpecInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputWebhookSpecInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx context.Context, sel ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {

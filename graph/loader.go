@@ -49,6 +49,8 @@ type loaders struct {
 	waiting    loader[*domain.Waiting]                // by run
 
 	waitingRequests loader[*domain.Waiting] // by wakeup request
+
+	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
 }
 
 type loadersKey struct{}
@@ -70,7 +72,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 			return db.RoutineRun.Query().Where(routinerun.IDIn(ids...)).All(ctx)
 		}, func(x *ent.RoutineRun) xid.ID { return x.ID }),
 		triggers: rows("triggers", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
-			return db.RoutineTrigger.Query().Where(routinetrigger.IDIn(ids...)).All(ctx)
+			return db.RoutineTrigger.Query().Where(routinetrigger.IDIn(ids...), routinetrigger.DeletedAtIsNil()).All(ctx)
 		}, func(x *ent.RoutineTrigger) xid.ID { return x.ID }),
 		runs: rows("runs", func(ctx context.Context, ids []xid.ID) ([]*ent.Run, error) {
 			return db.Run.Query().Where(run.IDIn(ids...)).All(ctx)
@@ -82,7 +84,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 
 		waitingRequests: mapped("why requests wait", r.waitingOfRequests),
 		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
-			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...)).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
+			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...), routinetrigger.DeletedAtIsNil()).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
 		}, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),
 		attemptsOf: groups("attempts of runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RunAttempt, error) {
 			return db.RunAttempt.Query().Where(runattempt.RunIDIn(ids...), newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber()).All(ctx)
@@ -90,6 +92,9 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
 		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
+		deliveries: mapped("deliveries of webhooks", func(ctx context.Context, ids []xid.ID) (map[xid.ID][]store.LoggedDelivery, error) {
+			return r.Store.Deliveries(ctx, ids, deliveriesMost)
+		}),
 		head: sync.OnceValues(func() (store.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
 		wakeupOf: rows("wakeups of routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.RoutineRunIDIn(ids...)).Order(wakeuprequest.ByID()).All(ctx)
