@@ -65,15 +65,27 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 		return nil, nil
 	}
 	r := &report{}
-	if !oneMember(in.Command != nil, in.Echo != nil) {
-		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command and echo")
+	if !oneMember(in.Command != nil, in.Acp != nil, in.HTTP != nil, in.Echo != nil) {
+		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command, acp, http and echo")
 		return nil, domain.AsUserError(r.problems)
 	}
-	if in.Echo != nil {
+	switch {
+	case in.Acp != nil:
+		return acpSpec(r, in.Acp, below(path, "acp"), holder, sealer)
+	case in.HTTP != nil:
+		return httpSpec(r, in.HTTP, below(path, "http"), holder, sealer)
+	case in.Echo != nil:
 		r.duration(below(path, "echo", "delay"), in.Echo.Delay, 0, timeoutMax)
 		return &domain.ExecutorSpec{Echo: &domain.EchoSpec{Delay: in.Echo.Delay}}, domain.AsUserError(r.problems)
 	}
-	c, path := in.Command, below(path, "command")
+	command, err := commandSpec(r, in.Command, below(path, "command"), holder, sealer)
+	if err != nil {
+		return nil, err
+	}
+	return &domain.ExecutorSpec{Command: command}, nil
+}
+
+func commandSpec(r *report, c *model.CommandExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.CommandSpec, error) {
 	checkCommand(r, c, path)
 	if len(r.problems) > 0 {
 		return nil, domain.AsUserError(r.problems)
@@ -82,9 +94,7 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 	if err != nil {
 		return nil, err
 	}
-	return &domain.ExecutorSpec{Command: &domain.CommandSpec{
-		Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace,
-	}}, nil
+	return &domain.CommandSpec{Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
 }
 
 func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
@@ -92,17 +102,21 @@ func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
 		r.add(below(path, "preset"), domain.UserErrorCodeInvalid, "presets are not available in this version yet; give argv, e.g. [\"claude\", \"-p\"]")
 	}
 	checkArguments(r, c.Argv, below(path, "argv"))
-	if dir := valueOf(c.WorkingDirectory); dir != "" {
-		switch at := below(path, "workingDirectory"); {
-		case !filepath.IsAbs(dir) || !plain(dir):
-			r.add(at, domain.UserErrorCodeInvalid, "must be an absolute path, e.g. /srv/work")
-		case len(dir) > pathMax:
-			r.add(at, domain.UserErrorCodeTooLong, "must be at most %d bytes", pathMax)
-		}
-	}
+	checkFolder(r, valueOf(c.WorkingDirectory), below(path, "workingDirectory"))
 	checkVariables(r, c.Environment, below(path, "environment"))
 	r.duration(below(path, "timeout"), c.Timeout, timeoutMin, timeoutMax)
 	r.duration(below(path, "grace"), c.Grace, 0, graceMax)
+}
+
+// checkFolder checks a working folder; "" is none.
+func checkFolder(r *report, dir string, path []string) {
+	switch {
+	case dir == "":
+	case !filepath.IsAbs(dir) || !plain(dir):
+		r.add(path, domain.UserErrorCodeInvalid, "must be an absolute path, e.g. /srv/work")
+	case len(dir) > pathMax:
+		r.add(path, domain.UserErrorCodeTooLong, "must be at most %d bytes", pathMax)
+	}
 }
 
 func checkArguments(r *report, argv []string, path []string) {
@@ -164,20 +178,35 @@ func sealAll(list []*model.NameValueInput, holder xid.ID, sealer Sealer) ([]doma
 func executorOf(s *domain.ExecutorSpec) model.Executor {
 	switch s.Kind() {
 	case domain.ExecutorCommand:
-		c := s.Command
-		out := &model.CommandExecutor{Argv: c.Argv, Environment: []string{}, Timeout: c.Timeout, Grace: c.Grace}
-		if c.Preset != "" {
-			out.Preset = &c.Preset
-		}
-		if c.WorkingDirectory != "" {
-			out.WorkingDirectory = &c.WorkingDirectory
-		}
-		for _, v := range c.Environment {
-			out.Environment = append(out.Environment, v.Name)
-		}
-		return out
+		return commandOf(s.Command)
+	case domain.ExecutorACP:
+		a := s.ACP
+		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions}
+	case domain.ExecutorHTTP:
+		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout}
 	case domain.ExecutorEcho:
 		return &model.EchoExecutor{Delay: s.Echo.Delay}
 	}
 	return nil
+}
+
+// commandOf shows a command without the values of its environment.
+func commandOf(c *domain.CommandSpec) *model.CommandExecutor {
+	out := &model.CommandExecutor{Argv: c.Argv, Environment: namesOf(c.Environment), Timeout: c.Timeout, Grace: c.Grace}
+	if c.Preset != "" {
+		out.Preset = &c.Preset
+	}
+	if c.WorkingDirectory != "" {
+		out.WorkingDirectory = &c.WorkingDirectory
+	}
+	return out
+}
+
+// namesOf are the names of sealed values.
+func namesOf(values []domain.SealedValue) []string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = v.Name
+	}
+	return names
 }

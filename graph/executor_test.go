@@ -47,6 +47,73 @@ func TestAnExecutorInputBecomesASpecWithSealedValues(t *testing.T) {
 	}
 }
 
+func TestAnACPExecutorBecomesASpecAndIsCheckedLikeACommand(t *testing.T) {
+	holder := xid.New("agt")
+	in := func(change func(*model.AcpExecutorInput)) *model.ExecutorInput {
+		a := &model.AcpExecutorInput{Argv: []string{"gemini", "--acp"}, WorkingDirectory: "/srv/work", Timeout: time.Minute, Permissions: domain.AcpPermissionPolicyReadOnly,
+			Environment: []*model.NameValueInput{{Name: "KEY", Value: "hunter2"}}}
+		change(a)
+		return &model.ExecutorInput{Acp: a}
+	}
+	spec, err := executorSpec(in(func(*model.AcpExecutorInput) {}), []string{"executor"}, holder, labelSealer{})
+	if err != nil || spec.Kind() != domain.ExecutorACP || spec.ACP.Environment[0].Sealed != "sealed for "+holder.String()+"/KEY" {
+		t.Fatalf("got %+v, %v", spec, err)
+	}
+	shown := executorOf(spec).(*model.AcpExecutor)
+	if shown.WorkingDirectory != "/srv/work" || !slices.Equal(shown.Environment, []string{"KEY"}) || shown.Permissions != domain.AcpPermissionPolicyReadOnly {
+		t.Errorf("shown as %+v", shown)
+	}
+	for field, change := range map[string]func(*model.AcpExecutorInput){
+		"executor.acp.argv":               func(a *model.AcpExecutorInput) { a.Argv = nil },
+		"executor.acp.workingDirectory":   func(a *model.AcpExecutorInput) { a.WorkingDirectory = "" },
+		"executor.acp.timeout":            func(a *model.AcpExecutorInput) { a.Timeout = 0 },
+		"executor.acp.environment.0.name": func(a *model.AcpExecutorInput) { a.Environment[0].Name = "ROUSE_X" },
+	} {
+		_, err := executorSpec(in(change), []string{"executor"}, holder, labelSealer{})
+		var problem *domain.UserError
+		if !errors.As(err, &problem) || strings.Join(problem.Problems[0].Field, ".") != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestAnHTTPExecutorBecomesASpecAndIsChecked(t *testing.T) {
+	holder := xid.New("agt")
+	in := func(change func(*model.HTTPExecutorInput)) *model.ExecutorInput {
+		h := &model.HTTPExecutorInput{URL: "https://agents.example.com/run", Timeout: time.Minute, Secret: new("a secret of 17 by"),
+			Headers: []*model.NameValueInput{{Name: "Authorization", Value: "Bearer hunter2"}}}
+		change(h)
+		return &model.ExecutorInput{HTTP: h}
+	}
+	spec, err := executorSpec(in(func(*model.HTTPExecutorInput) {}), []string{"executor"}, holder, labelSealer{})
+	if err != nil || spec.HTTP.Secret != "sealed for "+holder.String()+"/signing secret" || spec.HTTP.Headers[0].Sealed != "sealed for "+holder.String()+"/Authorization" {
+		t.Fatalf("got %+v, %v", spec, err)
+	}
+	if shown := executorOf(spec).(*model.HTTPExecutor); !shown.Signed || !slices.Equal(shown.Headers, []string{"Authorization"}) {
+		t.Errorf("shown as %+v", shown)
+	}
+	url := func(text string) func(*model.HTTPExecutorInput) {
+		return func(h *model.HTTPExecutorInput) { h.URL = text }
+	}
+	header := func(name, value string) func(*model.HTTPExecutorInput) {
+		return func(h *model.HTTPExecutorInput) { h.Headers[0] = &model.NameValueInput{Name: name, Value: value} }
+	}
+	for _, c := range []struct {
+		field  string
+		change func(*model.HTTPExecutorInput)
+	}{
+		{"url", url("")}, {"url", url("ftp://x/")}, {"url", url("https://")}, {"url", url("https://u:p@x/")}, {"url", url("/run")}, {"url", url("https://x/" + strings.Repeat("a", 2000))},
+		{"headers.0.name", header("X Key", "")}, {"headers.0.name", header("host", "")}, {"headers.0.name", header("x-rouse-signature", "")}, {"headers.0.value", header("X-Key", "a\r\nB: c")},
+		{"secret", func(h *model.HTTPExecutorInput) { h.Secret = new("short") }}, {"timeout", func(h *model.HTTPExecutorInput) { h.Timeout = 0 }},
+	} {
+		_, err := executorSpec(in(c.change), []string{"executor"}, holder, labelSealer{})
+		var problem *domain.UserError
+		if !errors.As(err, &problem) || strings.Join(problem.Problems[0].Field, ".") != "executor.http."+c.field {
+			t.Errorf("%s: %v", c.field, err)
+		}
+	}
+}
+
 func TestAnEchoExecutorIsMappedAndNoneStaysNone(t *testing.T) {
 	spec, err := executorSpec(&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: time.Second}}, nil, "agt_1", nil)
 	if err != nil || spec.Echo.Delay != time.Second || spec.Kind() != domain.ExecutorEcho {

@@ -91,12 +91,32 @@ func digest(tree map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// hideValues takes the values out of an executor's environment.
-func hideValues(tree map[string]any) {
-	executor, _ := tree["executor"].(map[string]any)
-	command, _ := executor["command"].(map[string]any)
-	list, _ := command["environment"].([]any)
-	for _, v := range list {
+// hideValues takes the values out of an executor's environment and headers, and the secret of an agent service, wherever in
+// the input an executor lies.
+func hideValues(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			switch name {
+			case "environment", "headers":
+				dropValues(member)
+			case "http":
+				if http, ok := member.(map[string]any); ok {
+					delete(http, "secret")
+				}
+			}
+			hideValues(member)
+		}
+	case []any:
+		for _, item := range v {
+			hideValues(item)
+		}
+	}
+}
+
+func dropValues(list any) {
+	pairs, _ := list.([]any)
+	for _, v := range pairs {
 		if pair, ok := v.(map[string]any); ok {
 			delete(pair, "value")
 		}

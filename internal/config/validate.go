@@ -33,6 +33,7 @@ func (c Config) Validate() error {
 		problem("--workers", EnvWorkers, within(c.Workers, 1, maxWorkers)),
 		problem("--lease", EnvLease, within(c.Lease, minLease, maxLease)),
 		problem("--drain", EnvDrain, within(c.Drain, 0, maxDrain)),
+		problem("--http-allow", EnvHTTPAllow, c.checkHTTPAllow()),
 		problem("", EnvBootstrapToken, c.checkBootstrapToken()),
 		problem("", EnvSecretKey, c.checkSecretKey()),
 		problem("--log-level", EnvLogLevel, oneOf(c.LogLevel, "debug", "info", "warn", "error")),
@@ -53,6 +54,11 @@ func problem(flag, variable string, err error) error {
 
 func (c Config) checkAddr() error {
 	_, err := hostOf(c.Addr)
+	return err
+}
+
+func (c Config) checkHTTPAllow() error {
+	_, err := c.AllowedAddresses()
 	return err
 }
 

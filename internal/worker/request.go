@@ -22,15 +22,23 @@ func (p *Pool) request(l *store.Launch) (executor.Request, error) {
 	if err != nil {
 		return executor.Request{}, err
 	}
-	secrets := []string{l.RunToken.Reveal()}
+	signing, err := p.openSecret(l)
+	if err != nil {
+		return executor.Request{}, err
+	}
+	secrets := []string{l.RunToken.Reveal(), signing}
 	for _, v := range opened {
 		secrets = append(secrets, v.Value)
+	}
+	var headers []executor.Variable
+	if l.Executor.HTTP != nil {
+		headers, opened = opened, nil
 	}
 	return executor.Request{
 		RunID: l.RunID, AgentID: l.AgentID, WorkspaceID: l.WorkspaceID, TaskID: l.TaskID, Attempt: l.Number,
 		Prompt: l.Prompt, ResumeSessionID: l.ResumeSessionID, Spec: l.Executor,
-		Environment: append(opened, runVariables(l, p.options.APIURL)...),
-		Mask:        secret.NewMasker(secrets...).Mask,
+		Environment: append(opened, runVariables(l, p.options.APIURL)...), Headers: headers, Secret: signing,
+		Mask: secret.NewMasker(secrets...).Mask,
 	}, nil
 }
 
@@ -58,7 +66,7 @@ func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 
 func (p *Pool) openEnvironment(l *store.Launch) ([]executor.Variable, error) {
 	var opened []executor.Variable
-	for _, v := range sealedEnvironment(l.Executor) {
+	for _, v := range sealedValues(l.Executor) {
 		plain, err := p.options.Secrets.Open(v.Sealed, Place(l.ExecutorHolder, v.Name))
 		if err != nil {
 			return nil, fmt.Errorf("the value of %s cannot be opened: %w (executor of %s)", v.Name, err, l.ExecutorHolder)
@@ -68,15 +76,29 @@ func (p *Pool) openEnvironment(l *store.Launch) ([]executor.Variable, error) {
 	return opened, nil
 }
 
+// openSecret opens what requests to an agent service are signed with; "" when they are not.
+func (p *Pool) openSecret(l *store.Launch) (string, error) {
+	if l.Executor.HTTP == nil || l.Executor.HTTP.Secret == "" {
+		return "", nil
+	}
+	plain, err := p.options.Secrets.Open(l.Executor.HTTP.Secret, Place(l.ExecutorHolder, domain.HTTPSecretName))
+	if err != nil {
+		return "", fmt.Errorf("the signing secret cannot be opened: %w (executor of %s)", err, l.ExecutorHolder)
+	}
+	return plain, nil
+}
+
 // Place is what the value of a variable is bound to when it is sealed: the record that holds the executor, and its name.
 func Place(holder xid.ID, variable string) string { return holder.String() + "/" + variable }
 
-func sealedEnvironment(spec domain.ExecutorSpec) []domain.SealedValue {
+func sealedValues(spec domain.ExecutorSpec) []domain.SealedValue {
 	switch {
 	case spec.Command != nil:
 		return spec.Command.Environment
 	case spec.ACP != nil:
 		return spec.ACP.Environment
+	case spec.HTTP != nil:
+		return spec.HTTP.Headers
 	}
 	return nil
 }
