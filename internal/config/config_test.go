@@ -80,12 +80,12 @@ func TestEveryProblemIsTold(t *testing.T) {
 }
 
 func TestAllowedAddressesAreRangesOrSingleOnes(t *testing.T) {
-	c := Config{HTTPAllow: "127.0.0.1/8, 10.1.2.3,fd00::/8"}
+	c := config.Config{HTTPAllow: "127.0.0.1/8, 10.1.2.3,fd00::/8"}
 	got, err := c.AllowedAddresses()
 	if err != nil || fmt.Sprint(got) != "[127.0.0.0/8 10.1.2.3/32 fd00::/8]" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := (Config{HTTPAllow: "localhost"}).AllowedAddresses(); err == nil || !strings.Contains(err.Error(), "127.0.0.0/8") {
+	if _, err := (config.Config{HTTPAllow: "localhost"}).AllowedAddresses(); err == nil || !strings.Contains(err.Error(), "127.0.0.0/8") {
 		t.Errorf("got %v", err)
 	}
 }
