@@ -11,6 +11,7 @@ import (
 
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/preset"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -94,14 +95,17 @@ func commandSpec(r *report, c *model.CommandExecutorInput, path []string, holder
 	if err != nil {
 		return nil, err
 	}
-	return &domain.CommandSpec{Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
+	return &domain.CommandSpec{Preset: valueOf(c.Preset), Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
 }
 
 func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
-	if valueOf(c.Preset) != "" {
-		r.add(below(path, "preset"), domain.UserErrorCodeInvalid, "presets are not available in this version yet; give argv, e.g. [\"claude\", \"-p\"]")
+	name := valueOf(c.Preset)
+	if _, ok := preset.Find(name); c.Preset != nil && !ok {
+		r.add(below(path, "preset"), domain.UserErrorCodeInvalid, "%q is no known agent command line; there are %s. For any other leave preset out and give argv", name, strings.Join(preset.Names(), ", "))
 	}
-	checkArguments(r, c.Argv, below(path, "argv"))
+	if c.Preset == nil || len(c.Argv) > 0 {
+		checkArguments(r, c.Argv, below(path, "argv"))
+	}
 	checkFolder(r, valueOf(c.WorkingDirectory), below(path, "workingDirectory"))
 	checkVariables(r, c.Environment, below(path, "environment"))
 	r.duration(below(path, "timeout"), c.Timeout, timeoutMin, timeoutMax)

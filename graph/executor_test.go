@@ -47,6 +47,15 @@ func TestAnExecutorInputBecomesASpecWithSealedValues(t *testing.T) {
 	}
 }
 
+func TestAPresetNeedsNoArguments(t *testing.T) {
+	for _, argv := range [][]string{nil, {"/opt/claude", "--model", "opus"}} {
+		spec, err := executorSpec(command(func(c *model.CommandExecutorInput) { c.Preset, c.Argv = new("claude"), argv }), []string{"executor"}, "agt_1", labelSealer{})
+		if err != nil || spec.Command.Preset != "claude" || !slices.Equal(spec.Command.Argv, argv) || *executorOf(spec).(*model.CommandExecutor).Preset != "claude" {
+			t.Errorf("%v: %+v, %v", argv, spec, err)
+		}
+	}
+}
+
 func TestAnACPExecutorBecomesASpecAndIsCheckedLikeACommand(t *testing.T) {
 	holder := xid.New("agt")
 	in := func(change func(*model.AcpExecutorInput)) *model.ExecutorInput {
@@ -143,7 +152,7 @@ func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
 		"an empty program":     {command(func(c *model.CommandExecutorInput) { c.Argv = []string{""} }), "executor.command.argv", domain.UserErrorCodeRequired},
 		"NUL in an argument":   {command(func(c *model.CommandExecutorInput) { c.Argv[1] = "a\x00" }), "executor.command.argv.1", domain.UserErrorCodeInvalid},
 		"too many arguments":   {command(func(c *model.CommandExecutorInput) { c.Argv = slices.Repeat([]string{"x"}, 201) }), "executor.command.argv", domain.UserErrorCodeTooLong},
-		"a preset":             {command(func(c *model.CommandExecutorInput) { c.Preset = new("claude") }), "executor.command.preset", domain.UserErrorCodeInvalid},
+		"an unknown preset":    {command(func(c *model.CommandExecutorInput) { c.Preset = new("clippy") }), "executor.command.preset", domain.UserErrorCodeInvalid},
 		"a relative folder":    {command(func(c *model.CommandExecutorInput) { c.WorkingDirectory = new("work") }), "executor.command.workingDirectory", domain.UserErrorCodeInvalid},
 		"no time at all":       {command(func(c *model.CommandExecutorInput) { c.Timeout = 0 }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},
 		"a day and a second":   {command(func(c *model.CommandExecutorInput) { c.Timeout = 24*time.Hour + time.Second }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},

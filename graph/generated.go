@@ -1905,9 +1905,9 @@ input NameValueInput {
 
 "Command executor."
 input CommandExecutorInput {
-  "Known agent command line."
+  "Known agent command line: aider, claude, codex, gemini or opencode. It is started, prompted and read as its documentation says."
   preset: String
-  "Program and arguments; may be empty with a preset."
+  "Program and arguments. With a preset: nothing, or the program to use instead of the usual one, then arguments to add."
   argv: [String!]! = []
   "Working folder, an absolute path."
   workingDirectory: String

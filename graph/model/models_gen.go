@@ -195,9 +195,9 @@ func (CommandExecutor) IsExecutor() {}
 
 // Command executor.
 type CommandExecutorInput struct {
-	// Known agent command line.
+	// Known agent command line: aider, claude, codex, gemini or opencode. It is started, prompted and read as its documentation says.
 	Preset *string `json:"preset,omitempty"`
-	// Program and arguments; may be empty with a preset.
+	// Program and arguments. With a preset: nothing, or the program to use instead of the usual one, then arguments to add.
 	Argv []string `json:"argv"`
 	// Working folder, an absolute path.
 	WorkingDirectory *string `json:"workingDirectory,omitempty"`

@@ -46,11 +46,33 @@ func (c *Command) Run(ctx context.Context, req Request, sink Sink) (Result, erro
 	return result, nil
 }
 
+// run launches the command; a preset's session that cannot be resumed is tried without it.
 func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Failure) {
+	d, failure := dialectOf(req.Spec.Command)
+	if failure != nil {
+		return Result{ExitCode: -1}, failure
+	}
+	one := &oneAtATime{sink: sink}
+	result, failure := c.launch(ctx, req, one, d)
+	if failure == nil || ctx.Err() != nil || !d.resumeFailed(req, failure) {
+		return result, failure
+	}
+	out := &output{sink: one, mask: req.mask}
+	out.say(fmt.Sprintf("the session %s could not be resumed, a new one is opened with the full prompt: %s", req.ResumeSessionID, firstLine(failure.Message)))
+	req.Prompt, req.ResumeSessionID = req.fullPrompt(), ""
+	return c.launch(ctx, req, one, d.again())
+}
+
+func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect) (Result, *Failure) {
 	result := Result{ExitCode: -1}
 	spec := req.Spec.Command
 	bounds := limits{spec.Timeout, spec.Grace}
-	l, failure := c.options.prepare(req, spec.Argv, spec.WorkingDirectory)
+	argv, prompt, cleanUp, failure := d.commandLine(req, c.options)
+	if failure != nil {
+		return result, failure
+	}
+	defer cleanUp()
+	l, failure := c.options.prepare(req, argv, spec.WorkingDirectory)
 	if failure != nil {
 		return result, failure
 	}
@@ -67,11 +89,18 @@ func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Fai
 	}
 	result.SessionID = firstOf(req.ResumeSessionID, xid.New("ses").String())
 	result.SessionError = sink.Session(result.SessionID)
-
-	p.communicate(req.Prompt, out)
+	d.named = func(session string) {
+		result.SessionID = session
+		result.SessionError = errors.Join(result.SessionError, sink.Session(session))
+	}
+	p.communicate(prompt, out, d.reading(out, req.mask))
 	end := p.supervise(ctx, bounds)
 	p.end(c.options.Drain, out)
 	state := c.reap(p, end.forced, &result)
+	if d.preset {
+		said := d.read(&result, out, req)
+		return result, d.judge(ctx, result, said, out, end, state, bounds)
+	}
 	readResult(&result, out, req, sink)
 	return result, judge(ctx, result, out, end, state, bounds)
 }

@@ -46,7 +46,12 @@ func (o *output) copyLines(stream domain.LogStream, r io.Reader) {
 	if stream == domain.LogStreamStdout {
 		keep = maxResultLine
 	}
-	s := splitter{keep: keep, emit: func(line []byte, total int64) { o.emit(stream, line, total) }}
+	split(r, keep, func(line []byte, total int64) { o.emit(stream, line, total) })
+}
+
+// split reads r to its end and passes on each line: at most keep bytes of it, and how long it is.
+func split(r io.Reader, keep int, emit func(line []byte, total int64)) {
+	s := splitter{keep: keep, emit: emit}
 	buf := make([]byte, readBufferSize)
 	for {
 		n, err := r.Read(buf)

@@ -74,14 +74,14 @@ func (p *process) release(w *watchdog) *os.ProcessState {
 	return p.state
 }
 
-// communicate feeds the prompt and reads both streams, in the background. A child that reads nothing, or closes its
+// communicate feeds the prompt and reads both streams, in the background; stdout reads the first to its end. A child that reads nothing, or closes its
 // input, is its own affair.
-func (p *process) communicate(prompt string, out *output) {
+func (p *process) communicate(prompt string, out *output, stdout func(io.Reader)) {
 	p.writer.Go(func() {
 		_, _ = io.WriteString(p.stdin, prompt)
 		_ = p.stdin.Close()
 	})
-	p.readers.Go(func() { out.copyLines(domain.LogStreamStdout, p.stdout) })
+	p.readers.Go(func() { stdout(p.stdout) })
 	p.readers.Go(func() { out.copyLines(domain.LogStreamStderr, p.stderr) })
 }
 
