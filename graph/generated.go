@@ -2946,6 +2946,8 @@ type RunLease {
   leaseToken: String!
   "Lost unless a heartbeat comes before."
   expiresAt: DateTime!
+  "For how long each sign of life keeps it, whatever the clocks say."
+  duration: Duration!
   "Prompt to give the agent."
   prompt: String!
   "What to run; null: the worker's own."
@@ -4109,6 +4111,8 @@ func (ec *executionContext) childFields_RunLease(ctx context.Context, field grap
 		return ec.fieldContext_RunLease_leaseToken(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_RunLease_expiresAt(ctx, field)
+	case "duration":
+		return ec.fieldContext_RunLease_duration(ctx, field)
 	case "prompt":
 		return ec.fieldContext_RunLease_prompt(ctx, field)
 	case "command":
@@ -14801,6 +14805,29 @@ func (ec *executionContext) _RunLease_expiresAt(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_RunLease_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RunLease", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _RunLease_duration(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_duration(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Duration, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_duration(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "Duration")
 }
 
 func (ec *executionContext) _RunLease_prompt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
@@ -25754,6 +25781,11 @@ func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet,
 			}
 		case "expiresAt":
 			out.Values[i] = ec._RunLease_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "duration":
+			out.Values[i] = ec._RunLease_duration(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -115,7 +115,8 @@ func (r *Resolver) showLease(ctx context.Context, lease *store.Lease, environmen
 	if err != nil {
 		return nil, fmt.Errorf("read run: %w", err)
 	}
-	out := &model.RunLease{Run: run, Attempt: lease.Number, LeaseToken: lease.Token.Reveal(), ExpiresAt: lease.Until, Prompt: lease.Prompt, Environment: environment}
+	out := &model.RunLease{Run: run, Attempt: lease.Number, LeaseToken: lease.Token.Reveal(), ExpiresAt: lease.Until, Duration: lease.Executor.Pull.Lease,
+		Prompt: lease.Prompt, Environment: environment}
 	if c := lease.Executor.Pull.Command; c != nil {
 		out.Command = commandOf(c)
 	}

@@ -811,6 +811,8 @@ type RunLease struct {
 	LeaseToken string `json:"leaseToken"`
 	// Lost unless a heartbeat comes before.
 	ExpiresAt time.Time `json:"expiresAt"`
+	// For how long each sign of life keeps it, whatever the clocks say.
+	Duration time.Duration `json:"duration"`
 	// Prompt to give the agent.
 	Prompt string `json:"prompt"`
 	// What to run; null: the worker's own.
