@@ -2814,6 +2814,7 @@ type AgentLaneMutation struct {
 	addrunning       *int
 	eligible_at      *time.Time
 	last_finished_at *time.Time
+	released_at      *time.Time
 	head_at          *time.Time
 	head_id          *string
 	clearedFields    map[string]struct{}
@@ -3349,6 +3350,55 @@ func (m *AgentLaneMutation) ResetLastFinishedAt() {
 	delete(m.clearedFields, agentlane.FieldLastFinishedAt)
 }
 
+// SetReleasedAt sets the "released_at" field.
+func (m *AgentLaneMutation) SetReleasedAt(t time.Time) {
+	m.released_at = &t
+}
+
+// ReleasedAt returns the value of the "released_at" field in the mutation.
+func (m *AgentLaneMutation) ReleasedAt() (r time.Time, exists bool) {
+	v := m.released_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReleasedAt returns the old "released_at" field's value of the AgentLane entity.
+// If the AgentLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgentLaneMutation) OldReleasedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReleasedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReleasedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReleasedAt: %w", err)
+	}
+	return oldValue.ReleasedAt, nil
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (m *AgentLaneMutation) ClearReleasedAt() {
+	m.released_at = nil
+	m.clearedFields[agentlane.FieldReleasedAt] = struct{}{}
+}
+
+// ReleasedAtCleared returns if the "released_at" field was cleared in this mutation.
+func (m *AgentLaneMutation) ReleasedAtCleared() bool {
+	_, ok := m.clearedFields[agentlane.FieldReleasedAt]
+	return ok
+}
+
+// ResetReleasedAt resets all changes to the "released_at" field.
+func (m *AgentLaneMutation) ResetReleasedAt() {
+	m.released_at = nil
+	delete(m.clearedFields, agentlane.FieldReleasedAt)
+}
+
 // SetHeadAt sets the "head_at" field.
 func (m *AgentLaneMutation) SetHeadAt(t time.Time) {
 	m.head_at = &t
@@ -3481,7 +3531,7 @@ func (m *AgentLaneMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AgentLaneMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.workspace_id != nil {
 		fields = append(fields, agentlane.FieldWorkspaceID)
 	}
@@ -3508,6 +3558,9 @@ func (m *AgentLaneMutation) Fields() []string {
 	}
 	if m.last_finished_at != nil {
 		fields = append(fields, agentlane.FieldLastFinishedAt)
+	}
+	if m.released_at != nil {
+		fields = append(fields, agentlane.FieldReleasedAt)
 	}
 	if m.head_at != nil {
 		fields = append(fields, agentlane.FieldHeadAt)
@@ -3541,6 +3594,8 @@ func (m *AgentLaneMutation) Field(name string) (ent.Value, bool) {
 		return m.EligibleAt()
 	case agentlane.FieldLastFinishedAt:
 		return m.LastFinishedAt()
+	case agentlane.FieldReleasedAt:
+		return m.ReleasedAt()
 	case agentlane.FieldHeadAt:
 		return m.HeadAt()
 	case agentlane.FieldHeadID:
@@ -3572,6 +3627,8 @@ func (m *AgentLaneMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldEligibleAt(ctx)
 	case agentlane.FieldLastFinishedAt:
 		return m.OldLastFinishedAt(ctx)
+	case agentlane.FieldReleasedAt:
+		return m.OldReleasedAt(ctx)
 	case agentlane.FieldHeadAt:
 		return m.OldHeadAt(ctx)
 	case agentlane.FieldHeadID:
@@ -3647,6 +3704,13 @@ func (m *AgentLaneMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetLastFinishedAt(v)
+		return nil
+	case agentlane.FieldReleasedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReleasedAt(v)
 		return nil
 	case agentlane.FieldHeadAt:
 		v, ok := value.(time.Time)
@@ -3740,6 +3804,9 @@ func (m *AgentLaneMutation) ClearedFields() []string {
 	if m.FieldCleared(agentlane.FieldLastFinishedAt) {
 		fields = append(fields, agentlane.FieldLastFinishedAt)
 	}
+	if m.FieldCleared(agentlane.FieldReleasedAt) {
+		fields = append(fields, agentlane.FieldReleasedAt)
+	}
 	if m.FieldCleared(agentlane.FieldHeadAt) {
 		fields = append(fields, agentlane.FieldHeadAt)
 	}
@@ -3768,6 +3835,9 @@ func (m *AgentLaneMutation) ClearField(name string) error {
 		return nil
 	case agentlane.FieldLastFinishedAt:
 		m.ClearLastFinishedAt()
+		return nil
+	case agentlane.FieldReleasedAt:
+		m.ClearReleasedAt()
 		return nil
 	case agentlane.FieldHeadAt:
 		m.ClearHeadAt()
@@ -3809,6 +3879,9 @@ func (m *AgentLaneMutation) ResetField(name string) error {
 		return nil
 	case agentlane.FieldLastFinishedAt:
 		m.ResetLastFinishedAt()
+		return nil
+	case agentlane.FieldReleasedAt:
+		m.ResetReleasedAt()
 		return nil
 	case agentlane.FieldHeadAt:
 		m.ResetHeadAt()
@@ -8317,6 +8390,8 @@ type BudgetPolicyMutation struct {
 	period_start           *time.Time
 	spent_usd              *string
 	reserved_usd           *string
+	alerted_percent        *int
+	addalerted_percent     *int
 	clearedFields          map[string]struct{}
 	workspace              *xid.ID
 	clearedworkspace       bool
@@ -8932,6 +9007,62 @@ func (m *BudgetPolicyMutation) ResetReservedUsd() {
 	m.reserved_usd = nil
 }
 
+// SetAlertedPercent sets the "alerted_percent" field.
+func (m *BudgetPolicyMutation) SetAlertedPercent(i int) {
+	m.alerted_percent = &i
+	m.addalerted_percent = nil
+}
+
+// AlertedPercent returns the value of the "alerted_percent" field in the mutation.
+func (m *BudgetPolicyMutation) AlertedPercent() (r int, exists bool) {
+	v := m.alerted_percent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAlertedPercent returns the old "alerted_percent" field's value of the BudgetPolicy entity.
+// If the BudgetPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *BudgetPolicyMutation) OldAlertedPercent(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAlertedPercent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAlertedPercent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAlertedPercent: %w", err)
+	}
+	return oldValue.AlertedPercent, nil
+}
+
+// AddAlertedPercent adds i to the "alerted_percent" field.
+func (m *BudgetPolicyMutation) AddAlertedPercent(i int) {
+	if m.addalerted_percent != nil {
+		*m.addalerted_percent += i
+	} else {
+		m.addalerted_percent = &i
+	}
+}
+
+// AddedAlertedPercent returns the value that was added to the "alerted_percent" field in this mutation.
+func (m *BudgetPolicyMutation) AddedAlertedPercent() (r int, exists bool) {
+	v := m.addalerted_percent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAlertedPercent resets all changes to the "alerted_percent" field.
+func (m *BudgetPolicyMutation) ResetAlertedPercent() {
+	m.alerted_percent = nil
+	m.addalerted_percent = nil
+}
+
 // ClearWorkspace clears the "workspace" edge to the Workspace entity.
 func (m *BudgetPolicyMutation) ClearWorkspace() {
 	m.clearedworkspace = true
@@ -8993,7 +9124,7 @@ func (m *BudgetPolicyMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *BudgetPolicyMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 14)
 	if m.created_at != nil {
 		fields = append(fields, budgetpolicy.FieldCreatedAt)
 	}
@@ -9033,6 +9164,9 @@ func (m *BudgetPolicyMutation) Fields() []string {
 	if m.reserved_usd != nil {
 		fields = append(fields, budgetpolicy.FieldReservedUsd)
 	}
+	if m.alerted_percent != nil {
+		fields = append(fields, budgetpolicy.FieldAlertedPercent)
+	}
 	return fields
 }
 
@@ -9067,6 +9201,8 @@ func (m *BudgetPolicyMutation) Field(name string) (ent.Value, bool) {
 		return m.SpentUsd()
 	case budgetpolicy.FieldReservedUsd:
 		return m.ReservedUsd()
+	case budgetpolicy.FieldAlertedPercent:
+		return m.AlertedPercent()
 	}
 	return nil, false
 }
@@ -9102,6 +9238,8 @@ func (m *BudgetPolicyMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldSpentUsd(ctx)
 	case budgetpolicy.FieldReservedUsd:
 		return m.OldReservedUsd(ctx)
+	case budgetpolicy.FieldAlertedPercent:
+		return m.OldAlertedPercent(ctx)
 	}
 	return nil, fmt.Errorf("unknown BudgetPolicy field %s", name)
 }
@@ -9202,6 +9340,13 @@ func (m *BudgetPolicyMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetReservedUsd(v)
 		return nil
+	case budgetpolicy.FieldAlertedPercent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAlertedPercent(v)
+		return nil
 	}
 	return fmt.Errorf("unknown BudgetPolicy field %s", name)
 }
@@ -9213,6 +9358,9 @@ func (m *BudgetPolicyMutation) AddedFields() []string {
 	if m.addrevision != nil {
 		fields = append(fields, budgetpolicy.FieldRevision)
 	}
+	if m.addalerted_percent != nil {
+		fields = append(fields, budgetpolicy.FieldAlertedPercent)
+	}
 	return fields
 }
 
@@ -9223,6 +9371,8 @@ func (m *BudgetPolicyMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case budgetpolicy.FieldRevision:
 		return m.AddedRevision()
+	case budgetpolicy.FieldAlertedPercent:
+		return m.AddedAlertedPercent()
 	}
 	return nil, false
 }
@@ -9238,6 +9388,13 @@ func (m *BudgetPolicyMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddRevision(v)
+		return nil
+	case budgetpolicy.FieldAlertedPercent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAlertedPercent(v)
 		return nil
 	}
 	return fmt.Errorf("unknown BudgetPolicy numeric field %s", name)
@@ -9304,6 +9461,9 @@ func (m *BudgetPolicyMutation) ResetField(name string) error {
 		return nil
 	case budgetpolicy.FieldReservedUsd:
 		m.ResetReservedUsd()
+		return nil
+	case budgetpolicy.FieldAlertedPercent:
+		m.ResetAlertedPercent()
 		return nil
 	}
 	return fmt.Errorf("unknown BudgetPolicy field %s", name)
@@ -20507,6 +20667,7 @@ type RunMutation struct {
 	status                 *domain.RunStatus
 	parked_reason          *domain.ParkedReason
 	parked_until           *time.Time
+	due_at                 *time.Time
 	attempt                *int
 	addattempt             *int
 	abandonments           *int
@@ -21254,6 +21415,55 @@ func (m *RunMutation) ParkedUntilCleared() bool {
 func (m *RunMutation) ResetParkedUntil() {
 	m.parked_until = nil
 	delete(m.clearedFields, run.FieldParkedUntil)
+}
+
+// SetDueAt sets the "due_at" field.
+func (m *RunMutation) SetDueAt(t time.Time) {
+	m.due_at = &t
+}
+
+// DueAt returns the value of the "due_at" field in the mutation.
+func (m *RunMutation) DueAt() (r time.Time, exists bool) {
+	v := m.due_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDueAt returns the old "due_at" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldDueAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDueAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDueAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDueAt: %w", err)
+	}
+	return oldValue.DueAt, nil
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (m *RunMutation) ClearDueAt() {
+	m.due_at = nil
+	m.clearedFields[run.FieldDueAt] = struct{}{}
+}
+
+// DueAtCleared returns if the "due_at" field was cleared in this mutation.
+func (m *RunMutation) DueAtCleared() bool {
+	_, ok := m.clearedFields[run.FieldDueAt]
+	return ok
+}
+
+// ResetDueAt resets all changes to the "due_at" field.
+func (m *RunMutation) ResetDueAt() {
+	m.due_at = nil
+	delete(m.clearedFields, run.FieldDueAt)
 }
 
 // SetAttempt sets the "attempt" field.
@@ -22807,7 +23017,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 39)
+	fields := make([]string, 0, 40)
 	if m.created_at != nil {
 		fields = append(fields, run.FieldCreatedAt)
 	}
@@ -22849,6 +23059,9 @@ func (m *RunMutation) Fields() []string {
 	}
 	if m.parked_until != nil {
 		fields = append(fields, run.FieldParkedUntil)
+	}
+	if m.due_at != nil {
+		fields = append(fields, run.FieldDueAt)
 	}
 	if m.attempt != nil {
 		fields = append(fields, run.FieldAttempt)
@@ -22961,6 +23174,8 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.ParkedReason()
 	case run.FieldParkedUntil:
 		return m.ParkedUntil()
+	case run.FieldDueAt:
+		return m.DueAt()
 	case run.FieldAttempt:
 		return m.Attempt()
 	case run.FieldAbandonments:
@@ -23048,6 +23263,8 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldParkedReason(ctx)
 	case run.FieldParkedUntil:
 		return m.OldParkedUntil(ctx)
+	case run.FieldDueAt:
+		return m.OldDueAt(ctx)
 	case run.FieldAttempt:
 		return m.OldAttempt(ctx)
 	case run.FieldAbandonments:
@@ -23204,6 +23421,13 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetParkedUntil(v)
+		return nil
+	case run.FieldDueAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDueAt(v)
 		return nil
 	case run.FieldAttempt:
 		v, ok := value.(int)
@@ -23548,6 +23772,9 @@ func (m *RunMutation) ClearedFields() []string {
 	if m.FieldCleared(run.FieldParkedUntil) {
 		fields = append(fields, run.FieldParkedUntil)
 	}
+	if m.FieldCleared(run.FieldDueAt) {
+		fields = append(fields, run.FieldDueAt)
+	}
 	if m.FieldCleared(run.FieldSessionID) {
 		fields = append(fields, run.FieldSessionID)
 	}
@@ -23618,6 +23845,9 @@ func (m *RunMutation) ClearField(name string) error {
 		return nil
 	case run.FieldParkedUntil:
 		m.ClearParkedUntil()
+		return nil
+	case run.FieldDueAt:
+		m.ClearDueAt()
 		return nil
 	case run.FieldSessionID:
 		m.ClearSessionID()
@@ -23710,6 +23940,9 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldParkedUntil:
 		m.ResetParkedUntil()
+		return nil
+	case run.FieldDueAt:
+		m.ResetDueAt()
 		return nil
 	case run.FieldAttempt:
 		m.ResetAttempt()
@@ -37279,6 +37512,7 @@ type WorkspaceLaneMutation struct {
 	addrunning     *int
 	max_running    *int
 	addmax_running *int
+	released_at    *time.Time
 	clearedFields  map[string]struct{}
 	done           bool
 	oldValue       func(context.Context) (*WorkspaceLane, error)
@@ -37515,6 +37749,55 @@ func (m *WorkspaceLaneMutation) ResetMaxRunning() {
 	delete(m.clearedFields, workspacelane.FieldMaxRunning)
 }
 
+// SetReleasedAt sets the "released_at" field.
+func (m *WorkspaceLaneMutation) SetReleasedAt(t time.Time) {
+	m.released_at = &t
+}
+
+// ReleasedAt returns the value of the "released_at" field in the mutation.
+func (m *WorkspaceLaneMutation) ReleasedAt() (r time.Time, exists bool) {
+	v := m.released_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReleasedAt returns the old "released_at" field's value of the WorkspaceLane entity.
+// If the WorkspaceLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkspaceLaneMutation) OldReleasedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReleasedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReleasedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReleasedAt: %w", err)
+	}
+	return oldValue.ReleasedAt, nil
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (m *WorkspaceLaneMutation) ClearReleasedAt() {
+	m.released_at = nil
+	m.clearedFields[workspacelane.FieldReleasedAt] = struct{}{}
+}
+
+// ReleasedAtCleared returns if the "released_at" field was cleared in this mutation.
+func (m *WorkspaceLaneMutation) ReleasedAtCleared() bool {
+	_, ok := m.clearedFields[workspacelane.FieldReleasedAt]
+	return ok
+}
+
+// ResetReleasedAt resets all changes to the "released_at" field.
+func (m *WorkspaceLaneMutation) ResetReleasedAt() {
+	m.released_at = nil
+	delete(m.clearedFields, workspacelane.FieldReleasedAt)
+}
+
 // Where appends a list predicates to the WorkspaceLaneMutation builder.
 func (m *WorkspaceLaneMutation) Where(ps ...predicate.WorkspaceLane) {
 	m.predicates = append(m.predicates, ps...)
@@ -37549,12 +37832,15 @@ func (m *WorkspaceLaneMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WorkspaceLaneMutation) Fields() []string {
-	fields := make([]string, 0, 2)
+	fields := make([]string, 0, 3)
 	if m.running != nil {
 		fields = append(fields, workspacelane.FieldRunning)
 	}
 	if m.max_running != nil {
 		fields = append(fields, workspacelane.FieldMaxRunning)
+	}
+	if m.released_at != nil {
+		fields = append(fields, workspacelane.FieldReleasedAt)
 	}
 	return fields
 }
@@ -37568,6 +37854,8 @@ func (m *WorkspaceLaneMutation) Field(name string) (ent.Value, bool) {
 		return m.Running()
 	case workspacelane.FieldMaxRunning:
 		return m.MaxRunning()
+	case workspacelane.FieldReleasedAt:
+		return m.ReleasedAt()
 	}
 	return nil, false
 }
@@ -37581,6 +37869,8 @@ func (m *WorkspaceLaneMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldRunning(ctx)
 	case workspacelane.FieldMaxRunning:
 		return m.OldMaxRunning(ctx)
+	case workspacelane.FieldReleasedAt:
+		return m.OldReleasedAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown WorkspaceLane field %s", name)
 }
@@ -37603,6 +37893,13 @@ func (m *WorkspaceLaneMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetMaxRunning(v)
+		return nil
+	case workspacelane.FieldReleasedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReleasedAt(v)
 		return nil
 	}
 	return fmt.Errorf("unknown WorkspaceLane field %s", name)
@@ -37664,6 +37961,9 @@ func (m *WorkspaceLaneMutation) ClearedFields() []string {
 	if m.FieldCleared(workspacelane.FieldMaxRunning) {
 		fields = append(fields, workspacelane.FieldMaxRunning)
 	}
+	if m.FieldCleared(workspacelane.FieldReleasedAt) {
+		fields = append(fields, workspacelane.FieldReleasedAt)
+	}
 	return fields
 }
 
@@ -37681,6 +37981,9 @@ func (m *WorkspaceLaneMutation) ClearField(name string) error {
 	case workspacelane.FieldMaxRunning:
 		m.ClearMaxRunning()
 		return nil
+	case workspacelane.FieldReleasedAt:
+		m.ClearReleasedAt()
+		return nil
 	}
 	return fmt.Errorf("unknown WorkspaceLane nullable field %s", name)
 }
@@ -37694,6 +37997,9 @@ func (m *WorkspaceLaneMutation) ResetField(name string) error {
 		return nil
 	case workspacelane.FieldMaxRunning:
 		m.ResetMaxRunning()
+		return nil
+	case workspacelane.FieldReleasedAt:
+		m.ResetReleasedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown WorkspaceLane field %s", name)

@@ -23,6 +23,7 @@ type cli struct {
 	Worker  workerCommand  `cmd:"" help:"Run agents on this machine for a server elsewhere: take runs from its queue."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database to this version's shape and end."`
 	Token   tokenCommand   `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Prune   pruneCommand   `cmd:"" help:"Remove old history now, or say what would be removed."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -72,7 +73,7 @@ func commandOf(args []string) (command []string) {
 func defaults() kong.Option {
 	d := config.Default()
 	return kong.Vars{
-		"addr": d.Addr, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(),
+		"addr": d.Addr, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(), "retention": d.History.String(),
 		"log_level": d.LogLevel, "log_format": d.LogFormat,
 	}
 }

@@ -93,6 +93,7 @@ func TestWhichLeasesAreRescued(t *testing.T) {
 	}
 }
 
+// C308: an outage longer than the lease.
 func TestAnOutageRescuesNobody(t *testing.T) {
 	expired := elsewhere(leftover("run_1", deadPID, 0, true), "there", "boot")
 	tests := []struct {

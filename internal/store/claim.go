@@ -145,6 +145,9 @@ func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err e
 		if err := c.lockCeilings(ctx, lanes); err != nil {
 			return err
 		}
+		if err := c.readBudgets(ctx, lanes); err != nil {
+			return err
+		}
 		if err := c.claimAll(ctx, lanes, &done); err != nil {
 			return err
 		}
@@ -207,21 +210,28 @@ type claimer struct {
 	taken   map[xid.ID]int // runs claimed, by workspace
 	settled map[xid.ID]int // runs ended or parked by a guard, by lane
 	newest  *lane          // the newest head that may be taken; nil: there are no other lanes
+	budgets budgets
 }
 
-// lockCeilings locks the workspaces' lanes, in id order, and notes how many runs those with a ceiling may still take.
+// lockCeilings locks the workspaces' lanes, in id order, and notes how many runs those with a ceiling may still take, and
+// which of them have budgets.
 func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
 	var workspaces []xid.ID
 	for _, l := range lanes {
 		workspaces = append(workspaces, l.workspaceID)
 	}
 	const query = `
-SELECT workspace_id, max_running - running FROM workspace_lanes WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE`
+SELECT workspace_id, max_running - running, EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id)
+FROM workspace_lanes w WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE OF w`
 	c.free = map[xid.ID]int{}
 	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
 		var id xid.ID
 		var places *int
-		err := rows.Scan(&id, &places)
+		var budgeted bool
+		err := rows.Scan(&id, &places, &budgeted)
+		if budgeted {
+			c.budgets.workspaces = append(c.budgets.workspaces, id)
+		}
 		if places != nil {
 			c.free[id] = *places
 		}
@@ -259,7 +269,7 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 	var got *Claimed
 	if found {
 		var foreign bool
-		if got, foreign, err = c.judge(ctx, *l, run); err != nil {
+		if got, foreign, err = c.judge(ctx, l, run); err != nil {
 			return nil, err
 		}
 		if foreign {
@@ -289,9 +299,9 @@ ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
 
 // judge runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
 // that run and stops nothing else (SPEC S6.2, C318). foreign: the run is not for the queue that the claim is about.
-func (c *claimer) judge(ctx context.Context, l lane, run runRow) (got *Claimed, foreign bool, err error) {
+func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed, foreign bool, err error) {
 	err = c.savepoint(ctx, func() error {
-		facts, queue, err := c.admitFacts(ctx, l, run)
+		facts, queue, err := c.admitFacts(ctx, *l, run)
 		if err != nil {
 			return err
 		}
@@ -301,8 +311,11 @@ func (c *claimer) judge(ctx context.Context, l lane, run runRow) (got *Claimed, 
 		if a := domain.Admit(facts); a.Settle != nil {
 			return c.settle(ctx, run, *a.Settle)
 		}
+		if refused, err := c.judgeBudget(ctx, l, run); err != nil || refused {
+			return err
+		}
 		run.queue = queue
-		got, err = c.take(ctx, l, run)
+		got, err = c.take(ctx, *l, run)
 		return err
 	})
 	if err == nil || ctx.Err() != nil || isConnectionError(err) || isRetryable(err) {
@@ -380,6 +393,9 @@ SELECT id, attempt FROM r`
 	if len(numbers) != len(runs) {
 		return nil, fmt.Errorf("claim runs %v: only %d were queued", runIDs, len(numbers))
 	}
+	if err := c.hold(ctx, runs, numbers); err != nil {
+		return nil, err
+	}
 	taken := make([]Claimed, len(runs))
 	for i, run := range runs {
 		taken[i] = Claimed{Attempt: Attempt{RunID: run.id, Number: numbers[run.id], Owner: c.owner.ID},
@@ -406,19 +422,22 @@ func (c *claimer) tookOne(run runRow) {
 // countTaken adds what was claimed to the workspaces' counts; their lanes are locked already.
 func (c *claimer) countTaken(ctx context.Context) error {
 	for workspaceID, n := range c.taken {
-		if err := c.countWorkspace(ctx, workspaceID, n); err != nil {
+		if _, err := c.countWorkspace(ctx, workspaceID, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// countWorkspace changes how many live runs a workspace has.
-func (t *tx) countWorkspace(ctx context.Context, workspaceID xid.ID, by int) error {
-	if err := execOne(ctx, t, `UPDATE workspace_lanes SET running = running + $2 WHERE workspace_id = $1`, workspaceID, by); err != nil {
-		return fmt.Errorf("count the workspace's live runs: %w", err)
+// countWorkspace changes how many live runs a workspace has, and says whether it has budgets.
+func (t *tx) countWorkspace(ctx context.Context, workspaceID xid.ID, by int) (budgeted bool, err error) {
+	const query = `
+UPDATE workspace_lanes SET running = running + $2, released_at = CASE WHEN $2 < 0 AND running >= max_running THEN $3 ELSE released_at END
+WHERE workspace_id = $1 RETURNING EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = $1)`
+	if budgeted, err = queryOne[bool](ctx, t, query, workspaceID, by, t.now); err != nil {
+		return false, fmt.Errorf("count the workspace's live runs: %w", err)
 	}
-	return nil
+	return budgeted, nil
 }
 
 func (c *claimer) parkGuardError(ctx context.Context, run runRow, cause error) error {

@@ -35,8 +35,9 @@ func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) (clai
 		if ctx.Err() != nil || isConnectionError(err) || isRetryable(err) {
 			return nil, err
 		}
+		cause := err // err is what this returns
 		c.onCommit(func(s *Store) {
-			s.log.Warn("runs could not be claimed together, and are claimed one by one", "error", err)
+			s.log.Warn("runs could not be claimed together, and are claimed one by one", "error", cause)
 		})
 		return nil, nil
 	}
@@ -61,7 +62,11 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 	if err != nil {
 		return nil, fmt.Errorf("read the lanes' due runs: %w", err)
 	}
-	return candidates, nil
+	runs := make([]runRow, len(candidates))
+	for i, x := range candidates {
+		runs[i] = x.run
+	}
+	return candidates, c.readProjects(ctx, runs...)
 }
 
 const readAheadQuery = `
@@ -75,15 +80,16 @@ ORDER BY r.requested_at, r.id`
 // admitted is the runs to claim: in their order, within the workspaces' ceilings, up to the first that a guard refuses and
 // to the newest head that was looked at.
 func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
-	taken := map[xid.ID]int{}
+	taken, reserved := map[xid.ID]int{}, map[string]domain.Money{}
 	for _, x := range candidates {
 		places, bound := c.free[x.run.workspaceID]
 		if bound && taken[x.run.workspaceID] >= places {
 			continue
 		}
-		if len(runs) == limit || c.beyond(x.run) || domain.Admit(x.facts).Settle != nil {
+		if len(runs) == limit || c.beyond(x.run) || domain.Admit(x.facts).Settle != nil || c.budgets.admit(x.run, reserved) != (domain.BudgetAnswer{}) {
 			break
 		}
+		c.budgets.reserve(x.run, reserved)
 		taken[x.run.workspaceID]++
 		runs = append(runs, x.run)
 	}

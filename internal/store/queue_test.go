@@ -617,7 +617,7 @@ func TestHandedBackRunsAreNeitherFailedNorAbandoned(t *testing.T) {
 	}
 }
 
-func TestRoutingTheSameRequestTwiceIsANoOp(t *testing.T) {
+func TestRoutingTheSameRequestTwiceIsANoOp(t *testing.T) { // C58, also at once
 	w := newWorld(t)
 	agent := w.agent("worker")
 	for range 50 {
