@@ -2952,8 +2952,10 @@ type RunLease {
   prompt: String!
   "What to run; null: the worker's own."
   command: CommandExecutor
-  "Session to resume; null: a fresh one."
+  "Session to resume, with prompt as what is new; null: a fresh one."
   resumeSessionId: String
+  "Prompt for a new session, should the one to resume be gone; null for a fresh one."
+  fullPrompt: String
   "Environment for the agent, run token included; values are secret."
   environment: [EnvironmentVariable!]!
 }
@@ -4119,6 +4121,8 @@ func (ec *executionContext) childFields_RunLease(ctx context.Context, field grap
 		return ec.fieldContext_RunLease_command(ctx, field)
 	case "resumeSessionId":
 		return ec.fieldContext_RunLease_resumeSessionId(ctx, field)
+	case "fullPrompt":
+		return ec.fieldContext_RunLease_fullPrompt(ctx, field)
 	case "environment":
 		return ec.fieldContext_RunLease_environment(ctx, field)
 	}
@@ -14905,6 +14909,29 @@ func (ec *executionContext) _RunLease_resumeSessionId(ctx context.Context, field
 	)
 }
 func (ec *executionContext) fieldContext_RunLease_resumeSessionId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_fullPrompt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_fullPrompt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FullPrompt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_fullPrompt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
 }
 
@@ -25801,6 +25828,11 @@ func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet,
 			}
 		case "resumeSessionId":
 			out.Values[i] = ec._RunLease_resumeSessionId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "fullPrompt":
+			out.Values[i] = ec._RunLease_fullPrompt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}

@@ -817,8 +817,10 @@ type RunLease struct {
 	Prompt string `json:"prompt"`
 	// What to run; null: the worker's own.
 	Command *CommandExecutor `json:"command,omitempty"`
-	// Session to resume; null: a fresh one.
+	// Session to resume, with prompt as what is new; null: a fresh one.
 	ResumeSessionID *string `json:"resumeSessionId,omitempty"`
+	// Prompt for a new session, should the one to resume be gone; null for a fresh one.
+	FullPrompt *string `json:"fullPrompt,omitempty"`
 	// Environment for the agent, run token included; values are secret.
 	Environment []*EnvironmentVariable `json:"environment"`
 }

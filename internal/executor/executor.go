@@ -32,6 +32,7 @@ type Request struct {
 	Prompt          string
 	Environment     []Variable // opened secrets, then the variables of SPEC S7.4; of two with one name the later counts
 	ResumeSessionID string     // a session that an earlier Result called resumable, or ""
+	FullPrompt      string     // the prompt for a new session, should that one be gone; "": Prompt is it
 	Spec            domain.ExecutorSpec
 	// Mask replaces every known secret in a text; nil means there is none. Lines, results and failures pass through it
 	// before they leave the executor. It sees one line at a time: a secret of several lines must be masked line by line.

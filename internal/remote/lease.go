@@ -42,6 +42,7 @@ type wireLease struct {
 	Duration        string
 	Prompt          string
 	ResumeSessionID string
+	FullPrompt      string
 	Command         *struct {
 		Preset, WorkingDirectory string
 		Argv                     []string
@@ -51,7 +52,7 @@ type wireLease struct {
 }
 
 const acquireQuery = `mutation($input: AcquireRunInput!) { acquireRun(input: $input) { userErrors { code message } lease {
-  run { id agent { id } } attempt leaseToken duration prompt resumeSessionId environment { name value }
+  run { id agent { id } } attempt leaseToken duration prompt resumeSessionId fullPrompt environment { name value }
   command { preset argv workingDirectory timeout grace } } } }`
 
 // acquire waits for a run of the queue; nil when none came.
@@ -81,7 +82,7 @@ func (s *Store) take(w *wireLease) (*lease, error) {
 	}
 	a := store.Attempt{RunID: w.Run.ID, Number: w.Attempt, Owner: s.self}
 	l.claimed = store.Claimed{Attempt: a, WorkspaceID: s.workspace, AgentID: w.Run.Agent.ID, Lease: period}
-	l.launch = &store.Launch{Attempt: a, WorkspaceID: s.workspace, AgentID: w.Run.Agent.ID, Prompt: w.Prompt, ResumeSessionID: w.ResumeSessionID}
+	l.launch = &store.Launch{Attempt: a, WorkspaceID: s.workspace, AgentID: w.Run.Agent.ID, Prompt: w.Prompt, ResumeSessionID: w.ResumeSessionID, FullPrompt: w.FullPrompt}
 	for i := range l.environment {
 		switch v := &l.environment[i]; v.Name {
 		case "ROUSE_API_URL":

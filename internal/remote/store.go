@@ -192,8 +192,16 @@ func (s *Store) CancelRequested(ctx context.Context, runID xid.ID) (bool, error)
 // Finish reports success.
 func (s *Store) Finish(ctx context.Context, a store.Attempt, ok store.Success) error {
 	more := map[string]any{"usage": usageInput(ok.Usage)}
-	if ok.Result != nil {
-		more["result"] = fitting(ok.Result)
+	result := fitting(ok.Result)
+	if ok.Resumable && result["session_id"] == nil { // named in another way than by the result
+		result = maps.Clone(result)
+		if result == nil {
+			result = map[string]any{}
+		}
+		result["session_id"] = ok.SessionID
+	}
+	if result != nil {
+		more["result"] = result
 	}
 	return s.end(ctx, a, "reportRunSucceeded", more)
 }
@@ -226,7 +234,7 @@ func usageInput(u *store.Usage) map[string]any {
 
 // fitting is a result as it fits into a request: one that is too long is reduced to its texts of SPEC S7.5, cut.
 func fitting(result map[string]any) map[string]any {
-	if encoded, err := json.Marshal(result); err == nil && len(encoded) <= maxResult {
+	if encoded, err := json.Marshal(result); result == nil || err == nil && len(encoded) <= maxResult {
 		return result
 	}
 	const each, mark = 8 << 10, " [… cut: the result was too long to be sent]"
