@@ -51,6 +51,7 @@ type loaders struct {
 	waitingRequests loader[*domain.Waiting] // by wakeup request
 
 	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
+	scheduled  loader[bool]                   // by agent: a schedule targets it
 }
 
 type loadersKey struct{}
@@ -92,6 +93,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
 		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
+		scheduled: mapped("schedules of agents", r.scheduledAgents),
 		deliveries: mapped("deliveries of webhooks", func(ctx context.Context, ids []xid.ID) (map[xid.ID][]store.LoggedDelivery, error) {
 			return r.Store.Deliveries(ctx, ids, deliveriesMost)
 		}),
