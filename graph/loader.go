@@ -11,6 +11,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/budgetpolicy"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
 	"rouse.dev/rouse/ent/routinetrigger"
@@ -18,6 +19,7 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
@@ -50,6 +52,8 @@ type loaders struct {
 
 	waitingRequests loader[*domain.Waiting] // by wakeup request
 
+	budgets    loader[*model.Budget]
+	budgetOf   loader[*ent.BudgetPolicy]      // by what it limits
 	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
 	scheduled  loader[bool]                   // by agent: a schedule targets it
 }
@@ -94,6 +98,10 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
 		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
 		scheduled: mapped("schedules of agents", r.scheduledAgents),
+		budgets:   mapped("budgets", r.budgets),
+		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
+			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
+		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),
 		deliveries: mapped("deliveries of webhooks", func(ctx context.Context, ids []xid.ID) (map[xid.ID][]store.LoggedDelivery, error) {
 			return r.Store.Deliveries(ctx, ids, deliveriesMost)
 		}),
