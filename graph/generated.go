@@ -83,6 +83,7 @@ type AgentResolver interface {
 	LastWakeupFinishedAt(ctx context.Context, obj *ent.Agent) (*time.Time, error)
 	AvailableAt(ctx context.Context, obj *ent.Agent) (*time.Time, error)
 	ActiveRunCount(ctx context.Context, obj *ent.Agent) (int, error)
+	HasNoScheduledWakeups(ctx context.Context, obj *ent.Agent) (bool, error)
 	Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
 	Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error)
@@ -590,6 +591,8 @@ extend type Subscription {
   availableAt: DateTime
   "Runs claimed now."
   activeRunCount: Int!
+  "True for a coordinator that no enabled schedule of an ACTIVE routine targets: it only reacts."
+  hasNoScheduledWakeups: Boolean!
   "Its runs, newest first."
   runs(
     "Rows, 1..100; 25 by default."
@@ -4111,6 +4114,8 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_availableAt(ctx, field)
 	case "activeRunCount":
 		return ec.fieldContext_Agent_activeRunCount(ctx, field)
+	case "hasNoScheduledWakeups":
+		return ec.fieldContext_Agent_hasNoScheduledWakeups(ctx, field)
 	case "runs":
 		return ec.fieldContext_Agent_runs(ctx, field)
 	case "wakeupRequests":
@@ -7956,6 +7961,29 @@ func (ec *executionContext) _Agent_activeRunCount(ctx context.Context, field gra
 }
 func (ec *executionContext) fieldContext_Agent_activeRunCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Agent", field, true, true, "Int")
+}
+
+func (ec *executionContext) _Agent_hasNoScheduledWakeups(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_hasNoScheduledWakeups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().HasNoScheduledWakeups(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_hasNoScheduledWakeups(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, true, true, "Boolean")
 }
 
 func (ec *executionContext) _Agent_runs(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
@@ -29090,6 +29118,12 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_activeRunCount(ctx, field, obj)
+				})
+		case "hasNoScheduledWakeups":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_hasNoScheduledWakeups(ctx, field, obj)
 				})
 		case "runs":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
