@@ -66,8 +66,8 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 		return nil, nil
 	}
 	r := &report{}
-	if !oneMember(in.Command != nil, in.Acp != nil, in.HTTP != nil, in.Echo != nil) {
-		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command, acp, http and echo")
+	if !oneMember(in.Command != nil, in.Acp != nil, in.HTTP != nil, in.Pull != nil, in.Echo != nil) {
+		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command, acp, http, pull and echo")
 		return nil, domain.AsUserError(r.problems)
 	}
 	switch {
@@ -75,6 +75,8 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 		return acpSpec(r, in.Acp, below(path, "acp"), holder, sealer)
 	case in.HTTP != nil:
 		return httpSpec(r, in.HTTP, below(path, "http"), holder, sealer)
+	case in.Pull != nil:
+		return pullSpec(r, in.Pull, below(path, "pull"), holder, sealer)
 	case in.Echo != nil:
 		r.duration(below(path, "echo", "delay"), in.Echo.Delay, 0, timeoutMax)
 		return &domain.ExecutorSpec{Echo: &domain.EchoSpec{Delay: in.Echo.Delay}}, domain.AsUserError(r.problems)
@@ -96,6 +98,27 @@ func commandSpec(r *report, c *model.CommandExecutorInput, path []string, holder
 		return nil, err
 	}
 	return &domain.CommandSpec{Preset: valueOf(c.Preset), Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
+}
+
+func pullSpec(r *report, p *model.PullExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
+	out := &domain.PullSpec{Queue: p.Queue, Lease: p.Lease}
+	checkQueue(r, p.Queue, below(path, "queue"))
+	r.duration(below(path, "lease"), p.Lease, domain.MinPullLease, domain.MaxPullLease)
+	if p.Command == nil {
+		return &domain.ExecutorSpec{Pull: out}, domain.AsUserError(r.problems)
+	}
+	var err error
+	out.Command, err = commandSpec(r, p.Command, below(path, "command"), holder, sealer)
+	if err != nil {
+		return nil, err
+	}
+	return &domain.ExecutorSpec{Pull: out}, nil
+}
+
+func checkQueue(r *report, name string, path []string) {
+	if name == "" || name != strings.TrimSpace(name) || len([]rune(name)) > domain.MaxQueueName || !plain(name) {
+		r.add(path, domain.UserErrorCodeInvalid, "must be a name of 1 to %d characters without spaces around it, e.g. default", domain.MaxQueueName)
+	}
 }
 
 func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
@@ -188,6 +211,12 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions}
 	case domain.ExecutorHTTP:
 		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout}
+	case domain.ExecutorPull:
+		out := &model.PullExecutor{Queue: s.Pull.Queue, Lease: s.Pull.Lease}
+		if s.Pull.Command != nil {
+			out.Command = commandOf(s.Pull.Command)
+		}
+		return out
 	case domain.ExecutorEcho:
 		return &model.EchoExecutor{Delay: s.Echo.Delay}
 	}

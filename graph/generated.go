@@ -104,6 +104,13 @@ type MutationResolver interface {
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
 	CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error)
 	RevokeAPIToken(ctx context.Context, input model.RevokeAPITokenInput) (*model.RevokeAPITokenPayload, error)
+	AcquireRun(ctx context.Context, input model.AcquireRunInput) (*model.AcquireRunPayload, error)
+	ReportRunStarted(ctx context.Context, input model.ReportRunStartedInput) (*model.ReportRunStartedPayload, error)
+	ReportRunHeartbeat(ctx context.Context, input model.ReportRunHeartbeatInput) (*model.ReportRunHeartbeatPayload, error)
+	ReportRunProgress(ctx context.Context, input model.ReportRunProgressInput) (*model.ReportRunProgressPayload, error)
+	ReportRunSucceeded(ctx context.Context, input model.ReportRunSucceededInput) (*model.ReportRunSucceededPayload, error)
+	ReportRunFailed(ctx context.Context, input model.ReportRunFailedInput) (*model.ReportRunFailedPayload, error)
+	ReportRunHandedBack(ctx context.Context, input model.ReportRunHandedBackInput) (*model.ReportRunHandedBackPayload, error)
 	CreateWorkspace(ctx context.Context, input model.CreateWorkspaceInput) (*model.CreateWorkspacePayload, error)
 	UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error)
 }
@@ -224,6 +231,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
 			graphql.NewInputUnmarshaler("AcpExecutorInput", ec.unmarshalInputAcpExecutorInput),
+			graphql.NewInputUnmarshaler("AcquireRunInput", ec.unmarshalInputAcquireRunInput),
 			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
@@ -242,6 +250,13 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
 			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
+			graphql.NewInputUnmarshaler("PullExecutorInput", ec.unmarshalInputPullExecutorInput),
+			graphql.NewInputUnmarshaler("ReportRunFailedInput", ec.unmarshalInputReportRunFailedInput),
+			graphql.NewInputUnmarshaler("ReportRunHandedBackInput", ec.unmarshalInputReportRunHandedBackInput),
+			graphql.NewInputUnmarshaler("ReportRunHeartbeatInput", ec.unmarshalInputReportRunHeartbeatInput),
+			graphql.NewInputUnmarshaler("ReportRunProgressInput", ec.unmarshalInputReportRunProgressInput),
+			graphql.NewInputUnmarshaler("ReportRunStartedInput", ec.unmarshalInputReportRunStartedInput),
+			graphql.NewInputUnmarshaler("ReportRunSucceededInput", ec.unmarshalInputReportRunSucceededInput),
 			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
 			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
 			graphql.NewInputUnmarshaler("RevokeApiTokenInput", ec.unmarshalInputRevokeApiTokenInput),
@@ -250,8 +265,11 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RoutineRunFilter", ec.unmarshalInputRoutineRunFilter),
 			graphql.NewInputUnmarshaler("RoutineVariableInput", ec.unmarshalInputRoutineVariableInput),
 			graphql.NewInputUnmarshaler("RunFilter", ec.unmarshalInputRunFilter),
+			graphql.NewInputUnmarshaler("RunLeaseInput", ec.unmarshalInputRunLeaseInput),
 			graphql.NewInputUnmarshaler("RunLogFilter", ec.unmarshalInputRunLogFilter),
+			graphql.NewInputUnmarshaler("RunLogLineInput", ec.unmarshalInputRunLogLineInput),
 			graphql.NewInputUnmarshaler("RunOrder", ec.unmarshalInputRunOrder),
+			graphql.NewInputUnmarshaler("RunUsageInput", ec.unmarshalInputRunUsageInput),
 			graphql.NewInputUnmarshaler("ScheduleSpecInput", ec.unmarshalInputScheduleSpecInput),
 			graphql.NewInputUnmarshaler("StopAgentInput", ec.unmarshalInputStopAgentInput),
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
@@ -1823,7 +1841,7 @@ enum UserErrorCode {
 }
 `, BuiltIn: false},
 	{Name: "../schema/executor.graphql", Input: `"How a run is executed. Secret values are never shown."
-union Executor = CommandExecutor | AcpExecutor | HttpExecutor | EchoExecutor
+union Executor = CommandExecutor | AcpExecutor | HttpExecutor | PullExecutor | EchoExecutor
 
 "A command-line agent: prompt on stdin, result in the last JSON line of stdout."
 type CommandExecutor {
@@ -1877,6 +1895,16 @@ type HttpExecutor {
   timeout: Duration!
 }
 
+"Taken by workers through acquireRun."
+type PullExecutor {
+  "What the worker runs; null: its own."
+  command: CommandExecutor
+  "Queue name that workers ask for."
+  queue: String!
+  "Lease length."
+  lease: Duration!
+}
+
 "Answers with its prompt; for a first try and for tests, it is no agent."
 type EchoExecutor {
   "Pause before the answer."
@@ -1891,6 +1919,8 @@ input ExecutorInput @oneOf {
   acp: AcpExecutorInput
   "Agent service."
   http: HttpExecutorInput
+  "Workers."
+  pull: PullExecutorInput
   "Echo."
   echo: EchoExecutorInput
 }
@@ -1943,6 +1973,16 @@ input HttpExecutorInput {
   secret: String
   "Ended after, PT1S..PT24H."
   timeout: Duration! = "PT30M"
+}
+
+"Pull executor."
+input PullExecutorInput {
+  "What the worker runs; absent: its own."
+  command: CommandExecutorInput
+  "Queue name, 1..64 characters without spaces around."
+  queue: String! = "default"
+  "Lease length, PT15S..PT1H."
+  lease: Duration! = "PT60S"
 }
 
 "Echo executor."
@@ -2329,13 +2369,13 @@ input RoutineRunFilter {
   "Not before; null unless a retry is planned."
   scheduledRetryAt: DateTime
   "Prompt as the agent saw it."
-  assembledPrompt: String
+  assembledPrompt: String @cost(weight: 20)
   "Summary prepended to it."
-  summaryInjected: Markdown
+  summaryInjected: Markdown @cost(weight: 2)
   "Merged context."
-  contextSnapshot: JSONObject!
+  contextSnapshot: JSONObject! @cost(weight: 20)
   "Structured result."
-  result: JSONObject
+  result: JSONObject @cost(weight: 20)
   "Last error."
   error: RunError
   "Money and tokens; null when the executor reported none."
@@ -2407,7 +2447,7 @@ enum RunAttemptStatus {
   FAILED
   "Lease lost."
   ABANDONED
-  "Handed back by a shutdown."
+  "Handed back: by a shutdown, or because no worker took it."
   INTERRUPTED
   "Ended by a cancel or settled at start."
   CANCELLED
@@ -2535,8 +2575,8 @@ type RunEventEdge {
 
 "A line an executor wrote."
 type RunLogLine {
-  "Position. Of a line that runEvents sent, it may be passed to runEvents(after:) too."
-  cursor: Cursor!
+  "Position. Of a line that runEvents sent, it may be passed to runEvents(after:)."
+  cursor: StreamCursor!
   "Stream."
   stream: LogStream!
   "Text, at most 8 KiB."
@@ -2937,6 +2977,207 @@ extend type Query {
   wakeupRequest("Id." id: ID!): WakeupRequest @requires(scopes: [READ])
 }
 `, BuiltIn: false},
+	{Name: "../schema/worker.graphql", Input: `extend type Mutation {
+  "Take the oldest run that the queue offers, or none. The run has started once it is taken."
+  acquireRun("Input." input: AcquireRunInput!): AcquireRunPayload! @requires(scopes: [EXECUTE])
+  "The agent's session exists."
+  reportRunStarted("Input." input: ReportRunStartedInput!): ReportRunStartedPayload! @requires(scopes: [EXECUTE, RUN])
+  "Still alive; lengthens the lease."
+  reportRunHeartbeat("Input." input: ReportRunHeartbeatInput!): ReportRunHeartbeatPayload! @requires(scopes: [EXECUTE, RUN])
+  "Add log lines or progress; repeated sequence numbers are ignored."
+  reportRunProgress("Input." input: ReportRunProgressInput!): ReportRunProgressPayload! @requires(scopes: [EXECUTE, RUN])
+  "Ended well."
+  reportRunSucceeded("Input." input: ReportRunSucceededInput!): ReportRunSucceededPayload! @requires(scopes: [EXECUTE, RUN])
+  "Ended badly; the scheduler decides about a retry. A run that was asked to end is CANCELLED instead."
+  reportRunFailed("Input." input: ReportRunFailedInput!): ReportRunFailedPayload! @requires(scopes: [EXECUTE, RUN])
+  "The worker ends and gives the run back: it is due again, which counts neither as failure nor as abandonment. Its agent must have ended."
+  reportRunHandedBack("Input." input: ReportRunHandedBackInput!): ReportRunHandedBackPayload! @requires(scopes: [EXECUTE])
+}
+
+"Proof that an attempt is the reporter's own. A token that is not, or an attempt that has ended, is refused as STALE_LEASE."
+input RunLeaseInput {
+  "Run."
+  runId: ID!
+  "Attempt number."
+  attempt: Int!
+  "Token of the lease; an agent service that rouse called by HTTP sends its run token."
+  leaseToken: String!
+}
+
+"A worker's hold on one attempt, with all it needs to run the agent."
+type RunLease {
+  "Run."
+  run: Run!
+  "Attempt number."
+  attempt: Int!
+  "Send back with each report."
+  leaseToken: String!
+  "Lost unless a heartbeat comes before."
+  expiresAt: DateTime!
+  "Prompt to give the agent."
+  prompt: String!
+  "What to run; null: the worker's own."
+  command: CommandExecutor
+  "Session to resume; null: a fresh one."
+  resumeSessionId: String
+  "Environment for the agent, run token included; values are secret."
+  environment: [EnvironmentVariable!]!
+}
+
+"A variable in plain text."
+type EnvironmentVariable {
+  "Name."
+  name: String!
+  "Value."
+  value: String!
+}
+
+"Input of acquireRun."
+input AcquireRunInput {
+  "Workspace."
+  workspaceId: ID!
+  "Queue of the pull executor."
+  queue: String! = "default"
+  "Only these agents, at most 100."
+  agentIds: [ID!]
+  "Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier."
+  waitUpTo: Duration = "PT0S"
+}
+
+"Result of acquireRun."
+type AcquireRunPayload implements MutationPayload {
+  "The lease; null: there is nothing to do."
+  lease: RunLease
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunStarted."
+input ReportRunStartedInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Session of the agent, 1..256 characters."
+  sessionId: String!
+}
+
+"Result of reportRunStarted."
+type ReportRunStartedPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunHeartbeat."
+input ReportRunHeartbeatInput {
+  "The lease."
+  lease: RunLeaseInput!
+}
+
+"Result of reportRunHeartbeat."
+type ReportRunHeartbeatPayload implements MutationPayload {
+  "End of the lease."
+  expiresAt: DateTime
+  "Stop: the run was cancelled. End the agent, then report reportRunFailed."
+  cancelRequested: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunProgress."
+input ReportRunProgressInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Number of the first line, from 1 within the attempt; lines already stored are ignored."
+  firstSequence: Int!
+  "Log lines, at most 500."
+  lines: [RunLogLineInput!]! = []
+  "Progress details, at most 16 KiB: a PROGRESS event."
+  progress: JSONObject
+}
+
+"A line to store."
+input RunLogLineInput {
+  "Stream."
+  stream: LogStream! = STDOUT
+  "Text; beyond 8 KiB it is cut."
+  text: String!
+  "When; now by default."
+  at: DateTime
+}
+
+"Result of reportRunProgress."
+type ReportRunProgressPayload implements MutationPayload {
+  "Number of the newest stored line; null on error. It stands still once a run has as much output as is kept."
+  acceptedThrough: Int
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunSucceeded."
+input ReportRunSucceededInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Structured result; session_id in it names a session that can be resumed."
+  result: JSONObject
+  "Money and tokens; what result.usage says by default."
+  usage: RunUsageInput
+}
+
+"Money and tokens of an attempt."
+input RunUsageInput {
+  "Tokens in."
+  inputTokens: Int! = 0
+  "Tokens out."
+  outputTokens: Int! = 0
+  "Cost in US dollars, at least 0, at most six decimals."
+  costUsd: Decimal! = "0"
+}
+
+"Result of reportRunSucceeded."
+type ReportRunSucceededPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunFailed."
+input ReportRunFailedInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "What happened, and what to do next; beyond 8 KiB it is cut."
+  message: String!
+  "Class."
+  code: RunErrorCode! = OTHER
+  "Money and tokens."
+  usage: RunUsageInput
+}
+
+"Result of reportRunFailed."
+type ReportRunFailedPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Not before; null when given up."
+  retryAt: DateTime
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunHandedBack."
+input ReportRunHandedBackInput {
+  "The lease."
+  lease: RunLeaseInput!
+}
+
+"Result of reportRunHandedBack."
+type ReportRunHandedBackPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
 	{Name: "../schema/workspace.graphql", Input: `extend type Workspace {
   "Settings."
   settings: WorkspaceSettings!
@@ -3136,6 +3377,16 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
 
+func (ec *executionContext) childFields_AcquireRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "lease":
+		return ec.fieldContext_AcquireRunPayload_lease(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_AcquireRunPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AcquireRunPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Activity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -3302,6 +3553,24 @@ func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type CancelRunPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "preset":
+		return ec.fieldContext_CommandExecutor_preset(ctx, field)
+	case "argv":
+		return ec.fieldContext_CommandExecutor_argv(ctx, field)
+	case "workingDirectory":
+		return ec.fieldContext_CommandExecutor_workingDirectory(ctx, field)
+	case "environment":
+		return ec.fieldContext_CommandExecutor_environment(ctx, field)
+	case "timeout":
+		return ec.fieldContext_CommandExecutor_timeout(ctx, field)
+	case "grace":
+		return ec.fieldContext_CommandExecutor_grace(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CommandExecutor", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "agent":
@@ -3362,6 +3631,16 @@ func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, 
 		return ec.fieldContext_DeleteAgentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DeleteAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_EnvironmentVariable(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_EnvironmentVariable_name(ctx, field)
+	case "value":
+		return ec.fieldContext_EnvironmentVariable_value(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EnvironmentVariable", field.Name)
 }
 
 func (ec *executionContext) childFields_FireRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3484,6 +3763,70 @@ func (ec *executionContext) childFields_QueueStats(ctx context.Context, field gr
 		return ec.fieldContext_QueueStats_at(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type QueueStats", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunFailedPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunFailedPayload_run(ctx, field)
+	case "retryAt":
+		return ec.fieldContext_ReportRunFailedPayload_retryAt(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunFailedPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunFailedPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunHandedBackPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunHandedBackPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunHandedBackPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunHandedBackPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunHeartbeatPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "expiresAt":
+		return ec.fieldContext_ReportRunHeartbeatPayload_expiresAt(ctx, field)
+	case "cancelRequested":
+		return ec.fieldContext_ReportRunHeartbeatPayload_cancelRequested(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunHeartbeatPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunHeartbeatPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunProgressPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "acceptedThrough":
+		return ec.fieldContext_ReportRunProgressPayload_acceptedThrough(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunProgressPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunProgressPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunStartedPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunStartedPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunStartedPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunStartedPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunSucceededPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunSucceededPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunSucceededPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunSucceededPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ResolveInboxItemsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3822,6 +4165,28 @@ func (ec *executionContext) childFields_RunEventEdge(ctx context.Context, field 
 		return ec.fieldContext_RunEventEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunEventEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_RunLease(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_RunLease_run(ctx, field)
+	case "attempt":
+		return ec.fieldContext_RunLease_attempt(ctx, field)
+	case "leaseToken":
+		return ec.fieldContext_RunLease_leaseToken(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_RunLease_expiresAt(ctx, field)
+	case "prompt":
+		return ec.fieldContext_RunLease_prompt(ctx, field)
+	case "command":
+		return ec.fieldContext_RunLease_command(ctx, field)
+	case "resumeSessionId":
+		return ec.fieldContext_RunLease_resumeSessionId(ctx, field)
+	case "environment":
+		return ec.fieldContext_RunLease_environment(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RunLease", field.Name)
 }
 
 func (ec *executionContext) childFields_RunLogConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4292,6 +4657,20 @@ func (ec *executionContext) field_Agent_wakeupRequests_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_acquireRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.AcquireRunInput, error) {
+			return ec.unmarshalNAcquireRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_cancelRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4396,6 +4775,90 @@ func (ec *executionContext) field_Mutation_pauseAgent_args(ctx context.Context, 
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.PauseAgentInput, error) {
 			return ec.unmarshalNPauseAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunFailed_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunFailedInput, error) {
+			return ec.unmarshalNReportRunFailedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunHandedBack_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunHandedBackInput, error) {
+			return ec.unmarshalNReportRunHandedBackInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunHeartbeat_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunHeartbeatInput, error) {
+			return ec.unmarshalNReportRunHeartbeatInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunProgress_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunProgressInput, error) {
+			return ec.unmarshalNReportRunProgressInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunStarted_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunStartedInput, error) {
+			return ec.unmarshalNReportRunStartedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunSucceeded_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunSucceededInput, error) {
+			return ec.unmarshalNReportRunSucceededInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -5367,6 +5830,70 @@ func (ec *executionContext) _AcpExecutor_permissions(ctx context.Context, field 
 }
 func (ec *executionContext) fieldContext_AcpExecutor_permissions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "AcpPermissionPolicy")
+}
+
+func (ec *executionContext) _AcquireRunPayload_lease(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcquireRunPayload_lease(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Lease, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RunLease) graphql.Marshaler {
+			return ec.marshalORunLease2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLease(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AcquireRunPayload_lease(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AcquireRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RunLease(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AcquireRunPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcquireRunPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcquireRunPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AcquireRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Activity_id(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
@@ -7552,6 +8079,52 @@ func (ec *executionContext) fieldContext_EchoExecutor_delay(_ context.Context, f
 	return graphql.NewScalarFieldContext("EchoExecutor", field, false, false, "Duration")
 }
 
+func (ec *executionContext) _EnvironmentVariable_name(ctx context.Context, field graphql.CollectedField, obj *model.EnvironmentVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EnvironmentVariable_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EnvironmentVariable_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _EnvironmentVariable_value(ctx context.Context, field graphql.CollectedField, obj *model.EnvironmentVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EnvironmentVariable_value(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EnvironmentVariable_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
+}
+
 func (ec *executionContext) _FireRoutinePayload_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.FireRoutinePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8964,6 +9537,440 @@ func (ec *executionContext) fieldContext_Mutation_revokeApiToken(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_acquireRun(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_acquireRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().AcquireRun(ctx, fc.Args["input"].(model.AcquireRunInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE"})
+				if err != nil {
+					var zeroVal *model.AcquireRunPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.AcquireRunPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AcquireRunPayload) graphql.Marshaler {
+			return ec.marshalNAcquireRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_acquireRun(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AcquireRunPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_acquireRun_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunStarted(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunStarted(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunStarted(ctx, fc.Args["input"].(model.ReportRunStartedInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunStartedPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunStartedPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunStartedPayload) graphql.Marshaler {
+			return ec.marshalNReportRunStartedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunStarted(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunStartedPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunStarted_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunHeartbeat(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunHeartbeat(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunHeartbeat(ctx, fc.Args["input"].(model.ReportRunHeartbeatInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunHeartbeatPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunHeartbeatPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunHeartbeatPayload) graphql.Marshaler {
+			return ec.marshalNReportRunHeartbeatPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunHeartbeat(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunHeartbeatPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunHeartbeat_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunProgress(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunProgress(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunProgress(ctx, fc.Args["input"].(model.ReportRunProgressInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunProgressPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunProgressPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunProgressPayload) graphql.Marshaler {
+			return ec.marshalNReportRunProgressPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunProgress(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunProgressPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunProgress_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunSucceeded(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunSucceeded(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunSucceeded(ctx, fc.Args["input"].(model.ReportRunSucceededInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunSucceededPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunSucceededPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunSucceededPayload) graphql.Marshaler {
+			return ec.marshalNReportRunSucceededPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunSucceeded(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunSucceededPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunSucceeded_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunFailed(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunFailed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunFailed(ctx, fc.Args["input"].(model.ReportRunFailedInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunFailedPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunFailedPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunFailedPayload) graphql.Marshaler {
+			return ec.marshalNReportRunFailedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunFailed(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunFailedPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunFailed_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunHandedBack(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunHandedBack(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunHandedBack(ctx, fc.Args["input"].(model.ReportRunHandedBackInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE"})
+				if err != nil {
+					var zeroVal *model.ReportRunHandedBackPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunHandedBackPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunHandedBackPayload) graphql.Marshaler {
+			return ec.marshalNReportRunHandedBackPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunHandedBack(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunHandedBackPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunHandedBack_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_createWorkspace(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9380,6 +10387,84 @@ func (ec *executionContext) _ProcessInfo_scheduler(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_ProcessInfo_scheduler(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ProcessInfo", field, false, false, "SchedulerState")
+}
+
+func (ec *executionContext) _PullExecutor_command(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_command(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Command, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
+			return ec.marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PullExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CommandExecutor(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PullExecutor_queue(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_queue(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Queue, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_queue(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _PullExecutor_lease(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_lease(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Lease, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_lease(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "Duration")
 }
 
 func (ec *executionContext) _Query_agent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
@@ -10232,6 +11317,418 @@ func (ec *executionContext) _QueueStats_at(ctx context.Context, field graphql.Co
 }
 func (ec *executionContext) fieldContext_QueueStats_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ReportRunFailedPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunFailedPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunFailedPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunFailedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunFailedPayload_retryAt(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunFailedPayload_retryAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RetryAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunFailedPayload_retryAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunFailedPayload", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ReportRunFailedPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunFailedPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunFailedPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunFailedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunHandedBackPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHandedBackPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHandedBackPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHandedBackPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunHandedBackPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunHandedBackPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHandedBackPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHandedBackPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHandedBackPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunHandedBackPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHeartbeatPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHeartbeatPayload_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHeartbeatPayload_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunHeartbeatPayload", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload_cancelRequested(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHeartbeatPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHeartbeatPayload_cancelRequested(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CancelRequested, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHeartbeatPayload_cancelRequested(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunHeartbeatPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHeartbeatPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHeartbeatPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHeartbeatPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunHeartbeatPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunProgressPayload_acceptedThrough(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunProgressPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunProgressPayload_acceptedThrough(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AcceptedThrough, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunProgressPayload_acceptedThrough(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunProgressPayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ReportRunProgressPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunProgressPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunProgressPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunProgressPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunProgressPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunStartedPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunStartedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunStartedPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunStartedPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunStartedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunStartedPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunStartedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunStartedPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunStartedPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunStartedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunSucceededPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunSucceededPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunSucceededPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunSucceededPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunSucceededPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunSucceededPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunSucceededPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunSucceededPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunSucceededPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunSucceededPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ResolveInboxItemsPayload_items(ctx context.Context, field graphql.CollectedField, obj *model.ResolveInboxItemsPayload) (ret graphql.Marshaler) {
@@ -13480,6 +14977,217 @@ func (ec *executionContext) fieldContext_RunEventEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _RunLease_run(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RunLease_attempt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_attempt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Attempt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_attempt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "Int")
+}
+
+func (ec *executionContext) _RunLease_leaseToken(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_leaseToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LeaseToken, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_leaseToken(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _RunLease_prompt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_prompt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Prompt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_prompt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_command(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_command(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Command, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
+			return ec.marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CommandExecutor(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RunLease_resumeSessionId(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_resumeSessionId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResumeSessionID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_resumeSessionId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_environment(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_environment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Environment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.EnvironmentVariable) graphql.Marshaler {
+			return ec.marshalNEnvironmentVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariableᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EnvironmentVariable(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RunLogConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.RunLogConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -13612,14 +15320,14 @@ func (ec *executionContext) _RunLogLine_cursor(ctx context.Context, field graphq
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
-			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+			return ec.marshalNStreamCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_RunLogLine_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RunLogLine", field, false, false, "Cursor")
+	return graphql.NewScalarFieldContext("RunLogLine", field, false, false, "StreamCursor")
 }
 
 func (ec *executionContext) _RunLogLine_stream(ctx context.Context, field graphql.CollectedField, obj *model.RunLogLine) (ret graphql.Marshaler) {
@@ -17707,6 +19415,76 @@ func UnmarshalAcpExecutorInput(ctx context.Context, raw any) (model.AcpExecutorI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, obj any) (model.AcquireRunInput, error) {
+	var it model.AcquireRunInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["queue"]; !present {
+		asMap["queue"] = "default"
+	}
+	if _, present := asMap["waitUpTo"]; !present {
+		asMap["waitUpTo"] = "PT0S"
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "queue", "agentIds", "waitUpTo"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "queue":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("queue"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Queue = data
+		case "agentIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentIds"))
+			data, err := ec.unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentIds = data
+		case "waitUpTo":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("waitUpTo"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WaitUpTo = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalAcquireRunInput unmarshals raw into the AcquireRunInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalAcquireRunInput(ctx context.Context, raw any) (model.AcquireRunInput, error) {
+	var out model.AcquireRunInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "AcquireRunInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputActivityFilter(ctx context.Context, obj any) (model.ActivityFilter, error) {
 	var it model.ActivityFilter
 	if obj == nil {
@@ -18517,7 +20295,7 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"command", "acp", "http", "echo"}
+	fieldsInOrder := [...]string{"command", "acp", "http", "pull", "echo"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -18545,6 +20323,13 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 				return it, err
 			}
 			it.HTTP = data
+		case "pull":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("pull"))
+			data, err := ec.unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Pull = data
 		case "echo":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("echo"))
 			data, err := ec.unmarshalOEchoExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEchoExecutorInput(ctx, v)
@@ -18896,6 +20681,392 @@ func (ec *executionContext) unmarshalInputPauseAgentInput(ctx context.Context, o
 func UnmarshalPauseAgentInput(ctx context.Context, raw any) (model.PauseAgentInput, error) {
 	var out model.PauseAgentInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "PauseAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context, obj any) (model.PullExecutorInput, error) {
+	var it model.PullExecutorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["queue"]; !present {
+		asMap["queue"] = "default"
+	}
+	if _, present := asMap["lease"]; !present {
+		asMap["lease"] = "PT60S"
+	}
+
+	fieldsInOrder := [...]string{"command", "queue", "lease"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "command":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("command"))
+			data, err := ec.unmarshalOCommandExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Command = data
+		case "queue":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("queue"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Queue = data
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPullExecutorInput unmarshals raw into the PullExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPullExecutorInput(ctx context.Context, raw any) (model.PullExecutorInput, error) {
+	var out model.PullExecutorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PullExecutorInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Context, obj any) (model.ReportRunFailedInput, error) {
+	var it model.ReportRunFailedInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["code"]; !present {
+		asMap["code"] = "OTHER"
+	}
+
+	fieldsInOrder := [...]string{"lease", "message", "code", "usage"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "message":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("message"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Message = data
+		case "code":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("code"))
+			data, err := ec.unmarshalNRunErrorCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunErrorCode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Code = data
+		case "usage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usage"))
+			data, err := ec.unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Usage = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunFailedInput unmarshals raw into the ReportRunFailedInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunFailedInput(ctx context.Context, raw any) (model.ReportRunFailedInput, error) {
+	var out model.ReportRunFailedInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunFailedInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunHandedBackInput(ctx context.Context, obj any) (model.ReportRunHandedBackInput, error) {
+	var it model.ReportRunHandedBackInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunHandedBackInput unmarshals raw into the ReportRunHandedBackInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunHandedBackInput(ctx context.Context, raw any) (model.ReportRunHandedBackInput, error) {
+	var out model.ReportRunHandedBackInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunHandedBackInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunHeartbeatInput(ctx context.Context, obj any) (model.ReportRunHeartbeatInput, error) {
+	var it model.ReportRunHeartbeatInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunHeartbeatInput unmarshals raw into the ReportRunHeartbeatInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunHeartbeatInput(ctx context.Context, raw any) (model.ReportRunHeartbeatInput, error) {
+	var out model.ReportRunHeartbeatInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunHeartbeatInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunProgressInput(ctx context.Context, obj any) (model.ReportRunProgressInput, error) {
+	var it model.ReportRunProgressInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["lines"]; !present {
+		asMap["lines"] = []any{}
+	}
+
+	fieldsInOrder := [...]string{"lease", "firstSequence", "lines", "progress"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "firstSequence":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("firstSequence"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.FirstSequence = data
+		case "lines":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lines"))
+			data, err := ec.unmarshalNRunLogLineInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lines = data
+		case "progress":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("progress"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Progress = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunProgressInput unmarshals raw into the ReportRunProgressInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunProgressInput(ctx context.Context, raw any) (model.ReportRunProgressInput, error) {
+	var out model.ReportRunProgressInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunProgressInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunStartedInput(ctx context.Context, obj any) (model.ReportRunStartedInput, error) {
+	var it model.ReportRunStartedInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease", "sessionId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "sessionId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sessionId"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SessionID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunStartedInput unmarshals raw into the ReportRunStartedInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunStartedInput(ctx context.Context, raw any) (model.ReportRunStartedInput, error) {
+	var out model.ReportRunStartedInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunStartedInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunSucceededInput(ctx context.Context, obj any) (model.ReportRunSucceededInput, error) {
+	var it model.ReportRunSucceededInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease", "result", "usage"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "result":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("result"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Result = data
+		case "usage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usage"))
+			data, err := ec.unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Usage = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunSucceededInput unmarshals raw into the ReportRunSucceededInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunSucceededInput(ctx context.Context, raw any) (model.ReportRunSucceededInput, error) {
+	var out model.ReportRunSucceededInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunSucceededInput", raw, &out)
 	return out, err
 }
 
@@ -19382,6 +21553,62 @@ func UnmarshalRunFilter(ctx context.Context, raw any) (model.RunFilter, error) {
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputRunLeaseInput(ctx context.Context, obj any) (model.RunLeaseInput, error) {
+	var it model.RunLeaseInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"runId", "attempt", "leaseToken"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "runId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RunID = data
+		case "attempt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("attempt"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Attempt = data
+		case "leaseToken":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("leaseToken"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LeaseToken = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRunLeaseInput unmarshals raw into the RunLeaseInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRunLeaseInput(ctx context.Context, raw any) (model.RunLeaseInput, error) {
+	var out model.RunLeaseInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunLeaseInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRunLogFilter(ctx context.Context, obj any) (model.RunLogFilter, error) {
 	var it model.RunLogFilter
 	if obj == nil {
@@ -19438,6 +21665,66 @@ func UnmarshalRunLogFilter(ctx context.Context, raw any) (model.RunLogFilter, er
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputRunLogLineInput(ctx context.Context, obj any) (model.RunLogLineInput, error) {
+	var it model.RunLogLineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["stream"]; !present {
+		asMap["stream"] = "STDOUT"
+	}
+
+	fieldsInOrder := [...]string{"stream", "text", "at"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "stream":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("stream"))
+			data, err := ec.unmarshalNLogStream2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLogStream(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Stream = data
+		case "text":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("text"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Text = data
+		case "at":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("at"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.At = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRunLogLineInput unmarshals raw into the RunLogLineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRunLogLineInput(ctx context.Context, raw any) (model.RunLogLineInput, error) {
+	var out model.RunLogLineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunLogLineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any) (ent.RunOrder, error) {
 	var it ent.RunOrder
 	if obj == nil {
@@ -19488,6 +21775,72 @@ func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any)
 func UnmarshalRunOrder(ctx context.Context, raw any) (ent.RunOrder, error) {
 	var out ent.RunOrder
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunOrder", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRunUsageInput(ctx context.Context, obj any) (model.RunUsageInput, error) {
+	var it model.RunUsageInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["inputTokens"]; !present {
+		asMap["inputTokens"] = 0
+	}
+	if _, present := asMap["outputTokens"]; !present {
+		asMap["outputTokens"] = 0
+	}
+	if _, present := asMap["costUsd"]; !present {
+		asMap["costUsd"] = "0"
+	}
+
+	fieldsInOrder := [...]string{"inputTokens", "outputTokens", "costUsd"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "inputTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("inputTokens"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.InputTokens = data
+		case "outputTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("outputTokens"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OutputTokens = data
+		case "costUsd":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("costUsd"))
+			data, err := ec.unmarshalNDecimal2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CostUsd = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRunUsageInput unmarshals raw into the RunUsageInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRunUsageInput(ctx context.Context, raw any) (model.RunUsageInput, error) {
+	var out model.RunUsageInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunUsageInput", raw, &out)
 	return out, err
 }
 
@@ -20111,6 +22464,13 @@ func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet,
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case model.PullExecutor:
+		return ec._PullExecutor(ctx, sel, &obj)
+	case *model.PullExecutor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PullExecutor(ctx, sel, obj)
 	case model.HTTPExecutor:
 		return ec._HttpExecutor(ctx, sel, &obj)
 	case *model.HTTPExecutor:
@@ -20229,6 +22589,48 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ResolveInboxItemsPayload(ctx, sel, obj)
+	case model.ReportRunSucceededPayload:
+		return ec._ReportRunSucceededPayload(ctx, sel, &obj)
+	case *model.ReportRunSucceededPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunSucceededPayload(ctx, sel, obj)
+	case model.ReportRunStartedPayload:
+		return ec._ReportRunStartedPayload(ctx, sel, &obj)
+	case *model.ReportRunStartedPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunStartedPayload(ctx, sel, obj)
+	case model.ReportRunProgressPayload:
+		return ec._ReportRunProgressPayload(ctx, sel, &obj)
+	case *model.ReportRunProgressPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunProgressPayload(ctx, sel, obj)
+	case model.ReportRunHeartbeatPayload:
+		return ec._ReportRunHeartbeatPayload(ctx, sel, &obj)
+	case *model.ReportRunHeartbeatPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunHeartbeatPayload(ctx, sel, obj)
+	case model.ReportRunHandedBackPayload:
+		return ec._ReportRunHandedBackPayload(ctx, sel, &obj)
+	case *model.ReportRunHandedBackPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunHandedBackPayload(ctx, sel, obj)
+	case model.ReportRunFailedPayload:
+		return ec._ReportRunFailedPayload(ctx, sel, &obj)
+	case *model.ReportRunFailedPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunFailedPayload(ctx, sel, obj)
 	case model.PauseAgentPayload:
 		return ec._PauseAgentPayload(ctx, sel, &obj)
 	case *model.PauseAgentPayload:
@@ -20285,6 +22687,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CancelRunPayload(ctx, sel, obj)
+	case model.AcquireRunPayload:
+		return ec._AcquireRunPayload(ctx, sel, &obj)
+	case *model.AcquireRunPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AcquireRunPayload(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -20555,6 +22964,44 @@ func (ec *executionContext) _AcpExecutor(ctx context.Context, sel ast.SelectionS
 			}
 		case "permissions":
 			out.Values[i] = ec._AcpExecutor_permissions(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var acquireRunPayloadImplementors = []string{"AcquireRunPayload", "MutationPayload"}
+
+func (ec *executionContext) _AcquireRunPayload(ctx context.Context, sel ast.SelectionSet, obj *model.AcquireRunPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, acquireRunPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AcquireRunPayload")
+		case "lease":
+			out.Values[i] = ec._AcquireRunPayload_lease(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._AcquireRunPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -21534,6 +23981,44 @@ func (ec *executionContext) _EchoExecutor(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var environmentVariableImplementors = []string{"EnvironmentVariable"}
+
+func (ec *executionContext) _EnvironmentVariable(ctx context.Context, sel ast.SelectionSet, obj *model.EnvironmentVariable) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, environmentVariableImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EnvironmentVariable")
+		case "name":
+			out.Values[i] = ec._EnvironmentVariable_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "value":
+			out.Values[i] = ec._EnvironmentVariable_value(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var fireRoutinePayloadImplementors = []string{"FireRoutinePayload", "MutationPayload"}
 
 func (ec *executionContext) _FireRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.FireRoutinePayload) graphql.Marshaler {
@@ -21934,6 +24419,55 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "acquireRun":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_acquireRun(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunStarted":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunStarted(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunHeartbeat":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunHeartbeat(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunProgress":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunProgress(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunSucceeded":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunSucceeded(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunFailed":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunFailed(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunHandedBack":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunHandedBack(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "createWorkspace":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_createWorkspace(ctx, field)
@@ -22089,6 +24623,49 @@ func (ec *executionContext) _ProcessInfo(ctx context.Context, sel ast.SelectionS
 			}
 		case "scheduler":
 			out.Values[i] = ec._ProcessInfo_scheduler(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var pullExecutorImplementors = []string{"PullExecutor", "Executor"}
+
+func (ec *executionContext) _PullExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.PullExecutor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pullExecutorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PullExecutor")
+		case "command":
+			out.Values[i] = ec._PullExecutor_command(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "queue":
+			out.Values[i] = ec._PullExecutor_queue(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lease":
+			out.Values[i] = ec._PullExecutor_lease(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -22271,6 +24848,244 @@ func (ec *executionContext) _QueueStats(ctx context.Context, sel ast.SelectionSe
 			}
 		case "at":
 			out.Values[i] = ec._QueueStats_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunFailedPayloadImplementors = []string{"ReportRunFailedPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunFailedPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunFailedPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunFailedPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunFailedPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunFailedPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "retryAt":
+			out.Values[i] = ec._ReportRunFailedPayload_retryAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunFailedPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunHandedBackPayloadImplementors = []string{"ReportRunHandedBackPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunHandedBackPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunHandedBackPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunHandedBackPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunHandedBackPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunHandedBackPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunHandedBackPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunHeartbeatPayloadImplementors = []string{"ReportRunHeartbeatPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunHeartbeatPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunHeartbeatPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunHeartbeatPayload")
+		case "expiresAt":
+			out.Values[i] = ec._ReportRunHeartbeatPayload_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "cancelRequested":
+			out.Values[i] = ec._ReportRunHeartbeatPayload_cancelRequested(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunHeartbeatPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunProgressPayloadImplementors = []string{"ReportRunProgressPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunProgressPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunProgressPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunProgressPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunProgressPayload")
+		case "acceptedThrough":
+			out.Values[i] = ec._ReportRunProgressPayload_acceptedThrough(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunProgressPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunStartedPayloadImplementors = []string{"ReportRunStartedPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunStartedPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunStartedPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunStartedPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunStartedPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunStartedPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunStartedPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunSucceededPayloadImplementors = []string{"ReportRunSucceededPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunSucceededPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunSucceededPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunSucceededPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunSucceededPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunSucceededPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunSucceededPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -23445,6 +26260,74 @@ func (ec *executionContext) _RunEventEdge(ctx context.Context, sel ast.Selection
 			}
 		case "node":
 			out.Values[i] = ec._RunEventEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var runLeaseImplementors = []string{"RunLease"}
+
+func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet, obj *model.RunLease) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, runLeaseImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RunLease")
+		case "run":
+			out.Values[i] = ec._RunLease_run(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "attempt":
+			out.Values[i] = ec._RunLease_attempt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "leaseToken":
+			out.Values[i] = ec._RunLease_leaseToken(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "expiresAt":
+			out.Values[i] = ec._RunLease_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "prompt":
+			out.Values[i] = ec._RunLease_prompt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "command":
+			out.Values[i] = ec._RunLease_command(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "resumeSessionId":
+			out.Values[i] = ec._RunLease_resumeSessionId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "environment":
+			out.Values[i] = ec._RunLease_environment(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -25058,6 +27941,19 @@ func (ec *executionContext) marshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋin
 	return v
 }
 
+func (ec *executionContext) unmarshalNAcquireRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunInput(ctx context.Context, v any) (model.AcquireRunInput, error) {
+	res, err := ec.unmarshalInputAcquireRunInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAcquireRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.AcquireRunPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "AcquireRunPayload!")
+		return graphql.Null
+	}
+	return ec._AcquireRunPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNActivity2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivity(ctx context.Context, sel ast.SelectionSet, v *model.Activity) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "Activity!")
@@ -25408,6 +28304,30 @@ func (ec *executionContext) marshalNDuration2timeᚐDuration(ctx context.Context
 	return res
 }
 
+func (ec *executionContext) marshalNEnvironmentVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariableᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.EnvironmentVariable) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariable(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariable(ctx context.Context, sel ast.SelectionSet, v *model.EnvironmentVariable) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "EnvironmentVariable!")
+		return graphql.Null
+	}
+	return ec._EnvironmentVariable(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNFireRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐFireRoutineInput(ctx context.Context, v any) (model.FireRoutineInput, error) {
 	res, err := ec.unmarshalInputFireRoutineInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -25708,6 +28628,84 @@ func (ec *executionContext) marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋ
 		return graphql.Null
 	}
 	return ec._QueueStats(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunFailedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedInput(ctx context.Context, v any) (model.ReportRunFailedInput, error) {
+	res, err := ec.unmarshalInputReportRunFailedInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunFailedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunFailedPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunFailedPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunFailedPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunHandedBackInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackInput(ctx context.Context, v any) (model.ReportRunHandedBackInput, error) {
+	res, err := ec.unmarshalInputReportRunHandedBackInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunHandedBackPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunHandedBackPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunHandedBackPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunHandedBackPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunHeartbeatInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatInput(ctx context.Context, v any) (model.ReportRunHeartbeatInput, error) {
+	res, err := ec.unmarshalInputReportRunHeartbeatInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunHeartbeatPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunHeartbeatPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunHeartbeatPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunHeartbeatPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunProgressInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressInput(ctx context.Context, v any) (model.ReportRunProgressInput, error) {
+	res, err := ec.unmarshalInputReportRunProgressInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunProgressPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunProgressPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunProgressPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunProgressPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunStartedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedInput(ctx context.Context, v any) (model.ReportRunStartedInput, error) {
+	res, err := ec.unmarshalInputReportRunStartedInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunStartedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunStartedPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunStartedPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunStartedPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunSucceededInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededInput(ctx context.Context, v any) (model.ReportRunSucceededInput, error) {
+	res, err := ec.unmarshalInputReportRunSucceededInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunSucceededPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunSucceededPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunSucceededPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunSucceededPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNResolveInboxItemsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsInput(ctx context.Context, v any) (model.ResolveInboxItemsInput, error) {
@@ -26042,6 +29040,11 @@ func (ec *executionContext) marshalNRunEventKind2rouseᚗdevᚋrouseᚋinternal�
 	return v
 }
 
+func (ec *executionContext) unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx context.Context, v any) (*model.RunLeaseInput, error) {
+	res, err := ec.unmarshalInputRunLeaseInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNRunLogConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogConnection(ctx context.Context, sel ast.SelectionSet, v *model.RunLogConnection) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "RunLogConnection!")
@@ -26080,6 +29083,25 @@ func (ec *executionContext) marshalNRunLogLine2ᚖrouseᚗdevᚋrouseᚋgraphᚋ
 		return graphql.Null
 	}
 	return ec._RunLogLine(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRunLogLineInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInputᚄ(ctx context.Context, v any) ([]*model.RunLogLineInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.RunLogLineInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNRunLogLineInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNRunLogLineInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInput(ctx context.Context, v any) (*model.RunLogLineInput, error) {
+	res, err := ec.unmarshalInputRunLogLineInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNRunOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐRunOrderField(ctx context.Context, v any) (*ent.RunOrderField, error) {
@@ -26911,6 +29933,13 @@ func (ec *executionContext) marshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinter
 	return v
 }
 
+func (ec *executionContext) marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx context.Context, sel ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CommandExecutor(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOCommandExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutorInput(ctx context.Context, v any) (*model.CommandExecutorInput, error) {
 	if v == nil {
 		return nil, nil
@@ -27042,6 +30071,41 @@ func (ec *executionContext) unmarshalOID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐ
 
 func (ec *executionContext) marshalOID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx context.Context, sel ast.SelectionSet, v xid.ID) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx context.Context, v any) ([]xid.ID, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]xid.ID, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx context.Context, sel ast.SelectionSet, v []xid.ID) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx context.Context, v any) (*xid.ID, error) {
@@ -27214,6 +30278,14 @@ func (ec *executionContext) marshalONode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx c
 		return graphql.Null
 	}
 	return ec._Node(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx context.Context, v any) (*model.PullExecutorInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputPullExecutorInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalORetrySource2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐRetrySource(ctx context.Context, v any) (*domain.RetrySource, error) {
@@ -27433,6 +30505,13 @@ func (ec *executionContext) unmarshalORunFilter2ᚖrouseᚗdevᚋrouseᚋgraph�
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalORunLease2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLease(ctx context.Context, sel ast.SelectionSet, v *model.RunLease) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RunLease(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalORunLogFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogFilter(ctx context.Context, v any) (*model.RunLogFilter, error) {
 	if v == nil {
 		return nil, nil
@@ -27490,6 +30569,14 @@ func (ec *executionContext) marshalORunUsage2ᚖrouseᚗdevᚋrouseᚋgraphᚋmo
 		return graphql.Null
 	}
 	return ec._RunUsage(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx context.Context, v any) (*model.RunUsageInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputRunUsageInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalOScheduleSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleSpecInput(ctx context.Context, v any) (*model.ScheduleSpecInput, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/secret"
 )
 
@@ -25,6 +26,8 @@ type Config struct {
 	SecretKey      secret.String // 32 bytes as hex or base64, seals secrets at rest; empty: a key file in DataDir
 	NewSecretKey   bool          // go on with another key than the one that sealed the database's secrets
 	HTTPAllow      string        // addresses that agent services may have beside public ones: CIDR ranges with commas between
+	History        time.Duration // age at which history is removed; 0: never
+	RoutineRuns    time.Duration // age at which records of fires are removed; 0: never
 	AgentUser      string        // account that agent commands run as when rouse runs as root; "": chosen
 	LogLevel       string        // debug, info, warn or error
 	LogFormat      string        // text or json
@@ -42,6 +45,8 @@ const (
 	EnvBootstrapToken = "ROUSE_BOOTSTRAP_TOKEN"
 	EnvSecretKey      = "ROUSE_SECRET_KEY"
 	EnvHTTPAllow      = "ROUSE_HTTP_ALLOW"
+	EnvHistory        = "ROUSE_RETENTION"
+	EnvRoutineRuns    = "ROUSE_RETENTION_ROUTINE_RUNS"
 	EnvAgentUser      = "ROUSE_AGENT_USER"
 	EnvLogLevel       = "ROUSE_LOG_LEVEL"
 	EnvLogFormat      = "ROUSE_LOG_FORMAT"
@@ -54,9 +59,15 @@ func Default() Config {
 		Workers:   16,
 		Lease:     20 * time.Second,
 		Drain:     30 * time.Second,
+		History:   domain.DefaultHistory,
 		LogLevel:  "info",
 		LogFormat: "text",
 	}
+}
+
+// Retention is how old history may become.
+func (c Config) Retention() domain.Retention {
+	return domain.Retention{History: c.History, RoutineRuns: c.RoutineRuns}
 }
 
 // Level is LogLevel for slog; info when it is not a level, which Validate refuses.
