@@ -41,6 +41,7 @@ var ErrReported = errors.New("the agent has reported the end of the run itself")
 type HTTP struct {
 	client *http.Client
 	now    func() time.Time
+	pause  func(context.Context, time.Duration) // before a connection is tried again
 }
 
 // NewHTTP makes the executor. Other addresses than public ones are called only where allow has them.
@@ -54,7 +55,7 @@ func NewHTTP(allow Addresses) *HTTP {
 		ForceAttemptHTTP2:      true,
 		Proxy:                  nil, // a proxy would dial addresses that nobody checks
 	}
-	return &HTTP{now: time.Now, client: &http.Client{
+	return &HTTP{now: time.Now, pause: pause, client: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -105,6 +106,8 @@ func (h *HTTP) run(ctx context.Context, req Request, sink Sink) (Result, *Failur
 	}
 	if err == nil && c.accepted {
 		err = c.awaitReport(call)
+	} else {
+		c.tell()
 	}
 	c.result.Tail = c.out.tailText()
 	return c.result, c.judge(ctx, call.Err() != nil, err, bounds)
@@ -132,6 +135,7 @@ type httpCall struct {
 	out      *output
 	result   Result
 	accepted bool // answered with 202
+	notes    []string
 	failure  *Failure
 }
 
@@ -143,14 +147,19 @@ func (h *HTTP) post(ctx context.Context, c *httpCall, body []byte) (*http.Respon
 		if err == nil || connected || try == httpTries || ctx.Err() != nil || errors.As(err, new(*refusedAddress)) {
 			return answer, err
 		}
-		c.out.say(fmt.Sprintf("the agent service was not reached, it is tried again: %v", plainURLError(err)))
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		c.notes = append(c.notes, fmt.Sprintf("the agent service was not reached and was tried again: %v", plainURLError(err)))
+		h.pause(ctx, pause)
 		pause *= 2
+	}
+}
+
+// pause waits for d, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -315,9 +324,16 @@ func (c *httpCall) takeText(text []byte, long bool) {
 	c.result.Object = map[string]any{"message": message}
 }
 
+// tell writes what there is to know of the way to the service. A run that the service reports has its log for the
+// service's lines, which are numbered from 1.
+func (c *httpCall) tell() {
+	for _, note := range c.notes {
+		c.out.say(note)
+	}
+}
+
 // awaitReport waits for the end that the agent reports through the API.
 func (c *httpCall) awaitReport(ctx context.Context) error {
-	c.out.say("the agent service has accepted the run and will report to the API")
 	select {
 	case <-c.req.Ended:
 		return ErrReported
