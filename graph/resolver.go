@@ -24,6 +24,8 @@ type Resolver struct {
 	Sealer  Sealer
 	// Launches opens what workers are given.
 	Launches Launches
+	// Tester looks whether executors work.
+	Tester Tester
 	// Leaving is closed when the process begins to end: nobody waits for work any more. Nil: never.
 	Leaving <-chan struct{}
 	// Process says how this process is doing.

@@ -39,6 +39,7 @@ var ErrReported = errors.New("the agent has reported the end of the run itself")
 // HTTP runs an agent that is a service elsewhere: one POST with the run's lease, answered with the result, or with 202 and
 // reports through the API later (SPEC S7.1).
 type HTTP struct {
+	allow  Addresses
 	client *http.Client
 	now    func() time.Time
 	pause  func(context.Context, time.Duration) // before a connection is tried again
@@ -55,7 +56,7 @@ func NewHTTP(allow Addresses) *HTTP {
 		ForceAttemptHTTP2:      true,
 		Proxy:                  nil, // a proxy would dial addresses that nobody checks
 	}
-	return &HTTP{now: time.Now, pause: pause, client: &http.Client{
+	return &HTTP{allow: allow, now: time.Now, pause: pause, client: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -72,6 +73,7 @@ type lease struct {
 	Prompt          string            `json:"prompt"`
 	ResumeSessionID *string           `json:"resumeSessionId"`
 	Environment     map[string]string `json:"environment"`
+	Test            bool              `json:"test,omitempty"` // there is no such run; whatever is answered is not kept
 }
 
 // Run calls the service and returns when it has answered, or, after a 202, when the run was ended through the API or the
@@ -114,7 +116,7 @@ func (h *HTTP) run(ctx context.Context, req Request, sink Sink) (Result, *Failur
 }
 
 func leaseOf(req Request) lease {
-	l := lease{RunID: req.RunID, Attempt: req.Attempt, AgentID: req.AgentID, WorkspaceID: req.WorkspaceID, Prompt: req.Prompt, Environment: map[string]string{}}
+	l := lease{RunID: req.RunID, Attempt: req.Attempt, AgentID: req.AgentID, WorkspaceID: req.WorkspaceID, Prompt: req.Prompt, Environment: map[string]string{}, Test: req.Test}
 	for _, v := range req.Environment {
 		l.Environment[v.Name] = v.Value
 	}

@@ -21,19 +21,25 @@ func (p *Pool) request(l *store.Launch) (executor.Request, error) {
 	if p.options.Prepare != nil {
 		return p.options.Prepare(l)
 	}
-	opened, err := openEnvironment(p.options.Secrets, l.Executor, l.ExecutorHolder)
+	return RequestHere(p.options.Secrets, l, p.options.APIURL)
+}
+
+// RequestHere is the executor's request of a launch on this machine, its secrets opened. Its error says which one cannot be
+// opened; it holds none.
+func RequestHere(secrets Opener, l *store.Launch, apiURL string) (executor.Request, error) {
+	opened, err := openEnvironment(secrets, l.Executor, l.ExecutorHolder)
 	if err != nil {
 		return executor.Request{}, err
 	}
-	signing, err := openSecret(p.options.Secrets, l)
+	signing, err := openSecret(secrets, l)
 	if err != nil {
 		return executor.Request{}, err
 	}
-	secrets, run := valuesOf(opened), runVariables(l, p.options.APIURL)
+	known, run := valuesOf(opened), runVariables(l, apiURL)
 	if l.Executor.HTTP == nil {
-		return Request(l, append(opened, run...), secrets...), nil
+		return Request(l, append(opened, run...), known...), nil
 	}
-	request := Request(l, run, append(secrets, signing)...)
+	request := Request(l, run, append(known, signing)...)
 	request.Headers, request.Secret = opened, signing
 	return request, nil
 }
