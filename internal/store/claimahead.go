@@ -13,6 +13,7 @@ import (
 type candidate struct {
 	run   runRow
 	facts domain.AdmitFacts
+	busy  bool // somebody holds its task
 }
 
 // claimAhead claims what no guard refuses in a few statements for the whole batch: the usual case. It stops before the
@@ -59,7 +60,31 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 	if err != nil {
 		return nil, fmt.Errorf("read the lanes' due runs: %w", err)
 	}
-	return candidates, nil
+	return candidates, c.readTasksAhead(ctx, candidates)
+}
+
+// readTasksAhead locks the tasks of candidates that nobody holds, and reads what their guards look at.
+func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate) error {
+	var runs []runRow
+	for _, x := range candidates {
+		runs = append(runs, x.run)
+	}
+	locked, err := c.tryTasks(ctx, tasksOf(runs))
+	if err != nil {
+		return err
+	}
+	guards, err := c.readGuards(ctx, runs)
+	if err != nil {
+		return err
+	}
+	for i := range candidates {
+		x := &candidates[i]
+		if x.run.taskID != "" {
+			guards[x.run.id].into(&x.facts, x.run)
+			x.busy = !locked[x.run.taskID]
+		}
+	}
+	return nil
 }
 
 const readAheadQuery = `
@@ -72,14 +97,17 @@ ORDER BY r.requested_at, r.id`
 // admitted is the runs to claim: in their order, within the workspaces' ceilings, up to the first that a guard refuses and
 // to the newest head that was looked at.
 func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
-	taken := map[xid.ID]int{}
+	taken, tasks := map[xid.ID]int{}, map[xid.ID]bool{}
 	for _, x := range candidates {
 		places, bound := c.free[x.run.workspaceID]
 		if bound && taken[x.run.workspaceID] >= places {
 			continue
 		}
-		if len(runs) == limit || c.beyond(x.run) || domain.Admit(x.facts).Settle != nil {
+		if len(runs) == limit || c.beyond(x.run) || x.busy || tasks[x.run.taskID] || !domain.Admit(x.facts).Launches() {
 			break
+		}
+		if x.run.taskID != "" {
+			tasks[x.run.taskID] = true
 		}
 		taken[x.run.workspaceID]++
 		runs = append(runs, x.run)

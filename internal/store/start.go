@@ -9,6 +9,7 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/routine"
+	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
@@ -34,7 +35,7 @@ type Launch struct {
 const shownWakes = 50
 
 // Start assembles the prompt from all of the run's requests, writes their receipts (SPEC S3.6) and returns what to
-// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, no executor.
+// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, all reasons gone, no executor.
 func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error) {
 	err = s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
 		launch = nil
@@ -43,8 +44,15 @@ func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error
 			return fmt.Errorf("read the agent: %w", err)
 		}
 		facts := domain.AdmitFacts{AgentStatus: l.status, AgentDeleted: ag.DeletedAt != nil, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
-		if settled := domain.AdmitStart(facts).Settle; settled != nil {
-			return t.settleStart(ctx, l, run, *settled)
+		if err := t.startTask(ctx, run, &facts); err != nil {
+			return err
+		}
+		admission := domain.AdmitStart(facts)
+		if err := t.dropStale(ctx, run, admission.Stale, admission.Settle != nil); err != nil {
+			return err
+		}
+		if admission.Settle != nil {
+			return t.settleStart(ctx, l, run, *admission.Settle)
 		}
 		launch, err = t.start(ctx, l, a, run, ag)
 		return err
@@ -61,7 +69,10 @@ func (t *tx) settleStart(ctx context.Context, l lane, run runRow, s domain.Settl
 }
 
 func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.Agent) (*Launch, error) {
-	spec, holder := resolveExecutor(ag)
+	spec, holder, err := t.resolveExecutor(ctx, run, ag)
+	if err != nil {
+		return nil, err
+	}
 	if spec == nil {
 		return nil, t.failWithoutExecutor(ctx, l, run)
 	}
@@ -90,13 +101,34 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 }
 
 // resolveExecutor picks the spec and names the record it is stored on (SPEC S6.4).
-func resolveExecutor(ag *ent.Agent) (*domain.ExecutorSpec, xid.ID) {
+func (t *tx) resolveExecutor(ctx context.Context, run runRow, ag *ent.Agent) (*domain.ExecutorSpec, xid.ID, error) {
 	workspace := ag.Edges.Workspace
-	spec := domain.ResolveExecutor(nil, ag.Executor, nil, workspace.DefaultExecutor)
-	if spec != nil && spec == workspace.DefaultExecutor {
-		return spec, workspace.ID
+	var ofTask, ofProject *domain.ExecutorSpec
+	var projectID xid.ID
+	if run.taskID != "" {
+		k, err := t.Task.Query().Where(task.ID(run.taskID)).WithProject().Only(ctx)
+		if err != nil && !ent.IsNotFound(err) {
+			return nil, "", fmt.Errorf("read the task: %w", err)
+		}
+		if k != nil {
+			ofTask = k.Executor
+			if p := k.Edges.Project; p != nil {
+				ofProject, projectID = p.Executor, p.ID
+			}
+		}
 	}
-	return spec, ag.ID
+	spec := domain.ResolveExecutor(ofTask, ag.Executor, ofProject, workspace.DefaultExecutor)
+	switch {
+	case spec == nil:
+		return nil, "", nil
+	case spec == ofTask:
+		return spec, run.taskID, nil
+	case spec == ofProject:
+		return spec, projectID, nil
+	case spec == workspace.DefaultExecutor:
+		return spec, workspace.ID, nil
+	}
+	return spec, ag.ID, nil
 }
 
 // promptRequests reads the run's requests, oldest first: all that were not delivered yet, or were to an attempt that
@@ -118,11 +150,18 @@ func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, request
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
+	shown, err := t.taskInPrompt(ctx, run.taskID)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	if err := t.recordsInPrompt(ctx, wakes, shown); err != nil {
+		return prompt.Prompt{}, err
+	}
 	return prompt.Build(prompt.Input{
 		Agent: prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
 		Wakes: wakes,
 		Run: prompt.Run{ID: string(run.id), Attempt: run.attempt, AgentID: string(run.agentID),
-			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name},
+			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(run.taskID != "")},
 	}), nil
 }
 
