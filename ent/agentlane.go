@@ -36,6 +36,8 @@ type AgentLane struct {
 	EligibleAt time.Time `json:"eligible_at,omitempty"`
 	// LastFinishedAt holds the value of the "last_finished_at" field.
 	LastFinishedAt *time.Time `json:"last_finished_at,omitempty"`
+	// ReleasedAt holds the value of the "released_at" field.
+	ReleasedAt *time.Time `json:"released_at,omitempty"`
 	// HeadAt holds the value of the "head_at" field.
 	HeadAt *time.Time `json:"head_at,omitempty"`
 	// HeadID holds the value of the "head_id" field.
@@ -52,7 +54,7 @@ func (*AgentLane) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case agentlane.FieldID, agentlane.FieldWorkspaceID, agentlane.FieldStatus, agentlane.FieldPauseReason, agentlane.FieldHeadID:
 			values[i] = new(sql.NullString)
-		case agentlane.FieldPausedAt, agentlane.FieldEligibleAt, agentlane.FieldLastFinishedAt, agentlane.FieldHeadAt:
+		case agentlane.FieldPausedAt, agentlane.FieldEligibleAt, agentlane.FieldLastFinishedAt, agentlane.FieldReleasedAt, agentlane.FieldHeadAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -131,6 +133,13 @@ func (_m *AgentLane) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.LastFinishedAt = new(time.Time)
 				*_m.LastFinishedAt = value.Time
+			}
+		case agentlane.FieldReleasedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field released_at", values[i])
+			} else if value.Valid {
+				_m.ReleasedAt = new(time.Time)
+				*_m.ReleasedAt = value.Time
 			}
 		case agentlane.FieldHeadAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -212,6 +221,11 @@ func (_m *AgentLane) String() string {
 	builder.WriteString(", ")
 	if v := _m.LastFinishedAt; v != nil {
 		builder.WriteString("last_finished_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.ReleasedAt; v != nil {
+		builder.WriteString("released_at=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")

@@ -134,6 +134,20 @@ func (_c *AgentLaneCreate) SetNillableLastFinishedAt(v *time.Time) *AgentLaneCre
 	return _c
 }
 
+// SetReleasedAt sets the "released_at" field.
+func (_c *AgentLaneCreate) SetReleasedAt(v time.Time) *AgentLaneCreate {
+	_c.mutation.SetReleasedAt(v)
+	return _c
+}
+
+// SetNillableReleasedAt sets the "released_at" field if the given value is not nil.
+func (_c *AgentLaneCreate) SetNillableReleasedAt(v *time.Time) *AgentLaneCreate {
+	if v != nil {
+		_c.SetReleasedAt(*v)
+	}
+	return _c
+}
+
 // SetHeadAt sets the "head_at" field.
 func (_c *AgentLaneCreate) SetHeadAt(v time.Time) *AgentLaneCreate {
 	_c.mutation.SetHeadAt(v)
@@ -334,6 +348,10 @@ func (_c *AgentLaneCreate) createSpec() (*AgentLane, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.LastFinishedAt(); ok {
 		_spec.SetField(agentlane.FieldLastFinishedAt, field.TypeTime, value)
 		_node.LastFinishedAt = &value
+	}
+	if value, ok := _c.mutation.ReleasedAt(); ok {
+		_spec.SetField(agentlane.FieldReleasedAt, field.TypeTime, value)
+		_node.ReleasedAt = &value
 	}
 	if value, ok := _c.mutation.HeadAt(); ok {
 		_spec.SetField(agentlane.FieldHeadAt, field.TypeTime, value)
@@ -536,6 +554,24 @@ func (u *AgentLaneUpsert) UpdateLastFinishedAt() *AgentLaneUpsert {
 // ClearLastFinishedAt clears the value of the "last_finished_at" field.
 func (u *AgentLaneUpsert) ClearLastFinishedAt() *AgentLaneUpsert {
 	u.SetNull(agentlane.FieldLastFinishedAt)
+	return u
+}
+
+// SetReleasedAt sets the "released_at" field.
+func (u *AgentLaneUpsert) SetReleasedAt(v time.Time) *AgentLaneUpsert {
+	u.Set(agentlane.FieldReleasedAt, v)
+	return u
+}
+
+// UpdateReleasedAt sets the "released_at" field to the value that was provided on create.
+func (u *AgentLaneUpsert) UpdateReleasedAt() *AgentLaneUpsert {
+	u.SetExcluded(agentlane.FieldReleasedAt)
+	return u
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (u *AgentLaneUpsert) ClearReleasedAt() *AgentLaneUpsert {
+	u.SetNull(agentlane.FieldReleasedAt)
 	return u
 }
 
@@ -788,6 +824,27 @@ func (u *AgentLaneUpsertOne) UpdateLastFinishedAt() *AgentLaneUpsertOne {
 func (u *AgentLaneUpsertOne) ClearLastFinishedAt() *AgentLaneUpsertOne {
 	return u.Update(func(s *AgentLaneUpsert) {
 		s.ClearLastFinishedAt()
+	})
+}
+
+// SetReleasedAt sets the "released_at" field.
+func (u *AgentLaneUpsertOne) SetReleasedAt(v time.Time) *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetReleasedAt(v)
+	})
+}
+
+// UpdateReleasedAt sets the "released_at" field to the value that was provided on create.
+func (u *AgentLaneUpsertOne) UpdateReleasedAt() *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateReleasedAt()
+	})
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (u *AgentLaneUpsertOne) ClearReleasedAt() *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.ClearReleasedAt()
 	})
 }
 
@@ -1213,6 +1270,27 @@ func (u *AgentLaneUpsertBulk) UpdateLastFinishedAt() *AgentLaneUpsertBulk {
 func (u *AgentLaneUpsertBulk) ClearLastFinishedAt() *AgentLaneUpsertBulk {
 	return u.Update(func(s *AgentLaneUpsert) {
 		s.ClearLastFinishedAt()
+	})
+}
+
+// SetReleasedAt sets the "released_at" field.
+func (u *AgentLaneUpsertBulk) SetReleasedAt(v time.Time) *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetReleasedAt(v)
+	})
+}
+
+// UpdateReleasedAt sets the "released_at" field to the value that was provided on create.
+func (u *AgentLaneUpsertBulk) UpdateReleasedAt() *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateReleasedAt()
+	})
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (u *AgentLaneUpsertBulk) ClearReleasedAt() *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.ClearReleasedAt()
 	})
 }
 

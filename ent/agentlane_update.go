@@ -195,6 +195,26 @@ func (_u *AgentLaneUpdate) ClearLastFinishedAt() *AgentLaneUpdate {
 	return _u
 }
 
+// SetReleasedAt sets the "released_at" field.
+func (_u *AgentLaneUpdate) SetReleasedAt(v time.Time) *AgentLaneUpdate {
+	_u.mutation.SetReleasedAt(v)
+	return _u
+}
+
+// SetNillableReleasedAt sets the "released_at" field if the given value is not nil.
+func (_u *AgentLaneUpdate) SetNillableReleasedAt(v *time.Time) *AgentLaneUpdate {
+	if v != nil {
+		_u.SetReleasedAt(*v)
+	}
+	return _u
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (_u *AgentLaneUpdate) ClearReleasedAt() *AgentLaneUpdate {
+	_u.mutation.ClearReleasedAt()
+	return _u
+}
+
 // SetHeadAt sets the "head_at" field.
 func (_u *AgentLaneUpdate) SetHeadAt(v time.Time) *AgentLaneUpdate {
 	_u.mutation.SetHeadAt(v)
@@ -354,6 +374,12 @@ func (_u *AgentLaneUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.LastFinishedAtCleared() {
 		_spec.ClearField(agentlane.FieldLastFinishedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ReleasedAt(); ok {
+		_spec.SetField(agentlane.FieldReleasedAt, field.TypeTime, value)
+	}
+	if _u.mutation.ReleasedAtCleared() {
+		_spec.ClearField(agentlane.FieldReleasedAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.HeadAt(); ok {
 		_spec.SetField(agentlane.FieldHeadAt, field.TypeTime, value)
@@ -554,6 +580,26 @@ func (_u *AgentLaneUpdateOne) ClearLastFinishedAt() *AgentLaneUpdateOne {
 	return _u
 }
 
+// SetReleasedAt sets the "released_at" field.
+func (_u *AgentLaneUpdateOne) SetReleasedAt(v time.Time) *AgentLaneUpdateOne {
+	_u.mutation.SetReleasedAt(v)
+	return _u
+}
+
+// SetNillableReleasedAt sets the "released_at" field if the given value is not nil.
+func (_u *AgentLaneUpdateOne) SetNillableReleasedAt(v *time.Time) *AgentLaneUpdateOne {
+	if v != nil {
+		_u.SetReleasedAt(*v)
+	}
+	return _u
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (_u *AgentLaneUpdateOne) ClearReleasedAt() *AgentLaneUpdateOne {
+	_u.mutation.ClearReleasedAt()
+	return _u
+}
+
 // SetHeadAt sets the "head_at" field.
 func (_u *AgentLaneUpdateOne) SetHeadAt(v time.Time) *AgentLaneUpdateOne {
 	_u.mutation.SetHeadAt(v)
@@ -743,6 +789,12 @@ func (_u *AgentLaneUpdateOne) sqlSave(ctx context.Context) (_node *AgentLane, er
 	}
 	if _u.mutation.LastFinishedAtCleared() {
 		_spec.ClearField(agentlane.FieldLastFinishedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ReleasedAt(); ok {
+		_spec.SetField(agentlane.FieldReleasedAt, field.TypeTime, value)
+	}
+	if _u.mutation.ReleasedAtCleared() {
+		_spec.ClearField(agentlane.FieldReleasedAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.HeadAt(); ok {
 		_spec.SetField(agentlane.FieldHeadAt, field.TypeTime, value)

@@ -47,6 +47,8 @@ type BudgetPolicy struct {
 	SpentUsd string `json:"spent_usd,omitempty"`
 	// ReservedUsd holds the value of the "reserved_usd" field.
 	ReservedUsd string `json:"reserved_usd,omitempty"`
+	// AlertedPercent holds the value of the "alerted_percent" field.
+	AlertedPercent int `json:"alerted_percent,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the BudgetPolicyQuery when eager-loading is set.
 	Edges        BudgetPolicyEdges `json:"edges"`
@@ -82,7 +84,7 @@ func (*BudgetPolicy) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case budgetpolicy.FieldAlertThresholds:
 			values[i] = new([]byte)
-		case budgetpolicy.FieldRevision:
+		case budgetpolicy.FieldRevision, budgetpolicy.FieldAlertedPercent:
 			values[i] = new(sql.NullInt64)
 		case budgetpolicy.FieldSubjectKind, budgetpolicy.FieldSubjectID, budgetpolicy.FieldLimitUsd, budgetpolicy.FieldPeriod, budgetpolicy.FieldOnExceed, budgetpolicy.FieldSpentUsd, budgetpolicy.FieldReservedUsd:
 			values[i] = new(sql.NullString)
@@ -191,6 +193,12 @@ func (_m *BudgetPolicy) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ReservedUsd = value.String
 			}
+		case budgetpolicy.FieldAlertedPercent:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field alerted_percent", values[i])
+			} else if value.Valid {
+				_m.AlertedPercent = int(value.Int64)
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -270,6 +278,9 @@ func (_m *BudgetPolicy) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("reserved_usd=")
 	builder.WriteString(_m.ReservedUsd)
+	builder.WriteString(", ")
+	builder.WriteString("alerted_percent=")
+	builder.WriteString(fmt.Sprintf("%v", _m.AlertedPercent))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -160,6 +160,20 @@ func (_c *BudgetPolicyCreate) SetNillableReservedUsd(v *string) *BudgetPolicyCre
 	return _c
 }
 
+// SetAlertedPercent sets the "alerted_percent" field.
+func (_c *BudgetPolicyCreate) SetAlertedPercent(v int) *BudgetPolicyCreate {
+	_c.mutation.SetAlertedPercent(v)
+	return _c
+}
+
+// SetNillableAlertedPercent sets the "alerted_percent" field if the given value is not nil.
+func (_c *BudgetPolicyCreate) SetNillableAlertedPercent(v *int) *BudgetPolicyCreate {
+	if v != nil {
+		_c.SetAlertedPercent(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *BudgetPolicyCreate) SetID(v xid.ID) *BudgetPolicyCreate {
 	_c.mutation.SetID(v)
@@ -246,6 +260,10 @@ func (_c *BudgetPolicyCreate) defaults() {
 		v := budgetpolicy.DefaultReservedUsd
 		_c.mutation.SetReservedUsd(v)
 	}
+	if _, ok := _c.mutation.AlertedPercent(); !ok {
+		v := budgetpolicy.DefaultAlertedPercent
+		_c.mutation.SetAlertedPercent(v)
+	}
 	if _, ok := _c.mutation.ID(); !ok {
 		v := budgetpolicy.DefaultID()
 		_c.mutation.SetID(v)
@@ -311,6 +329,9 @@ func (_c *BudgetPolicyCreate) check() error {
 	}
 	if _, ok := _c.mutation.ReservedUsd(); !ok {
 		return &ValidationError{Name: "reserved_usd", err: errors.New(`ent: missing required field "BudgetPolicy.reserved_usd"`)}
+	}
+	if _, ok := _c.mutation.AlertedPercent(); !ok {
+		return &ValidationError{Name: "alerted_percent", err: errors.New(`ent: missing required field "BudgetPolicy.alerted_percent"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := budgetpolicy.IDValidator(string(v)); err != nil {
@@ -403,6 +424,10 @@ func (_c *BudgetPolicyCreate) createSpec() (*BudgetPolicy, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.ReservedUsd(); ok {
 		_spec.SetField(budgetpolicy.FieldReservedUsd, field.TypeString, value)
 		_node.ReservedUsd = value
+	}
+	if value, ok := _c.mutation.AlertedPercent(); ok {
+		_spec.SetField(budgetpolicy.FieldAlertedPercent, field.TypeInt, value)
+		_node.AlertedPercent = value
 	}
 	if nodes := _c.mutation.WorkspaceIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -608,6 +633,24 @@ func (u *BudgetPolicyUpsert) SetReservedUsd(v string) *BudgetPolicyUpsert {
 // UpdateReservedUsd sets the "reserved_usd" field to the value that was provided on create.
 func (u *BudgetPolicyUpsert) UpdateReservedUsd() *BudgetPolicyUpsert {
 	u.SetExcluded(budgetpolicy.FieldReservedUsd)
+	return u
+}
+
+// SetAlertedPercent sets the "alerted_percent" field.
+func (u *BudgetPolicyUpsert) SetAlertedPercent(v int) *BudgetPolicyUpsert {
+	u.Set(budgetpolicy.FieldAlertedPercent, v)
+	return u
+}
+
+// UpdateAlertedPercent sets the "alerted_percent" field to the value that was provided on create.
+func (u *BudgetPolicyUpsert) UpdateAlertedPercent() *BudgetPolicyUpsert {
+	u.SetExcluded(budgetpolicy.FieldAlertedPercent)
+	return u
+}
+
+// AddAlertedPercent adds v to the "alerted_percent" field.
+func (u *BudgetPolicyUpsert) AddAlertedPercent(v int) *BudgetPolicyUpsert {
+	u.Add(budgetpolicy.FieldAlertedPercent, v)
 	return u
 }
 
@@ -823,6 +866,27 @@ func (u *BudgetPolicyUpsertOne) SetReservedUsd(v string) *BudgetPolicyUpsertOne 
 func (u *BudgetPolicyUpsertOne) UpdateReservedUsd() *BudgetPolicyUpsertOne {
 	return u.Update(func(s *BudgetPolicyUpsert) {
 		s.UpdateReservedUsd()
+	})
+}
+
+// SetAlertedPercent sets the "alerted_percent" field.
+func (u *BudgetPolicyUpsertOne) SetAlertedPercent(v int) *BudgetPolicyUpsertOne {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.SetAlertedPercent(v)
+	})
+}
+
+// AddAlertedPercent adds v to the "alerted_percent" field.
+func (u *BudgetPolicyUpsertOne) AddAlertedPercent(v int) *BudgetPolicyUpsertOne {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.AddAlertedPercent(v)
+	})
+}
+
+// UpdateAlertedPercent sets the "alerted_percent" field to the value that was provided on create.
+func (u *BudgetPolicyUpsertOne) UpdateAlertedPercent() *BudgetPolicyUpsertOne {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.UpdateAlertedPercent()
 	})
 }
 
@@ -1205,6 +1269,27 @@ func (u *BudgetPolicyUpsertBulk) SetReservedUsd(v string) *BudgetPolicyUpsertBul
 func (u *BudgetPolicyUpsertBulk) UpdateReservedUsd() *BudgetPolicyUpsertBulk {
 	return u.Update(func(s *BudgetPolicyUpsert) {
 		s.UpdateReservedUsd()
+	})
+}
+
+// SetAlertedPercent sets the "alerted_percent" field.
+func (u *BudgetPolicyUpsertBulk) SetAlertedPercent(v int) *BudgetPolicyUpsertBulk {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.SetAlertedPercent(v)
+	})
+}
+
+// AddAlertedPercent adds v to the "alerted_percent" field.
+func (u *BudgetPolicyUpsertBulk) AddAlertedPercent(v int) *BudgetPolicyUpsertBulk {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.AddAlertedPercent(v)
+	})
+}
+
+// UpdateAlertedPercent sets the "alerted_percent" field to the value that was provided on create.
+func (u *BudgetPolicyUpsertBulk) UpdateAlertedPercent() *BudgetPolicyUpsertBulk {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.UpdateAlertedPercent()
 	})
 }
 

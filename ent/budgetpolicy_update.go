@@ -182,6 +182,27 @@ func (_u *BudgetPolicyUpdate) SetNillableReservedUsd(v *string) *BudgetPolicyUpd
 	return _u
 }
 
+// SetAlertedPercent sets the "alerted_percent" field.
+func (_u *BudgetPolicyUpdate) SetAlertedPercent(v int) *BudgetPolicyUpdate {
+	_u.mutation.ResetAlertedPercent()
+	_u.mutation.SetAlertedPercent(v)
+	return _u
+}
+
+// SetNillableAlertedPercent sets the "alerted_percent" field if the given value is not nil.
+func (_u *BudgetPolicyUpdate) SetNillableAlertedPercent(v *int) *BudgetPolicyUpdate {
+	if v != nil {
+		_u.SetAlertedPercent(*v)
+	}
+	return _u
+}
+
+// AddAlertedPercent adds value to the "alerted_percent" field.
+func (_u *BudgetPolicyUpdate) AddAlertedPercent(v int) *BudgetPolicyUpdate {
+	_u.mutation.AddAlertedPercent(v)
+	return _u
+}
+
 // Mutation returns the BudgetPolicyMutation object of the builder.
 func (_u *BudgetPolicyUpdate) Mutation() *BudgetPolicyMutation {
 	return _u.mutation
@@ -309,6 +330,12 @@ func (_u *BudgetPolicyUpdate) sqlSave(ctx context.Context) (_node int, err error
 	}
 	if value, ok := _u.mutation.ReservedUsd(); ok {
 		_spec.SetField(budgetpolicy.FieldReservedUsd, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.AlertedPercent(); ok {
+		_spec.SetField(budgetpolicy.FieldAlertedPercent, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedAlertedPercent(); ok {
+		_spec.AddField(budgetpolicy.FieldAlertedPercent, field.TypeInt, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -483,6 +510,27 @@ func (_u *BudgetPolicyUpdateOne) SetNillableReservedUsd(v *string) *BudgetPolicy
 	return _u
 }
 
+// SetAlertedPercent sets the "alerted_percent" field.
+func (_u *BudgetPolicyUpdateOne) SetAlertedPercent(v int) *BudgetPolicyUpdateOne {
+	_u.mutation.ResetAlertedPercent()
+	_u.mutation.SetAlertedPercent(v)
+	return _u
+}
+
+// SetNillableAlertedPercent sets the "alerted_percent" field if the given value is not nil.
+func (_u *BudgetPolicyUpdateOne) SetNillableAlertedPercent(v *int) *BudgetPolicyUpdateOne {
+	if v != nil {
+		_u.SetAlertedPercent(*v)
+	}
+	return _u
+}
+
+// AddAlertedPercent adds value to the "alerted_percent" field.
+func (_u *BudgetPolicyUpdateOne) AddAlertedPercent(v int) *BudgetPolicyUpdateOne {
+	_u.mutation.AddAlertedPercent(v)
+	return _u
+}
+
 // Mutation returns the BudgetPolicyMutation object of the builder.
 func (_u *BudgetPolicyUpdateOne) Mutation() *BudgetPolicyMutation {
 	return _u.mutation
@@ -640,6 +688,12 @@ func (_u *BudgetPolicyUpdateOne) sqlSave(ctx context.Context) (_node *BudgetPoli
 	}
 	if value, ok := _u.mutation.ReservedUsd(); ok {
 		_spec.SetField(budgetpolicy.FieldReservedUsd, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.AlertedPercent(); ok {
+		_spec.SetField(budgetpolicy.FieldAlertedPercent, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedAlertedPercent(); ok {
+		_spec.AddField(budgetpolicy.FieldAlertedPercent, field.TypeInt, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &BudgetPolicy{config: _u.config}

@@ -3065,6 +3065,7 @@ type AgentLaneMutation struct {
 	addrunning       *int
 	eligible_at      *time.Time
 	last_finished_at *time.Time
+	released_at      *time.Time
 	head_at          *time.Time
 	head_id          *string
 	clearedFields    map[string]struct{}
@@ -3600,6 +3601,55 @@ func (m *AgentLaneMutation) ResetLastFinishedAt() {
 	delete(m.clearedFields, agentlane.FieldLastFinishedAt)
 }
 
+// SetReleasedAt sets the "released_at" field.
+func (m *AgentLaneMutation) SetReleasedAt(t time.Time) {
+	m.released_at = &t
+}
+
+// ReleasedAt returns the value of the "released_at" field in the mutation.
+func (m *AgentLaneMutation) ReleasedAt() (r time.Time, exists bool) {
+	v := m.released_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReleasedAt returns the old "released_at" field's value of the AgentLane entity.
+// If the AgentLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgentLaneMutation) OldReleasedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReleasedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReleasedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReleasedAt: %w", err)
+	}
+	return oldValue.ReleasedAt, nil
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (m *AgentLaneMutation) ClearReleasedAt() {
+	m.released_at = nil
+	m.clearedFields[agentlane.FieldReleasedAt] = struct{}{}
+}
+
+// ReleasedAtCleared returns if the "released_at" field was cleared in this mutation.
+func (m *AgentLaneMutation) ReleasedAtCleared() bool {
+	_, ok := m.clearedFields[agentlane.FieldReleasedAt]
+	return ok
+}
+
+// ResetReleasedAt resets all changes to the "released_at" field.
+func (m *AgentLaneMutation) ResetReleasedAt() {
+	m.released_at = nil
+	delete(m.clearedFields, agentlane.FieldReleasedAt)
+}
+
 // SetHeadAt sets the "head_at" field.
 func (m *AgentLaneMutation) SetHeadAt(t time.Time) {
 	m.head_at = &t
@@ -3732,7 +3782,7 @@ func (m *AgentLaneMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AgentLaneMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.workspace_id != nil {
 		fields = append(fields, agentlane.FieldWorkspaceID)
 	}
@@ -3759,6 +3809,9 @@ func (m *AgentLaneMutation) Fields() []string {
 	}
 	if m.last_finished_at != nil {
 		fields = append(fields, agentlane.FieldLastFinishedAt)
+	}
+	if m.released_at != nil {
+		fields = append(fields, agentlane.FieldReleasedAt)
 	}
 	if m.head_at != nil {
 		fields = append(fields, agentlane.FieldHeadAt)
@@ -3792,6 +3845,8 @@ func (m *AgentLaneMutation) Field(name string) (ent.Value, bool) {
 		return m.EligibleAt()
 	case agentlane.FieldLastFinishedAt:
 		return m.LastFinishedAt()
+	case agentlane.FieldReleasedAt:
+		return m.ReleasedAt()
 	case agentlane.FieldHeadAt:
 		return m.HeadAt()
 	case agentlane.FieldHeadID:
@@ -3823,6 +3878,8 @@ func (m *AgentLaneMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldEligibleAt(ctx)
 	case agentlane.FieldLastFinishedAt:
 		return m.OldLastFinishedAt(ctx)
+	case agentlane.FieldReleasedAt:
+		return m.OldReleasedAt(ctx)
 	case agentlane.FieldHeadAt:
 		return m.OldHeadAt(ctx)
 	case agentlane.FieldHeadID:
@@ -3898,6 +3955,13 @@ func (m *AgentLaneMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetLastFinishedAt(v)
+		return nil
+	case agentlane.FieldReleasedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReleasedAt(v)
 		return nil
 	case agentlane.FieldHeadAt:
 		v, ok := value.(time.Time)
@@ -3991,6 +4055,9 @@ func (m *AgentLaneMutation) ClearedFields() []string {
 	if m.FieldCleared(agentlane.FieldLastFinishedAt) {
 		fields = append(fields, agentlane.FieldLastFinishedAt)
 	}
+	if m.FieldCleared(agentlane.FieldReleasedAt) {
+		fields = append(fields, agentlane.FieldReleasedAt)
+	}
 	if m.FieldCleared(agentlane.FieldHeadAt) {
 		fields = append(fields, agentlane.FieldHeadAt)
 	}
@@ -4019,6 +4086,9 @@ func (m *AgentLaneMutation) ClearField(name string) error {
 		return nil
 	case agentlane.FieldLastFinishedAt:
 		m.ClearLastFinishedAt()
+		return nil
+	case agentlane.FieldReleasedAt:
+		m.ClearReleasedAt()
 		return nil
 	case agentlane.FieldHeadAt:
 		m.ClearHeadAt()
@@ -4060,6 +4130,9 @@ func (m *AgentLaneMutation) ResetField(name string) error {
 		return nil
 	case agentlane.FieldLastFinishedAt:
 		m.ResetLastFinishedAt()
+		return nil
+	case agentlane.FieldReleasedAt:
+		m.ResetReleasedAt()
 		return nil
 	case agentlane.FieldHeadAt:
 		m.ResetHeadAt()
@@ -6296,6 +6369,10 @@ type AttemptLeaseMutation struct {
 	owner              *string
 	queue              *string
 	lease_until        *time.Time
+	lease_ms           *int64
+	addlease_ms        *int64
+	log_bytes          *int64
+	addlog_bytes       *int64
 	host               *string
 	boot_id            *string
 	owner_pid          *int
@@ -6676,6 +6753,118 @@ func (m *AttemptLeaseMutation) OldLeaseUntil(ctx context.Context) (v time.Time, 
 // ResetLeaseUntil resets all changes to the "lease_until" field.
 func (m *AttemptLeaseMutation) ResetLeaseUntil() {
 	m.lease_until = nil
+}
+
+// SetLeaseMs sets the "lease_ms" field.
+func (m *AttemptLeaseMutation) SetLeaseMs(i int64) {
+	m.lease_ms = &i
+	m.addlease_ms = nil
+}
+
+// LeaseMs returns the value of the "lease_ms" field in the mutation.
+func (m *AttemptLeaseMutation) LeaseMs() (r int64, exists bool) {
+	v := m.lease_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaseMs returns the old "lease_ms" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldLeaseMs(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaseMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaseMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaseMs: %w", err)
+	}
+	return oldValue.LeaseMs, nil
+}
+
+// AddLeaseMs adds i to the "lease_ms" field.
+func (m *AttemptLeaseMutation) AddLeaseMs(i int64) {
+	if m.addlease_ms != nil {
+		*m.addlease_ms += i
+	} else {
+		m.addlease_ms = &i
+	}
+}
+
+// AddedLeaseMs returns the value that was added to the "lease_ms" field in this mutation.
+func (m *AttemptLeaseMutation) AddedLeaseMs() (r int64, exists bool) {
+	v := m.addlease_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLeaseMs resets all changes to the "lease_ms" field.
+func (m *AttemptLeaseMutation) ResetLeaseMs() {
+	m.lease_ms = nil
+	m.addlease_ms = nil
+}
+
+// SetLogBytes sets the "log_bytes" field.
+func (m *AttemptLeaseMutation) SetLogBytes(i int64) {
+	m.log_bytes = &i
+	m.addlog_bytes = nil
+}
+
+// LogBytes returns the value of the "log_bytes" field in the mutation.
+func (m *AttemptLeaseMutation) LogBytes() (r int64, exists bool) {
+	v := m.log_bytes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLogBytes returns the old "log_bytes" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldLogBytes(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLogBytes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLogBytes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLogBytes: %w", err)
+	}
+	return oldValue.LogBytes, nil
+}
+
+// AddLogBytes adds i to the "log_bytes" field.
+func (m *AttemptLeaseMutation) AddLogBytes(i int64) {
+	if m.addlog_bytes != nil {
+		*m.addlog_bytes += i
+	} else {
+		m.addlog_bytes = &i
+	}
+}
+
+// AddedLogBytes returns the value that was added to the "log_bytes" field in this mutation.
+func (m *AttemptLeaseMutation) AddedLogBytes() (r int64, exists bool) {
+	v := m.addlog_bytes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLogBytes resets all changes to the "log_bytes" field.
+func (m *AttemptLeaseMutation) ResetLogBytes() {
+	m.log_bytes = nil
+	m.addlog_bytes = nil
 }
 
 // SetHost sets the "host" field.
@@ -7090,7 +7279,7 @@ func (m *AttemptLeaseMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AttemptLeaseMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 14)
 	if m.workspace_id != nil {
 		fields = append(fields, attemptlease.FieldWorkspaceID)
 	}
@@ -7108,6 +7297,12 @@ func (m *AttemptLeaseMutation) Fields() []string {
 	}
 	if m.lease_until != nil {
 		fields = append(fields, attemptlease.FieldLeaseUntil)
+	}
+	if m.lease_ms != nil {
+		fields = append(fields, attemptlease.FieldLeaseMs)
+	}
+	if m.log_bytes != nil {
+		fields = append(fields, attemptlease.FieldLogBytes)
 	}
 	if m.host != nil {
 		fields = append(fields, attemptlease.FieldHost)
@@ -7147,6 +7342,10 @@ func (m *AttemptLeaseMutation) Field(name string) (ent.Value, bool) {
 		return m.Queue()
 	case attemptlease.FieldLeaseUntil:
 		return m.LeaseUntil()
+	case attemptlease.FieldLeaseMs:
+		return m.LeaseMs()
+	case attemptlease.FieldLogBytes:
+		return m.LogBytes()
 	case attemptlease.FieldHost:
 		return m.Host()
 	case attemptlease.FieldBootID:
@@ -7180,6 +7379,10 @@ func (m *AttemptLeaseMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldQueue(ctx)
 	case attemptlease.FieldLeaseUntil:
 		return m.OldLeaseUntil(ctx)
+	case attemptlease.FieldLeaseMs:
+		return m.OldLeaseMs(ctx)
+	case attemptlease.FieldLogBytes:
+		return m.OldLogBytes(ctx)
 	case attemptlease.FieldHost:
 		return m.OldHost(ctx)
 	case attemptlease.FieldBootID:
@@ -7243,6 +7446,20 @@ func (m *AttemptLeaseMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetLeaseUntil(v)
 		return nil
+	case attemptlease.FieldLeaseMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaseMs(v)
+		return nil
+	case attemptlease.FieldLogBytes:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLogBytes(v)
+		return nil
 	case attemptlease.FieldHost:
 		v, ok := value.(string)
 		if !ok {
@@ -7296,6 +7513,12 @@ func (m *AttemptLeaseMutation) AddedFields() []string {
 	if m.addattempt != nil {
 		fields = append(fields, attemptlease.FieldAttempt)
 	}
+	if m.addlease_ms != nil {
+		fields = append(fields, attemptlease.FieldLeaseMs)
+	}
+	if m.addlog_bytes != nil {
+		fields = append(fields, attemptlease.FieldLogBytes)
+	}
 	if m.addowner_pid != nil {
 		fields = append(fields, attemptlease.FieldOwnerPid)
 	}
@@ -7318,6 +7541,10 @@ func (m *AttemptLeaseMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case attemptlease.FieldAttempt:
 		return m.AddedAttempt()
+	case attemptlease.FieldLeaseMs:
+		return m.AddedLeaseMs()
+	case attemptlease.FieldLogBytes:
+		return m.AddedLogBytes()
 	case attemptlease.FieldOwnerPid:
 		return m.AddedOwnerPid()
 	case attemptlease.FieldOwnerStarted:
@@ -7341,6 +7568,20 @@ func (m *AttemptLeaseMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddAttempt(v)
+		return nil
+	case attemptlease.FieldLeaseMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLeaseMs(v)
+		return nil
+	case attemptlease.FieldLogBytes:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLogBytes(v)
 		return nil
 	case attemptlease.FieldOwnerPid:
 		v, ok := value.(int)
@@ -7465,6 +7706,12 @@ func (m *AttemptLeaseMutation) ResetField(name string) error {
 		return nil
 	case attemptlease.FieldLeaseUntil:
 		m.ResetLeaseUntil()
+		return nil
+	case attemptlease.FieldLeaseMs:
+		m.ResetLeaseMs()
+		return nil
+	case attemptlease.FieldLogBytes:
+		m.ResetLogBytes()
 		return nil
 	case attemptlease.FieldHost:
 		m.ResetHost()
@@ -8394,6 +8641,8 @@ type BudgetPolicyMutation struct {
 	period_start           *time.Time
 	spent_usd              *string
 	reserved_usd           *string
+	alerted_percent        *int
+	addalerted_percent     *int
 	clearedFields          map[string]struct{}
 	workspace              *xid.ID
 	clearedworkspace       bool
@@ -9009,6 +9258,62 @@ func (m *BudgetPolicyMutation) ResetReservedUsd() {
 	m.reserved_usd = nil
 }
 
+// SetAlertedPercent sets the "alerted_percent" field.
+func (m *BudgetPolicyMutation) SetAlertedPercent(i int) {
+	m.alerted_percent = &i
+	m.addalerted_percent = nil
+}
+
+// AlertedPercent returns the value of the "alerted_percent" field in the mutation.
+func (m *BudgetPolicyMutation) AlertedPercent() (r int, exists bool) {
+	v := m.alerted_percent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAlertedPercent returns the old "alerted_percent" field's value of the BudgetPolicy entity.
+// If the BudgetPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *BudgetPolicyMutation) OldAlertedPercent(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAlertedPercent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAlertedPercent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAlertedPercent: %w", err)
+	}
+	return oldValue.AlertedPercent, nil
+}
+
+// AddAlertedPercent adds i to the "alerted_percent" field.
+func (m *BudgetPolicyMutation) AddAlertedPercent(i int) {
+	if m.addalerted_percent != nil {
+		*m.addalerted_percent += i
+	} else {
+		m.addalerted_percent = &i
+	}
+}
+
+// AddedAlertedPercent returns the value that was added to the "alerted_percent" field in this mutation.
+func (m *BudgetPolicyMutation) AddedAlertedPercent() (r int, exists bool) {
+	v := m.addalerted_percent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAlertedPercent resets all changes to the "alerted_percent" field.
+func (m *BudgetPolicyMutation) ResetAlertedPercent() {
+	m.alerted_percent = nil
+	m.addalerted_percent = nil
+}
+
 // ClearWorkspace clears the "workspace" edge to the Workspace entity.
 func (m *BudgetPolicyMutation) ClearWorkspace() {
 	m.clearedworkspace = true
@@ -9070,7 +9375,7 @@ func (m *BudgetPolicyMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *BudgetPolicyMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 14)
 	if m.created_at != nil {
 		fields = append(fields, budgetpolicy.FieldCreatedAt)
 	}
@@ -9110,6 +9415,9 @@ func (m *BudgetPolicyMutation) Fields() []string {
 	if m.reserved_usd != nil {
 		fields = append(fields, budgetpolicy.FieldReservedUsd)
 	}
+	if m.alerted_percent != nil {
+		fields = append(fields, budgetpolicy.FieldAlertedPercent)
+	}
 	return fields
 }
 
@@ -9144,6 +9452,8 @@ func (m *BudgetPolicyMutation) Field(name string) (ent.Value, bool) {
 		return m.SpentUsd()
 	case budgetpolicy.FieldReservedUsd:
 		return m.ReservedUsd()
+	case budgetpolicy.FieldAlertedPercent:
+		return m.AlertedPercent()
 	}
 	return nil, false
 }
@@ -9179,6 +9489,8 @@ func (m *BudgetPolicyMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldSpentUsd(ctx)
 	case budgetpolicy.FieldReservedUsd:
 		return m.OldReservedUsd(ctx)
+	case budgetpolicy.FieldAlertedPercent:
+		return m.OldAlertedPercent(ctx)
 	}
 	return nil, fmt.Errorf("unknown BudgetPolicy field %s", name)
 }
@@ -9279,6 +9591,13 @@ func (m *BudgetPolicyMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetReservedUsd(v)
 		return nil
+	case budgetpolicy.FieldAlertedPercent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAlertedPercent(v)
+		return nil
 	}
 	return fmt.Errorf("unknown BudgetPolicy field %s", name)
 }
@@ -9290,6 +9609,9 @@ func (m *BudgetPolicyMutation) AddedFields() []string {
 	if m.addrevision != nil {
 		fields = append(fields, budgetpolicy.FieldRevision)
 	}
+	if m.addalerted_percent != nil {
+		fields = append(fields, budgetpolicy.FieldAlertedPercent)
+	}
 	return fields
 }
 
@@ -9300,6 +9622,8 @@ func (m *BudgetPolicyMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case budgetpolicy.FieldRevision:
 		return m.AddedRevision()
+	case budgetpolicy.FieldAlertedPercent:
+		return m.AddedAlertedPercent()
 	}
 	return nil, false
 }
@@ -9315,6 +9639,13 @@ func (m *BudgetPolicyMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddRevision(v)
+		return nil
+	case budgetpolicy.FieldAlertedPercent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAlertedPercent(v)
 		return nil
 	}
 	return fmt.Errorf("unknown BudgetPolicy numeric field %s", name)
@@ -9381,6 +9712,9 @@ func (m *BudgetPolicyMutation) ResetField(name string) error {
 		return nil
 	case budgetpolicy.FieldReservedUsd:
 		m.ResetReservedUsd()
+		return nil
+	case budgetpolicy.FieldAlertedPercent:
+		m.ResetAlertedPercent()
 		return nil
 	}
 	return fmt.Errorf("unknown BudgetPolicy field %s", name)
@@ -18782,6 +19116,7 @@ type RoutineTriggerMutation struct {
 	replay_window_ms           *int64
 	addreplay_window_ms        *int64
 	require_timestamp          *bool
+	deleted_at                 *time.Time
 	clearedFields              map[string]struct{}
 	workspace                  *xid.ID
 	clearedworkspace           bool
@@ -19848,6 +20183,55 @@ func (m *RoutineTriggerMutation) ResetRequireTimestamp() {
 	m.require_timestamp = nil
 }
 
+// SetDeletedAt sets the "deleted_at" field.
+func (m *RoutineTriggerMutation) SetDeletedAt(t time.Time) {
+	m.deleted_at = &t
+}
+
+// DeletedAt returns the value of the "deleted_at" field in the mutation.
+func (m *RoutineTriggerMutation) DeletedAt() (r time.Time, exists bool) {
+	v := m.deleted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeletedAt returns the old "deleted_at" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldDeletedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeletedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeletedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeletedAt: %w", err)
+	}
+	return oldValue.DeletedAt, nil
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (m *RoutineTriggerMutation) ClearDeletedAt() {
+	m.deleted_at = nil
+	m.clearedFields[routinetrigger.FieldDeletedAt] = struct{}{}
+}
+
+// DeletedAtCleared returns if the "deleted_at" field was cleared in this mutation.
+func (m *RoutineTriggerMutation) DeletedAtCleared() bool {
+	_, ok := m.clearedFields[routinetrigger.FieldDeletedAt]
+	return ok
+}
+
+// ResetDeletedAt resets all changes to the "deleted_at" field.
+func (m *RoutineTriggerMutation) ResetDeletedAt() {
+	m.deleted_at = nil
+	delete(m.clearedFields, routinetrigger.FieldDeletedAt)
+}
+
 // ClearWorkspace clears the "workspace" edge to the Workspace entity.
 func (m *RoutineTriggerMutation) ClearWorkspace() {
 	m.clearedworkspace = true
@@ -19936,7 +20320,7 @@ func (m *RoutineTriggerMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RoutineTriggerMutation) Fields() []string {
-	fields := make([]string, 0, 21)
+	fields := make([]string, 0, 22)
 	if m.created_at != nil {
 		fields = append(fields, routinetrigger.FieldCreatedAt)
 	}
@@ -20000,6 +20384,9 @@ func (m *RoutineTriggerMutation) Fields() []string {
 	if m.require_timestamp != nil {
 		fields = append(fields, routinetrigger.FieldRequireTimestamp)
 	}
+	if m.deleted_at != nil {
+		fields = append(fields, routinetrigger.FieldDeletedAt)
+	}
 	return fields
 }
 
@@ -20050,6 +20437,8 @@ func (m *RoutineTriggerMutation) Field(name string) (ent.Value, bool) {
 		return m.ReplayWindowMs()
 	case routinetrigger.FieldRequireTimestamp:
 		return m.RequireTimestamp()
+	case routinetrigger.FieldDeletedAt:
+		return m.DeletedAt()
 	}
 	return nil, false
 }
@@ -20101,6 +20490,8 @@ func (m *RoutineTriggerMutation) OldField(ctx context.Context, name string) (ent
 		return m.OldReplayWindowMs(ctx)
 	case routinetrigger.FieldRequireTimestamp:
 		return m.OldRequireTimestamp(ctx)
+	case routinetrigger.FieldDeletedAt:
+		return m.OldDeletedAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown RoutineTrigger field %s", name)
 }
@@ -20257,6 +20648,13 @@ func (m *RoutineTriggerMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRequireTimestamp(v)
 		return nil
+	case routinetrigger.FieldDeletedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeletedAt(v)
+		return nil
 	}
 	return fmt.Errorf("unknown RoutineTrigger field %s", name)
 }
@@ -20350,6 +20748,9 @@ func (m *RoutineTriggerMutation) ClearedFields() []string {
 	if m.FieldCleared(routinetrigger.FieldPreviousSecretExpiresAt) {
 		fields = append(fields, routinetrigger.FieldPreviousSecretExpiresAt)
 	}
+	if m.FieldCleared(routinetrigger.FieldDeletedAt) {
+		fields = append(fields, routinetrigger.FieldDeletedAt)
+	}
 	return fields
 }
 
@@ -20399,6 +20800,9 @@ func (m *RoutineTriggerMutation) ClearField(name string) error {
 		return nil
 	case routinetrigger.FieldPreviousSecretExpiresAt:
 		m.ClearPreviousSecretExpiresAt()
+		return nil
+	case routinetrigger.FieldDeletedAt:
+		m.ClearDeletedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown RoutineTrigger nullable field %s", name)
@@ -20470,6 +20874,9 @@ func (m *RoutineTriggerMutation) ResetField(name string) error {
 		return nil
 	case routinetrigger.FieldRequireTimestamp:
 		m.ResetRequireTimestamp()
+		return nil
+	case routinetrigger.FieldDeletedAt:
+		m.ResetDeletedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown RoutineTrigger field %s", name)
@@ -20584,6 +20991,7 @@ type RunMutation struct {
 	status                 *domain.RunStatus
 	parked_reason          *domain.ParkedReason
 	parked_until           *time.Time
+	due_at                 *time.Time
 	attempt                *int
 	addattempt             *int
 	abandonments           *int
@@ -21331,6 +21739,55 @@ func (m *RunMutation) ParkedUntilCleared() bool {
 func (m *RunMutation) ResetParkedUntil() {
 	m.parked_until = nil
 	delete(m.clearedFields, run.FieldParkedUntil)
+}
+
+// SetDueAt sets the "due_at" field.
+func (m *RunMutation) SetDueAt(t time.Time) {
+	m.due_at = &t
+}
+
+// DueAt returns the value of the "due_at" field in the mutation.
+func (m *RunMutation) DueAt() (r time.Time, exists bool) {
+	v := m.due_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDueAt returns the old "due_at" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldDueAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDueAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDueAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDueAt: %w", err)
+	}
+	return oldValue.DueAt, nil
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (m *RunMutation) ClearDueAt() {
+	m.due_at = nil
+	m.clearedFields[run.FieldDueAt] = struct{}{}
+}
+
+// DueAtCleared returns if the "due_at" field was cleared in this mutation.
+func (m *RunMutation) DueAtCleared() bool {
+	_, ok := m.clearedFields[run.FieldDueAt]
+	return ok
+}
+
+// ResetDueAt resets all changes to the "due_at" field.
+func (m *RunMutation) ResetDueAt() {
+	m.due_at = nil
+	delete(m.clearedFields, run.FieldDueAt)
 }
 
 // SetAttempt sets the "attempt" field.
@@ -22884,7 +23341,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 39)
+	fields := make([]string, 0, 40)
 	if m.created_at != nil {
 		fields = append(fields, run.FieldCreatedAt)
 	}
@@ -22926,6 +23383,9 @@ func (m *RunMutation) Fields() []string {
 	}
 	if m.parked_until != nil {
 		fields = append(fields, run.FieldParkedUntil)
+	}
+	if m.due_at != nil {
+		fields = append(fields, run.FieldDueAt)
 	}
 	if m.attempt != nil {
 		fields = append(fields, run.FieldAttempt)
@@ -23038,6 +23498,8 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.ParkedReason()
 	case run.FieldParkedUntil:
 		return m.ParkedUntil()
+	case run.FieldDueAt:
+		return m.DueAt()
 	case run.FieldAttempt:
 		return m.Attempt()
 	case run.FieldAbandonments:
@@ -23125,6 +23587,8 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldParkedReason(ctx)
 	case run.FieldParkedUntil:
 		return m.OldParkedUntil(ctx)
+	case run.FieldDueAt:
+		return m.OldDueAt(ctx)
 	case run.FieldAttempt:
 		return m.OldAttempt(ctx)
 	case run.FieldAbandonments:
@@ -23281,6 +23745,13 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetParkedUntil(v)
+		return nil
+	case run.FieldDueAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDueAt(v)
 		return nil
 	case run.FieldAttempt:
 		v, ok := value.(int)
@@ -23625,6 +24096,9 @@ func (m *RunMutation) ClearedFields() []string {
 	if m.FieldCleared(run.FieldParkedUntil) {
 		fields = append(fields, run.FieldParkedUntil)
 	}
+	if m.FieldCleared(run.FieldDueAt) {
+		fields = append(fields, run.FieldDueAt)
+	}
 	if m.FieldCleared(run.FieldSessionID) {
 		fields = append(fields, run.FieldSessionID)
 	}
@@ -23695,6 +24169,9 @@ func (m *RunMutation) ClearField(name string) error {
 		return nil
 	case run.FieldParkedUntil:
 		m.ClearParkedUntil()
+		return nil
+	case run.FieldDueAt:
+		m.ClearDueAt()
 		return nil
 	case run.FieldSessionID:
 		m.ClearSessionID()
@@ -23787,6 +24264,9 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldParkedUntil:
 		m.ResetParkedUntil()
+		return nil
+	case run.FieldDueAt:
+		m.ResetDueAt()
 		return nil
 	case run.FieldAttempt:
 		m.ResetAttempt()
@@ -37830,6 +38310,7 @@ type WorkspaceLaneMutation struct {
 	addrunning     *int
 	max_running    *int
 	addmax_running *int
+	released_at    *time.Time
 	clearedFields  map[string]struct{}
 	done           bool
 	oldValue       func(context.Context) (*WorkspaceLane, error)
@@ -38066,6 +38547,55 @@ func (m *WorkspaceLaneMutation) ResetMaxRunning() {
 	delete(m.clearedFields, workspacelane.FieldMaxRunning)
 }
 
+// SetReleasedAt sets the "released_at" field.
+func (m *WorkspaceLaneMutation) SetReleasedAt(t time.Time) {
+	m.released_at = &t
+}
+
+// ReleasedAt returns the value of the "released_at" field in the mutation.
+func (m *WorkspaceLaneMutation) ReleasedAt() (r time.Time, exists bool) {
+	v := m.released_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReleasedAt returns the old "released_at" field's value of the WorkspaceLane entity.
+// If the WorkspaceLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkspaceLaneMutation) OldReleasedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReleasedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReleasedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReleasedAt: %w", err)
+	}
+	return oldValue.ReleasedAt, nil
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (m *WorkspaceLaneMutation) ClearReleasedAt() {
+	m.released_at = nil
+	m.clearedFields[workspacelane.FieldReleasedAt] = struct{}{}
+}
+
+// ReleasedAtCleared returns if the "released_at" field was cleared in this mutation.
+func (m *WorkspaceLaneMutation) ReleasedAtCleared() bool {
+	_, ok := m.clearedFields[workspacelane.FieldReleasedAt]
+	return ok
+}
+
+// ResetReleasedAt resets all changes to the "released_at" field.
+func (m *WorkspaceLaneMutation) ResetReleasedAt() {
+	m.released_at = nil
+	delete(m.clearedFields, workspacelane.FieldReleasedAt)
+}
+
 // Where appends a list predicates to the WorkspaceLaneMutation builder.
 func (m *WorkspaceLaneMutation) Where(ps ...predicate.WorkspaceLane) {
 	m.predicates = append(m.predicates, ps...)
@@ -38100,12 +38630,15 @@ func (m *WorkspaceLaneMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WorkspaceLaneMutation) Fields() []string {
-	fields := make([]string, 0, 2)
+	fields := make([]string, 0, 3)
 	if m.running != nil {
 		fields = append(fields, workspacelane.FieldRunning)
 	}
 	if m.max_running != nil {
 		fields = append(fields, workspacelane.FieldMaxRunning)
+	}
+	if m.released_at != nil {
+		fields = append(fields, workspacelane.FieldReleasedAt)
 	}
 	return fields
 }
@@ -38119,6 +38652,8 @@ func (m *WorkspaceLaneMutation) Field(name string) (ent.Value, bool) {
 		return m.Running()
 	case workspacelane.FieldMaxRunning:
 		return m.MaxRunning()
+	case workspacelane.FieldReleasedAt:
+		return m.ReleasedAt()
 	}
 	return nil, false
 }
@@ -38132,6 +38667,8 @@ func (m *WorkspaceLaneMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldRunning(ctx)
 	case workspacelane.FieldMaxRunning:
 		return m.OldMaxRunning(ctx)
+	case workspacelane.FieldReleasedAt:
+		return m.OldReleasedAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown WorkspaceLane field %s", name)
 }
@@ -38154,6 +38691,13 @@ func (m *WorkspaceLaneMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetMaxRunning(v)
+		return nil
+	case workspacelane.FieldReleasedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReleasedAt(v)
 		return nil
 	}
 	return fmt.Errorf("unknown WorkspaceLane field %s", name)
@@ -38215,6 +38759,9 @@ func (m *WorkspaceLaneMutation) ClearedFields() []string {
 	if m.FieldCleared(workspacelane.FieldMaxRunning) {
 		fields = append(fields, workspacelane.FieldMaxRunning)
 	}
+	if m.FieldCleared(workspacelane.FieldReleasedAt) {
+		fields = append(fields, workspacelane.FieldReleasedAt)
+	}
 	return fields
 }
 
@@ -38232,6 +38779,9 @@ func (m *WorkspaceLaneMutation) ClearField(name string) error {
 	case workspacelane.FieldMaxRunning:
 		m.ClearMaxRunning()
 		return nil
+	case workspacelane.FieldReleasedAt:
+		m.ClearReleasedAt()
+		return nil
 	}
 	return fmt.Errorf("unknown WorkspaceLane nullable field %s", name)
 }
@@ -38245,6 +38795,9 @@ func (m *WorkspaceLaneMutation) ResetField(name string) error {
 		return nil
 	case workspacelane.FieldMaxRunning:
 		m.ResetMaxRunning()
+		return nil
+	case workspacelane.FieldReleasedAt:
+		m.ResetReleasedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown WorkspaceLane field %s", name)

@@ -52,6 +52,8 @@ type Run struct {
 	ParkedReason *domain.ParkedReason `json:"parked_reason,omitempty"`
 	// ParkedUntil holds the value of the "parked_until" field.
 	ParkedUntil *time.Time `json:"parked_until,omitempty"`
+	// DueAt holds the value of the "due_at" field.
+	DueAt *time.Time `json:"due_at,omitempty"`
 	// Attempt holds the value of the "attempt" field.
 	Attempt int `json:"attempt,omitempty"`
 	// Abandonments holds the value of the "abandonments" field.
@@ -218,7 +220,7 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case run.FieldScope, run.FieldSource, run.FieldWakeClass, run.FieldFingerprint, run.FieldStatus, run.FieldParkedReason, run.FieldSessionID, run.FieldOutcome, run.FieldEndReason, run.FieldSummary, run.FieldErrorCode, run.FieldErrorMessage, run.FieldRetrySource, run.FieldCostUsd, run.FieldCancelNote:
 			values[i] = new(sql.NullString)
-		case run.FieldCreatedAt, run.FieldParkedUntil, run.FieldRateLimitResetAt, run.FieldRequestedAt, run.FieldClaimedAt, run.FieldStartedAt, run.FieldFinishedAt, run.FieldCancelRequestedAt:
+		case run.FieldCreatedAt, run.FieldParkedUntil, run.FieldDueAt, run.FieldRateLimitResetAt, run.FieldRequestedAt, run.FieldClaimedAt, run.FieldStartedAt, run.FieldFinishedAt, run.FieldCancelRequestedAt:
 			values[i] = new(sql.NullTime)
 		case run.FieldID, run.FieldWorkspaceID, run.FieldCausationID, run.FieldAgentID, run.FieldTaskID, run.FieldRoutineID:
 			values[i] = new(xid.ID)
@@ -329,6 +331,13 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ParkedUntil = new(time.Time)
 				*_m.ParkedUntil = value.Time
+			}
+		case run.FieldDueAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field due_at", values[i])
+			} else if value.Valid {
+				_m.DueAt = new(time.Time)
+				*_m.DueAt = value.Time
 			}
 		case run.FieldAttempt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -610,6 +619,11 @@ func (_m *Run) String() string {
 	builder.WriteString(", ")
 	if v := _m.ParkedUntil; v != nil {
 		builder.WriteString("parked_until=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.DueAt; v != nil {
+		builder.WriteString("due_at=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")

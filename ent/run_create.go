@@ -180,6 +180,20 @@ func (_c *RunCreate) SetNillableParkedUntil(v *time.Time) *RunCreate {
 	return _c
 }
 
+// SetDueAt sets the "due_at" field.
+func (_c *RunCreate) SetDueAt(v time.Time) *RunCreate {
+	_c.mutation.SetDueAt(v)
+	return _c
+}
+
+// SetNillableDueAt sets the "due_at" field if the given value is not nil.
+func (_c *RunCreate) SetNillableDueAt(v *time.Time) *RunCreate {
+	if v != nil {
+		_c.SetDueAt(*v)
+	}
+	return _c
+}
+
 // SetAttempt sets the "attempt" field.
 func (_c *RunCreate) SetAttempt(v int) *RunCreate {
 	_c.mutation.SetAttempt(v)
@@ -938,6 +952,10 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 		_spec.SetField(run.FieldParkedUntil, field.TypeTime, value)
 		_node.ParkedUntil = &value
 	}
+	if value, ok := _c.mutation.DueAt(); ok {
+		_spec.SetField(run.FieldDueAt, field.TypeTime, value)
+		_node.DueAt = &value
+	}
 	if value, ok := _c.mutation.Attempt(); ok {
 		_spec.SetField(run.FieldAttempt, field.TypeInt, value)
 		_node.Attempt = value
@@ -1383,6 +1401,24 @@ func (u *RunUpsert) UpdateParkedUntil() *RunUpsert {
 // ClearParkedUntil clears the value of the "parked_until" field.
 func (u *RunUpsert) ClearParkedUntil() *RunUpsert {
 	u.SetNull(run.FieldParkedUntil)
+	return u
+}
+
+// SetDueAt sets the "due_at" field.
+func (u *RunUpsert) SetDueAt(v time.Time) *RunUpsert {
+	u.Set(run.FieldDueAt, v)
+	return u
+}
+
+// UpdateDueAt sets the "due_at" field to the value that was provided on create.
+func (u *RunUpsert) UpdateDueAt() *RunUpsert {
+	u.SetExcluded(run.FieldDueAt)
+	return u
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (u *RunUpsert) ClearDueAt() *RunUpsert {
+	u.SetNull(run.FieldDueAt)
 	return u
 }
 
@@ -2085,6 +2121,27 @@ func (u *RunUpsertOne) UpdateParkedUntil() *RunUpsertOne {
 func (u *RunUpsertOne) ClearParkedUntil() *RunUpsertOne {
 	return u.Update(func(s *RunUpsert) {
 		s.ClearParkedUntil()
+	})
+}
+
+// SetDueAt sets the "due_at" field.
+func (u *RunUpsertOne) SetDueAt(v time.Time) *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.SetDueAt(v)
+	})
+}
+
+// UpdateDueAt sets the "due_at" field to the value that was provided on create.
+func (u *RunUpsertOne) UpdateDueAt() *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.UpdateDueAt()
+	})
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (u *RunUpsertOne) ClearDueAt() *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.ClearDueAt()
 	})
 }
 
@@ -3027,6 +3084,27 @@ func (u *RunUpsertBulk) UpdateParkedUntil() *RunUpsertBulk {
 func (u *RunUpsertBulk) ClearParkedUntil() *RunUpsertBulk {
 	return u.Update(func(s *RunUpsert) {
 		s.ClearParkedUntil()
+	})
+}
+
+// SetDueAt sets the "due_at" field.
+func (u *RunUpsertBulk) SetDueAt(v time.Time) *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.SetDueAt(v)
+	})
+}
+
+// UpdateDueAt sets the "due_at" field to the value that was provided on create.
+func (u *RunUpsertBulk) UpdateDueAt() *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.UpdateDueAt()
+	})
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (u *RunUpsertBulk) ClearDueAt() *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.ClearDueAt()
 	})
 }
 

@@ -242,6 +242,26 @@ func (_u *RunUpdate) ClearParkedUntil() *RunUpdate {
 	return _u
 }
 
+// SetDueAt sets the "due_at" field.
+func (_u *RunUpdate) SetDueAt(v time.Time) *RunUpdate {
+	_u.mutation.SetDueAt(v)
+	return _u
+}
+
+// SetNillableDueAt sets the "due_at" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableDueAt(v *time.Time) *RunUpdate {
+	if v != nil {
+		_u.SetDueAt(*v)
+	}
+	return _u
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (_u *RunUpdate) ClearDueAt() *RunUpdate {
+	_u.mutation.ClearDueAt()
+	return _u
+}
+
 // SetAttempt sets the "attempt" field.
 func (_u *RunUpdate) SetAttempt(v int) *RunUpdate {
 	_u.mutation.ResetAttempt()
@@ -1049,6 +1069,12 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.ParkedUntilCleared() {
 		_spec.ClearField(run.FieldParkedUntil, field.TypeTime)
 	}
+	if value, ok := _u.mutation.DueAt(); ok {
+		_spec.SetField(run.FieldDueAt, field.TypeTime, value)
+	}
+	if _u.mutation.DueAtCleared() {
+		_spec.ClearField(run.FieldDueAt, field.TypeTime)
+	}
 	if value, ok := _u.mutation.Attempt(); ok {
 		_spec.SetField(run.FieldAttempt, field.TypeInt, value)
 	}
@@ -1623,6 +1649,26 @@ func (_u *RunUpdateOne) SetNillableParkedUntil(v *time.Time) *RunUpdateOne {
 // ClearParkedUntil clears the value of the "parked_until" field.
 func (_u *RunUpdateOne) ClearParkedUntil() *RunUpdateOne {
 	_u.mutation.ClearParkedUntil()
+	return _u
+}
+
+// SetDueAt sets the "due_at" field.
+func (_u *RunUpdateOne) SetDueAt(v time.Time) *RunUpdateOne {
+	_u.mutation.SetDueAt(v)
+	return _u
+}
+
+// SetNillableDueAt sets the "due_at" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableDueAt(v *time.Time) *RunUpdateOne {
+	if v != nil {
+		_u.SetDueAt(*v)
+	}
+	return _u
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (_u *RunUpdateOne) ClearDueAt() *RunUpdateOne {
+	_u.mutation.ClearDueAt()
 	return _u
 }
 
@@ -2462,6 +2508,12 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if _u.mutation.ParkedUntilCleared() {
 		_spec.ClearField(run.FieldParkedUntil, field.TypeTime)
+	}
+	if value, ok := _u.mutation.DueAt(); ok {
+		_spec.SetField(run.FieldDueAt, field.TypeTime, value)
+	}
+	if _u.mutation.DueAtCleared() {
+		_spec.ClearField(run.FieldDueAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.Attempt(); ok {
 		_spec.SetField(run.FieldAttempt, field.TypeInt, value)

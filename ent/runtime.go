@@ -184,7 +184,7 @@ func init() {
 	// agentlane.DefaultRunning holds the default value on creation for the running field.
 	agentlane.DefaultRunning = agentlaneDescRunning.Default.(int)
 	// agentlaneDescHeadID is the schema descriptor for head_id field.
-	agentlaneDescHeadID := agentlaneFields[11].Descriptor()
+	agentlaneDescHeadID := agentlaneFields[12].Descriptor()
 	// agentlane.HeadIDValidator is a validator for the "head_id" field. It is called by the builders before save.
 	agentlane.HeadIDValidator = agentlaneDescHeadID.Validators[0].(func(string) error)
 	// agentlaneDescID is the schema descriptor for id field.
@@ -307,12 +307,20 @@ func init() {
 	attemptleaseDescQueue := attemptleaseFields[5].Descriptor()
 	// attemptlease.QueueValidator is a validator for the "queue" field. It is called by the builders before save.
 	attemptlease.QueueValidator = attemptleaseDescQueue.Validators[0].(func(string) error)
+	// attemptleaseDescLeaseMs is the schema descriptor for lease_ms field.
+	attemptleaseDescLeaseMs := attemptleaseFields[7].Descriptor()
+	// attemptlease.DefaultLeaseMs holds the default value on creation for the lease_ms field.
+	attemptlease.DefaultLeaseMs = attemptleaseDescLeaseMs.Default.(int64)
+	// attemptleaseDescLogBytes is the schema descriptor for log_bytes field.
+	attemptleaseDescLogBytes := attemptleaseFields[8].Descriptor()
+	// attemptlease.DefaultLogBytes holds the default value on creation for the log_bytes field.
+	attemptlease.DefaultLogBytes = attemptleaseDescLogBytes.Default.(int64)
 	// attemptleaseDescHost is the schema descriptor for host field.
-	attemptleaseDescHost := attemptleaseFields[7].Descriptor()
+	attemptleaseDescHost := attemptleaseFields[9].Descriptor()
 	// attemptlease.HostValidator is a validator for the "host" field. It is called by the builders before save.
 	attemptlease.HostValidator = attemptleaseDescHost.Validators[0].(func(string) error)
 	// attemptleaseDescBootID is the schema descriptor for boot_id field.
-	attemptleaseDescBootID := attemptleaseFields[8].Descriptor()
+	attemptleaseDescBootID := attemptleaseFields[10].Descriptor()
 	// attemptlease.BootIDValidator is a validator for the "boot_id" field. It is called by the builders before save.
 	attemptlease.BootIDValidator = attemptleaseDescBootID.Validators[0].(func(string) error)
 	// attemptleaseDescID is the schema descriptor for id field.
@@ -391,6 +399,10 @@ func init() {
 	budgetpolicyDescReservedUsd := budgetpolicyFields[8].Descriptor()
 	// budgetpolicy.DefaultReservedUsd holds the default value on creation for the reserved_usd field.
 	budgetpolicy.DefaultReservedUsd = budgetpolicyDescReservedUsd.Default.(string)
+	// budgetpolicyDescAlertedPercent is the schema descriptor for alerted_percent field.
+	budgetpolicyDescAlertedPercent := budgetpolicyFields[9].Descriptor()
+	// budgetpolicy.DefaultAlertedPercent holds the default value on creation for the alerted_percent field.
+	budgetpolicy.DefaultAlertedPercent = budgetpolicyDescAlertedPercent.Default.(int)
 	// budgetpolicyDescID is the schema descriptor for id field.
 	budgetpolicyDescID := budgetpolicyMixinFields0[0].Descriptor()
 	// budgetpolicy.DefaultID holds the default value on creation for the id field.
@@ -931,59 +943,59 @@ func init() {
 	// run.FingerprintValidator is a validator for the "fingerprint" field. It is called by the builders before save.
 	run.FingerprintValidator = runDescFingerprint.Validators[0].(func(string) error)
 	// runDescAttempt is the schema descriptor for attempt field.
-	runDescAttempt := runFields[11].Descriptor()
+	runDescAttempt := runFields[12].Descriptor()
 	// run.DefaultAttempt holds the default value on creation for the attempt field.
 	run.DefaultAttempt = runDescAttempt.Default.(int)
 	// runDescAbandonments is the schema descriptor for abandonments field.
-	runDescAbandonments := runFields[12].Descriptor()
+	runDescAbandonments := runFields[13].Descriptor()
 	// run.DefaultAbandonments holds the default value on creation for the abandonments field.
 	run.DefaultAbandonments = runDescAbandonments.Default.(int)
 	// runDescCoalescedCount is the schema descriptor for coalesced_count field.
-	runDescCoalescedCount := runFields[13].Descriptor()
+	runDescCoalescedCount := runFields[14].Descriptor()
 	// run.DefaultCoalescedCount holds the default value on creation for the coalesced_count field.
 	run.DefaultCoalescedCount = runDescCoalescedCount.Default.(int)
 	// runDescRetryCount is the schema descriptor for retry_count field.
-	runDescRetryCount := runFields[14].Descriptor()
+	runDescRetryCount := runFields[15].Descriptor()
 	// run.DefaultRetryCount holds the default value on creation for the retry_count field.
 	run.DefaultRetryCount = runDescRetryCount.Default.(int)
 	// runDescGuardErrors is the schema descriptor for guard_errors field.
-	runDescGuardErrors := runFields[15].Descriptor()
+	runDescGuardErrors := runFields[16].Descriptor()
 	// run.DefaultGuardErrors holds the default value on creation for the guard_errors field.
 	run.DefaultGuardErrors = runDescGuardErrors.Default.(int)
 	// runDescHops is the schema descriptor for hops field.
-	runDescHops := runFields[16].Descriptor()
+	runDescHops := runFields[17].Descriptor()
 	// run.DefaultHops holds the default value on creation for the hops field.
 	run.DefaultHops = runDescHops.Default.(int)
 	// runDescEventSeq is the schema descriptor for event_seq field.
-	runDescEventSeq := runFields[17].Descriptor()
+	runDescEventSeq := runFields[18].Descriptor()
 	// run.DefaultEventSeq holds the default value on creation for the event_seq field.
 	run.DefaultEventSeq = runDescEventSeq.Default.(int64)
 	// runDescSessionID is the schema descriptor for session_id field.
-	runDescSessionID := runFields[18].Descriptor()
+	runDescSessionID := runFields[19].Descriptor()
 	// run.SessionIDValidator is a validator for the "session_id" field. It is called by the builders before save.
 	run.SessionIDValidator = runDescSessionID.Validators[0].(func(string) error)
 	// runDescOutcome is the schema descriptor for outcome field.
-	runDescOutcome := runFields[19].Descriptor()
+	runDescOutcome := runFields[20].Descriptor()
 	// run.OutcomeValidator is a validator for the "outcome" field. It is called by the builders before save.
 	run.OutcomeValidator = runDescOutcome.Validators[0].(func(string) error)
 	// runDescErrorRetryable is the schema descriptor for error_retryable field.
-	runDescErrorRetryable := runFields[24].Descriptor()
+	runDescErrorRetryable := runFields[25].Descriptor()
 	// run.DefaultErrorRetryable holds the default value on creation for the error_retryable field.
 	run.DefaultErrorRetryable = runDescErrorRetryable.Default.(bool)
 	// runDescInputTokens is the schema descriptor for input_tokens field.
-	runDescInputTokens := runFields[27].Descriptor()
+	runDescInputTokens := runFields[28].Descriptor()
 	// run.DefaultInputTokens holds the default value on creation for the input_tokens field.
 	run.DefaultInputTokens = runDescInputTokens.Default.(int64)
 	// runDescOutputTokens is the schema descriptor for output_tokens field.
-	runDescOutputTokens := runFields[28].Descriptor()
+	runDescOutputTokens := runFields[29].Descriptor()
 	// run.DefaultOutputTokens holds the default value on creation for the output_tokens field.
 	run.DefaultOutputTokens = runDescOutputTokens.Default.(int64)
 	// runDescRequestedAt is the schema descriptor for requested_at field.
-	runDescRequestedAt := runFields[30].Descriptor()
+	runDescRequestedAt := runFields[31].Descriptor()
 	// run.DefaultRequestedAt holds the default value on creation for the requested_at field.
 	run.DefaultRequestedAt = runDescRequestedAt.Default.(func() time.Time)
 	// runDescCancelNote is the schema descriptor for cancel_note field.
-	runDescCancelNote := runFields[35].Descriptor()
+	runDescCancelNote := runFields[36].Descriptor()
 	// run.CancelNoteValidator is a validator for the "cancel_note" field. It is called by the builders before save.
 	run.CancelNoteValidator = runDescCancelNote.Validators[0].(func(string) error)
 	// runDescID is the schema descriptor for id field.

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
@@ -19,7 +20,9 @@ type WorkspaceLane struct {
 	// Running holds the value of the "running" field.
 	Running int `json:"running,omitempty"`
 	// MaxRunning holds the value of the "max_running" field.
-	MaxRunning   *int `json:"max_running,omitempty"`
+	MaxRunning *int `json:"max_running,omitempty"`
+	// ReleasedAt holds the value of the "released_at" field.
+	ReleasedAt   *time.Time `json:"released_at,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -32,6 +35,8 @@ func (*WorkspaceLane) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case workspacelane.FieldID:
 			values[i] = new(sql.NullString)
+		case workspacelane.FieldReleasedAt:
+			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -65,6 +70,13 @@ func (_m *WorkspaceLane) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.MaxRunning = new(int)
 				*_m.MaxRunning = int(value.Int64)
+			}
+		case workspacelane.FieldReleasedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field released_at", values[i])
+			} else if value.Valid {
+				_m.ReleasedAt = new(time.Time)
+				*_m.ReleasedAt = value.Time
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -108,6 +120,11 @@ func (_m *WorkspaceLane) String() string {
 	if v := _m.MaxRunning; v != nil {
 		builder.WriteString("max_running=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.ReleasedAt; v != nil {
+		builder.WriteString("released_at=")
+		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteByte(')')
 	return builder.String()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
@@ -46,6 +47,20 @@ func (_c *WorkspaceLaneCreate) SetMaxRunning(v int) *WorkspaceLaneCreate {
 func (_c *WorkspaceLaneCreate) SetNillableMaxRunning(v *int) *WorkspaceLaneCreate {
 	if v != nil {
 		_c.SetMaxRunning(*v)
+	}
+	return _c
+}
+
+// SetReleasedAt sets the "released_at" field.
+func (_c *WorkspaceLaneCreate) SetReleasedAt(v time.Time) *WorkspaceLaneCreate {
+	_c.mutation.SetReleasedAt(v)
+	return _c
+}
+
+// SetNillableReleasedAt sets the "released_at" field if the given value is not nil.
+func (_c *WorkspaceLaneCreate) SetNillableReleasedAt(v *time.Time) *WorkspaceLaneCreate {
+	if v != nil {
+		_c.SetReleasedAt(*v)
 	}
 	return _c
 }
@@ -151,6 +166,10 @@ func (_c *WorkspaceLaneCreate) createSpec() (*WorkspaceLane, *sqlgraph.CreateSpe
 		_spec.SetField(workspacelane.FieldMaxRunning, field.TypeInt, value)
 		_node.MaxRunning = &value
 	}
+	if value, ok := _c.mutation.ReleasedAt(); ok {
+		_spec.SetField(workspacelane.FieldReleasedAt, field.TypeTime, value)
+		_node.ReleasedAt = &value
+	}
 	return _node, _spec
 }
 
@@ -242,6 +261,24 @@ func (u *WorkspaceLaneUpsert) AddMaxRunning(v int) *WorkspaceLaneUpsert {
 // ClearMaxRunning clears the value of the "max_running" field.
 func (u *WorkspaceLaneUpsert) ClearMaxRunning() *WorkspaceLaneUpsert {
 	u.SetNull(workspacelane.FieldMaxRunning)
+	return u
+}
+
+// SetReleasedAt sets the "released_at" field.
+func (u *WorkspaceLaneUpsert) SetReleasedAt(v time.Time) *WorkspaceLaneUpsert {
+	u.Set(workspacelane.FieldReleasedAt, v)
+	return u
+}
+
+// UpdateReleasedAt sets the "released_at" field to the value that was provided on create.
+func (u *WorkspaceLaneUpsert) UpdateReleasedAt() *WorkspaceLaneUpsert {
+	u.SetExcluded(workspacelane.FieldReleasedAt)
+	return u
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (u *WorkspaceLaneUpsert) ClearReleasedAt() *WorkspaceLaneUpsert {
+	u.SetNull(workspacelane.FieldReleasedAt)
 	return u
 }
 
@@ -339,6 +376,27 @@ func (u *WorkspaceLaneUpsertOne) UpdateMaxRunning() *WorkspaceLaneUpsertOne {
 func (u *WorkspaceLaneUpsertOne) ClearMaxRunning() *WorkspaceLaneUpsertOne {
 	return u.Update(func(s *WorkspaceLaneUpsert) {
 		s.ClearMaxRunning()
+	})
+}
+
+// SetReleasedAt sets the "released_at" field.
+func (u *WorkspaceLaneUpsertOne) SetReleasedAt(v time.Time) *WorkspaceLaneUpsertOne {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.SetReleasedAt(v)
+	})
+}
+
+// UpdateReleasedAt sets the "released_at" field to the value that was provided on create.
+func (u *WorkspaceLaneUpsertOne) UpdateReleasedAt() *WorkspaceLaneUpsertOne {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.UpdateReleasedAt()
+	})
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (u *WorkspaceLaneUpsertOne) ClearReleasedAt() *WorkspaceLaneUpsertOne {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.ClearReleasedAt()
 	})
 }
 
@@ -603,6 +661,27 @@ func (u *WorkspaceLaneUpsertBulk) UpdateMaxRunning() *WorkspaceLaneUpsertBulk {
 func (u *WorkspaceLaneUpsertBulk) ClearMaxRunning() *WorkspaceLaneUpsertBulk {
 	return u.Update(func(s *WorkspaceLaneUpsert) {
 		s.ClearMaxRunning()
+	})
+}
+
+// SetReleasedAt sets the "released_at" field.
+func (u *WorkspaceLaneUpsertBulk) SetReleasedAt(v time.Time) *WorkspaceLaneUpsertBulk {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.SetReleasedAt(v)
+	})
+}
+
+// UpdateReleasedAt sets the "released_at" field to the value that was provided on create.
+func (u *WorkspaceLaneUpsertBulk) UpdateReleasedAt() *WorkspaceLaneUpsertBulk {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.UpdateReleasedAt()
+	})
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (u *WorkspaceLaneUpsertBulk) ClearReleasedAt() *WorkspaceLaneUpsertBulk {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.ClearReleasedAt()
 	})
 }
 

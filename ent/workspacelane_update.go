@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -76,6 +77,26 @@ func (_u *WorkspaceLaneUpdate) ClearMaxRunning() *WorkspaceLaneUpdate {
 	return _u
 }
 
+// SetReleasedAt sets the "released_at" field.
+func (_u *WorkspaceLaneUpdate) SetReleasedAt(v time.Time) *WorkspaceLaneUpdate {
+	_u.mutation.SetReleasedAt(v)
+	return _u
+}
+
+// SetNillableReleasedAt sets the "released_at" field if the given value is not nil.
+func (_u *WorkspaceLaneUpdate) SetNillableReleasedAt(v *time.Time) *WorkspaceLaneUpdate {
+	if v != nil {
+		_u.SetReleasedAt(*v)
+	}
+	return _u
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (_u *WorkspaceLaneUpdate) ClearReleasedAt() *WorkspaceLaneUpdate {
+	_u.mutation.ClearReleasedAt()
+	return _u
+}
+
 // Mutation returns the WorkspaceLaneMutation object of the builder.
 func (_u *WorkspaceLaneUpdate) Mutation() *WorkspaceLaneMutation {
 	return _u.mutation
@@ -137,6 +158,12 @@ func (_u *WorkspaceLaneUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if _u.mutation.MaxRunningCleared() {
 		_spec.ClearField(workspacelane.FieldMaxRunning, field.TypeInt)
+	}
+	if value, ok := _u.mutation.ReleasedAt(); ok {
+		_spec.SetField(workspacelane.FieldReleasedAt, field.TypeTime, value)
+	}
+	if _u.mutation.ReleasedAtCleared() {
+		_spec.ClearField(workspacelane.FieldReleasedAt, field.TypeTime)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -205,6 +232,26 @@ func (_u *WorkspaceLaneUpdateOne) AddMaxRunning(v int) *WorkspaceLaneUpdateOne {
 // ClearMaxRunning clears the value of the "max_running" field.
 func (_u *WorkspaceLaneUpdateOne) ClearMaxRunning() *WorkspaceLaneUpdateOne {
 	_u.mutation.ClearMaxRunning()
+	return _u
+}
+
+// SetReleasedAt sets the "released_at" field.
+func (_u *WorkspaceLaneUpdateOne) SetReleasedAt(v time.Time) *WorkspaceLaneUpdateOne {
+	_u.mutation.SetReleasedAt(v)
+	return _u
+}
+
+// SetNillableReleasedAt sets the "released_at" field if the given value is not nil.
+func (_u *WorkspaceLaneUpdateOne) SetNillableReleasedAt(v *time.Time) *WorkspaceLaneUpdateOne {
+	if v != nil {
+		_u.SetReleasedAt(*v)
+	}
+	return _u
+}
+
+// ClearReleasedAt clears the value of the "released_at" field.
+func (_u *WorkspaceLaneUpdateOne) ClearReleasedAt() *WorkspaceLaneUpdateOne {
+	_u.mutation.ClearReleasedAt()
 	return _u
 }
 
@@ -299,6 +346,12 @@ func (_u *WorkspaceLaneUpdateOne) sqlSave(ctx context.Context) (_node *Workspace
 	}
 	if _u.mutation.MaxRunningCleared() {
 		_spec.ClearField(workspacelane.FieldMaxRunning, field.TypeInt)
+	}
+	if value, ok := _u.mutation.ReleasedAt(); ok {
+		_spec.SetField(workspacelane.FieldReleasedAt, field.TypeTime, value)
+	}
+	if _u.mutation.ReleasedAtCleared() {
+		_spec.ClearField(workspacelane.FieldReleasedAt, field.TypeTime)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &WorkspaceLane{config: _u.config}

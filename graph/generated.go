@@ -36,7 +36,9 @@ type ResolverRoot interface {
 	Activity() ActivityResolver
 	Agent() AgentResolver
 	Approval() ApprovalResolver
+	Budget() BudgetResolver
 	Comment() CommentResolver
+	CostGroup() CostGroupResolver
 	InboxItem() InboxItemResolver
 	ManualTrigger() ManualTriggerResolver
 	Mutation() MutationResolver
@@ -52,6 +54,7 @@ type ResolverRoot interface {
 	TaskSession() TaskSessionResolver
 	Waiting() WaitingResolver
 	WakeupRequest() WakeupRequestResolver
+	WebhookDelivery() WebhookDeliveryResolver
 	WebhookTrigger() WebhookTriggerResolver
 	Workflow() WorkflowResolver
 	Workspace() WorkspaceResolver
@@ -89,6 +92,7 @@ type AgentResolver interface {
 	Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
 	Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error)
+	BudgetState(ctx context.Context, obj *ent.Agent) (domain.BudgetState, error)
 	ActionableTaskCount(ctx context.Context, obj *ent.Agent) (int, error)
 }
 type ApprovalResolver interface {
@@ -97,10 +101,16 @@ type ApprovalResolver interface {
 	DecidedBy(ctx context.Context, obj *ent.Approval) (model.Actor, error)
 	Note(ctx context.Context, obj *ent.Approval) (*string, error)
 }
+type BudgetResolver interface {
+	Subject(ctx context.Context, obj *model.Budget) (ent.Noder, error)
+}
 type CommentResolver interface {
 	Task(ctx context.Context, obj *ent.Comment) (*ent.Task, error)
 	Author(ctx context.Context, obj *ent.Comment) (model.Actor, error)
 	Mentions(ctx context.Context, obj *ent.Comment) ([]*ent.Agent, error)
+}
+type CostGroupResolver interface {
+	Subject(ctx context.Context, obj *model.CostGroup) (ent.Noder, error)
 }
 type InboxItemResolver interface {
 	Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error)
@@ -118,11 +128,18 @@ type MutationResolver interface {
 	WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error)
 	RequestApproval(ctx context.Context, input model.RequestApprovalInput) (*model.RequestApprovalPayload, error)
 	DecideApproval(ctx context.Context, input model.DecideApprovalInput) (*model.DecideApprovalPayload, error)
+	UpsertBudget(ctx context.Context, input model.UpsertBudgetInput) (*model.UpsertBudgetPayload, error)
+	DeleteBudget(ctx context.Context, input model.DeleteBudgetInput) (*model.DeleteBudgetPayload, error)
 	CommentOnTask(ctx context.Context, input model.CommentOnTaskInput) (*model.CommentOnTaskPayload, error)
 	ResolveInboxItems(ctx context.Context, input model.ResolveInboxItemsInput) (*model.ResolveInboxItemsPayload, error)
 	CreateProject(ctx context.Context, input model.CreateProjectInput) (*model.CreateProjectPayload, error)
 	UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*model.UpdateProjectPayload, error)
 	CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error)
+	UpdateRoutine(ctx context.Context, input model.UpdateRoutineInput) (*model.UpdateRoutinePayload, error)
+	PauseRoutine(ctx context.Context, input model.PauseRoutineInput) (*model.PauseRoutinePayload, error)
+	ResumeRoutine(ctx context.Context, input model.ResumeRoutineInput) (*model.ResumeRoutinePayload, error)
+	ArchiveRoutine(ctx context.Context, input model.ArchiveRoutineInput) (*model.ArchiveRoutinePayload, error)
+	DeleteRoutine(ctx context.Context, input model.DeleteRoutineInput) (*model.DeleteRoutinePayload, error)
 	FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error)
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
 	CreateTask(ctx context.Context, input model.CreateTaskInput) (*model.CreateTaskPayload, error)
@@ -135,6 +152,17 @@ type MutationResolver interface {
 	QueueRun(ctx context.Context, input model.QueueRunInput) (*model.QueueRunPayload, error)
 	CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error)
 	RevokeAPIToken(ctx context.Context, input model.RevokeAPITokenInput) (*model.RevokeAPITokenPayload, error)
+	CreateTrigger(ctx context.Context, input model.CreateTriggerInput) (*model.CreateTriggerPayload, error)
+	UpdateTrigger(ctx context.Context, input model.UpdateTriggerInput) (*model.UpdateTriggerPayload, error)
+	DeleteTrigger(ctx context.Context, input model.DeleteTriggerInput) (*model.DeleteTriggerPayload, error)
+	RotateTriggerSecret(ctx context.Context, input model.RotateTriggerSecretInput) (*model.RotateTriggerSecretPayload, error)
+	AcquireRun(ctx context.Context, input model.AcquireRunInput) (*model.AcquireRunPayload, error)
+	ReportRunStarted(ctx context.Context, input model.ReportRunStartedInput) (*model.ReportRunStartedPayload, error)
+	ReportRunHeartbeat(ctx context.Context, input model.ReportRunHeartbeatInput) (*model.ReportRunHeartbeatPayload, error)
+	ReportRunProgress(ctx context.Context, input model.ReportRunProgressInput) (*model.ReportRunProgressPayload, error)
+	ReportRunSucceeded(ctx context.Context, input model.ReportRunSucceededInput) (*model.ReportRunSucceededPayload, error)
+	ReportRunFailed(ctx context.Context, input model.ReportRunFailedInput) (*model.ReportRunFailedPayload, error)
+	ReportRunHandedBack(ctx context.Context, input model.ReportRunHandedBackInput) (*model.ReportRunHandedBackPayload, error)
 	CreateWorkflow(ctx context.Context, input model.CreateWorkflowInput) (*model.CreateWorkflowPayload, error)
 	CreateWorkspace(ctx context.Context, input model.CreateWorkspaceInput) (*model.CreateWorkspacePayload, error)
 	UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error)
@@ -146,6 +174,9 @@ type ProjectResolver interface {
 }
 type QueryResolver interface {
 	Agent(ctx context.Context, id xid.ID) (*ent.Agent, error)
+	NextFireTimes(ctx context.Context, cron string, timeZone string, n int, from *time.Time) (*model.SchedulePreview, error)
+	RenderTemplate(ctx context.Context, input model.RenderTemplateInput) (*model.TemplatePreview, error)
+	PreviewFire(ctx context.Context, input model.FireRoutineInput) (*model.FirePreview, error)
 	Process(ctx context.Context) (*model.ProcessInfo, error)
 	Routine(ctx context.Context, id xid.ID) (*ent.Routine, error)
 	Run(ctx context.Context, id xid.ID) (*ent.Run, error)
@@ -162,6 +193,7 @@ type RoutineResolver interface {
 	Kind(ctx context.Context, obj *ent.Routine) (model.RoutineKind, error)
 
 	Triggers(ctx context.Context, obj *ent.Routine) ([]model.Trigger, error)
+	ScheduleState(ctx context.Context, obj *ent.Routine) (domain.ScheduleState, error)
 	NextFireAt(ctx context.Context, obj *ent.Routine) (*time.Time, error)
 	Runs(ctx context.Context, obj *ent.Routine, first *int, after *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error)
 }
@@ -200,6 +232,9 @@ type ScheduleTriggerResolver interface {
 	Cron(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
 	TimeZone(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
 	NextFireAt(ctx context.Context, obj *model.ScheduleTrigger) (*time.Time, error)
+	NextFireTimes(ctx context.Context, obj *model.ScheduleTrigger, n int) ([]*time.Time, error)
+	Description(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
+	Condition(ctx context.Context, obj *model.ScheduleTrigger) (domain.TriggerCondition, error)
 }
 type SubscriptionResolver interface {
 	WorkspaceActivity(ctx context.Context, workspaceID xid.ID, after *entgql.Cursor[xid.ID], filter *model.ActivityFilter) (<-chan *model.Activity, error)
@@ -242,6 +277,9 @@ type WakeupRequestResolver interface {
 	Waiting(ctx context.Context, obj *ent.WakeupRequest) (*domain.Waiting, error)
 	Payload(ctx context.Context, obj *ent.WakeupRequest) (model.WakeupPayload, error)
 }
+type WebhookDeliveryResolver interface {
+	RoutineRun(ctx context.Context, obj *model.WebhookDelivery) (*ent.RoutineRun, error)
+}
 type WebhookTriggerResolver interface {
 	Routine(ctx context.Context, obj *model.WebhookTrigger) (*ent.Routine, error)
 
@@ -249,12 +287,19 @@ type WebhookTriggerResolver interface {
 	Path(ctx context.Context, obj *model.WebhookTrigger) (string, error)
 	SigningMode(ctx context.Context, obj *model.WebhookTrigger) (domain.SigningMode, error)
 	ReplayWindow(ctx context.Context, obj *model.WebhookTrigger) (time.Duration, error)
+
+	Deliveries(ctx context.Context, obj *model.WebhookTrigger, first int) ([]*model.WebhookDelivery, error)
+	SampleCurl(ctx context.Context, obj *model.WebhookTrigger) (string, error)
 }
 type WorkflowResolver interface {
 	Workspace(ctx context.Context, obj *ent.Workflow) (*ent.Workspace, error)
 	Steps(ctx context.Context, obj *ent.Workflow) ([]*ent.WorkflowStep, error)
 }
 type WorkspaceResolver interface {
+	Budgets(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.BudgetConnection, error)
+	BudgetState(ctx context.Context, obj *ent.Workspace) (domain.BudgetState, error)
+	Costs(ctx context.Context, obj *ent.Workspace, from time.Time, until time.Time, by domain.CostGrouping) ([]*model.CostGroup, error)
+	UpcomingFires(ctx context.Context, obj *ent.Workspace, until time.Time, first int) ([]*model.PlannedFire, error)
 	Projects(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID]) (*ent.ProjectConnection, error)
 	QueueStats(ctx context.Context, obj *ent.Workspace) (*model.QueueStats, error)
 	Tasks(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.TaskFilter, orderBy *ent.TaskOrder) (*ent.TaskConnection, error)
@@ -296,11 +341,14 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
+			graphql.NewInputUnmarshaler("AcquireRunInput", ec.unmarshalInputAcquireRunInput),
 			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
+			graphql.NewInputUnmarshaler("ArchiveRoutineInput", ec.unmarshalInputArchiveRoutineInput),
 			graphql.NewInputUnmarshaler("ArchiveTaskInput", ec.unmarshalInputArchiveTaskInput),
 			graphql.NewInputUnmarshaler("AssignTaskInput", ec.unmarshalInputAssignTaskInput),
+			graphql.NewInputUnmarshaler("BudgetSubjectInput", ec.unmarshalInputBudgetSubjectInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
 			graphql.NewInputUnmarshaler("ChannelAuthorInput", ec.unmarshalInputChannelAuthorInput),
 			graphql.NewInputUnmarshaler("CommandExecutorInput", ec.unmarshalInputCommandExecutorInput),
@@ -310,10 +358,14 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CreateProjectInput", ec.unmarshalInputCreateProjectInput),
 			graphql.NewInputUnmarshaler("CreateRoutineInput", ec.unmarshalInputCreateRoutineInput),
 			graphql.NewInputUnmarshaler("CreateTaskInput", ec.unmarshalInputCreateTaskInput),
+			graphql.NewInputUnmarshaler("CreateTriggerInput", ec.unmarshalInputCreateTriggerInput),
 			graphql.NewInputUnmarshaler("CreateWorkflowInput", ec.unmarshalInputCreateWorkflowInput),
 			graphql.NewInputUnmarshaler("CreateWorkspaceInput", ec.unmarshalInputCreateWorkspaceInput),
 			graphql.NewInputUnmarshaler("DecideApprovalInput", ec.unmarshalInputDecideApprovalInput),
 			graphql.NewInputUnmarshaler("DeleteAgentInput", ec.unmarshalInputDeleteAgentInput),
+			graphql.NewInputUnmarshaler("DeleteBudgetInput", ec.unmarshalInputDeleteBudgetInput),
+			graphql.NewInputUnmarshaler("DeleteRoutineInput", ec.unmarshalInputDeleteRoutineInput),
+			graphql.NewInputUnmarshaler("DeleteTriggerInput", ec.unmarshalInputDeleteTriggerInput),
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
@@ -322,18 +374,32 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("MoveTaskInput", ec.unmarshalInputMoveTaskInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
 			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
+			graphql.NewInputUnmarshaler("PauseRoutineInput", ec.unmarshalInputPauseRoutineInput),
+			graphql.NewInputUnmarshaler("PullExecutorInput", ec.unmarshalInputPullExecutorInput),
 			graphql.NewInputUnmarshaler("QueueRunInput", ec.unmarshalInputQueueRunInput),
+			graphql.NewInputUnmarshaler("RenderTemplateInput", ec.unmarshalInputRenderTemplateInput),
+			graphql.NewInputUnmarshaler("ReportRunFailedInput", ec.unmarshalInputReportRunFailedInput),
+			graphql.NewInputUnmarshaler("ReportRunHandedBackInput", ec.unmarshalInputReportRunHandedBackInput),
+			graphql.NewInputUnmarshaler("ReportRunHeartbeatInput", ec.unmarshalInputReportRunHeartbeatInput),
+			graphql.NewInputUnmarshaler("ReportRunProgressInput", ec.unmarshalInputReportRunProgressInput),
+			graphql.NewInputUnmarshaler("ReportRunStartedInput", ec.unmarshalInputReportRunStartedInput),
+			graphql.NewInputUnmarshaler("ReportRunSucceededInput", ec.unmarshalInputReportRunSucceededInput),
 			graphql.NewInputUnmarshaler("RequestApprovalInput", ec.unmarshalInputRequestApprovalInput),
 			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
 			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
+			graphql.NewInputUnmarshaler("ResumeRoutineInput", ec.unmarshalInputResumeRoutineInput),
 			graphql.NewInputUnmarshaler("RevokeApiTokenInput", ec.unmarshalInputRevokeApiTokenInput),
+			graphql.NewInputUnmarshaler("RotateTriggerSecretInput", ec.unmarshalInputRotateTriggerSecretInput),
 			graphql.NewInputUnmarshaler("RoutineFilter", ec.unmarshalInputRoutineFilter),
 			graphql.NewInputUnmarshaler("RoutineOrder", ec.unmarshalInputRoutineOrder),
 			graphql.NewInputUnmarshaler("RoutineRunFilter", ec.unmarshalInputRoutineRunFilter),
 			graphql.NewInputUnmarshaler("RoutineVariableInput", ec.unmarshalInputRoutineVariableInput),
 			graphql.NewInputUnmarshaler("RunFilter", ec.unmarshalInputRunFilter),
+			graphql.NewInputUnmarshaler("RunLeaseInput", ec.unmarshalInputRunLeaseInput),
 			graphql.NewInputUnmarshaler("RunLogFilter", ec.unmarshalInputRunLogFilter),
+			graphql.NewInputUnmarshaler("RunLogLineInput", ec.unmarshalInputRunLogLineInput),
 			graphql.NewInputUnmarshaler("RunOrder", ec.unmarshalInputRunOrder),
+			graphql.NewInputUnmarshaler("RunUsageInput", ec.unmarshalInputRunUsageInput),
 			graphql.NewInputUnmarshaler("ScheduleSpecInput", ec.unmarshalInputScheduleSpecInput),
 			graphql.NewInputUnmarshaler("SetTaskBlockersInput", ec.unmarshalInputSetTaskBlockersInput),
 			graphql.NewInputUnmarshaler("SetTaskParticipantsInput", ec.unmarshalInputSetTaskParticipantsInput),
@@ -343,11 +409,15 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
 			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
 			graphql.NewInputUnmarshaler("UpdateProjectInput", ec.unmarshalInputUpdateProjectInput),
+			graphql.NewInputUnmarshaler("UpdateRoutineInput", ec.unmarshalInputUpdateRoutineInput),
 			graphql.NewInputUnmarshaler("UpdateTaskInput", ec.unmarshalInputUpdateTaskInput),
+			graphql.NewInputUnmarshaler("UpdateTriggerInput", ec.unmarshalInputUpdateTriggerInput),
 			graphql.NewInputUnmarshaler("UpdateWorkspaceSettingsInput", ec.unmarshalInputUpdateWorkspaceSettingsInput),
+			graphql.NewInputUnmarshaler("UpsertBudgetInput", ec.unmarshalInputUpsertBudgetInput),
 			graphql.NewInputUnmarshaler("WakeAgentInput", ec.unmarshalInputWakeAgentInput),
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
+			graphql.NewInputUnmarshaler("WebhookSpecInput", ec.unmarshalInputWebhookSpecInput),
 			graphql.NewInputUnmarshaler("WorkflowStepInput", ec.unmarshalInputWorkflowStepInput),
 		)
 	}
@@ -480,7 +550,7 @@ type SystemActor {
 }
 
 "What an entry is about."
-union ActivitySubject = Agent | Task | Routine | RoutineRun | WakeupRequest | Run | Approval
+union ActivitySubject = Agent | Task | Routine | RoutineRun | WakeupRequest | Run | Budget | Approval
 
 "What an activity entry tells."
 enum ActivityCode {
@@ -911,6 +981,194 @@ type DecideApprovalPayload implements MutationPayload {
   task: Task
   "Wakeups it caused, routed."
   wakeupRequests: [WakeupRequest!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
+	{Name: "../schema/budget.graphql", Input: `"Spending limit of a workspace, a project or an agent. What no budget limits is unlimited."
+type Budget implements Node & Versioned {
+  "Id."
+  id: ID!
+  "Revision."
+  revision: Int!
+  "What it limits; null once that is deleted."
+  subject: BudgetSubject
+  "Kind of what it limits."
+  subjectKind: BudgetSubjectKind!
+  "Limit in US dollars."
+  limitUsd: Decimal!
+  "Spent in this period, in US dollars."
+  spentUsd: Decimal!
+  "Held by live runs, in US dollars: the mean of what each agent's last 10 runs cost."
+  reservedUsd: Decimal!
+  "Percent used, with one decimal; it may exceed 100."
+  percentUsed: Float!
+  "WITHIN or EXCEEDED; exactly at the limit is exceeded."
+  state: BudgetState!
+  "Period; days, weeks from Monday and months are those of UTC."
+  period: BudgetPeriod!
+  "Period began."
+  periodStart: DateTime!
+  "Percentages that raise an alert, once per period."
+  alertThresholds: [Int!]!
+  "When exceeded."
+  onExceed: BudgetAction!
+  "Period ends; null: never."
+  resetsAt: DateTime
+}
+
+"What a budget limits."
+union BudgetSubject = Workspace | Agent
+
+"Kind of what a budget limits."
+enum BudgetSubjectKind {
+  "All runs of a workspace."
+  WORKSPACE
+  "The runs of a project's tasks."
+  PROJECT
+  "The runs of an agent."
+  AGENT
+}
+
+"How often a budget starts anew."
+enum BudgetPeriod {
+  "Day."
+  DAY
+  "Week."
+  WEEK
+  "Month."
+  MONTH
+  "For ever."
+  TOTAL
+}
+
+"What exceeding a budget does."
+enum BudgetAction {
+  "Pause the agent when its next run comes up, and skip that wake; it resumes by itself."
+  PAUSE_AGENT
+  "Tell only."
+  NOTIFY
+}
+
+"Where spending stands."
+enum BudgetState {
+  "No budget applies: there is no limit."
+  UNLIMITED
+  "Below the limit."
+  WITHIN
+  "The limit is reached."
+  EXCEEDED
+}
+
+"Page of Budget."
+type BudgetConnection {
+  "Rows with their positions."
+  edges: [BudgetEdge!]!
+  "Page."
+  pageInfo: PageInfo!
+}
+
+"Row of a page."
+type BudgetEdge {
+  "Position."
+  cursor: Cursor!
+  "Row."
+  node: Budget!
+}
+
+"What costs are added up by."
+enum CostGrouping {
+  "By agent."
+  AGENT
+  "By project; runs without a task of a project are one group."
+  PROJECT
+  "By day, UTC."
+  DAY
+}
+
+"Sum of costs."
+type CostGroup {
+  "Agent; null for projects and days, and once it is deleted."
+  subject: BudgetSubject
+  "Id of the agent or project; null for days and for what belongs to no project."
+  subjectId: ID
+  "Day; null for agents and projects."
+  day: DateTime
+  "Cost in US dollars."
+  costUsd: Decimal!
+  "Tokens in."
+  inputTokens: Int!
+  "Tokens out."
+  outputTokens: Int!
+  "Runs."
+  runs: Int!
+}
+
+extend type Workspace {
+  "Budgets, in the order they were made."
+  budgets("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): BudgetConnection! @page
+  "The workspace's own budget; UNLIMITED without one."
+  budgetState: BudgetState!
+  "Money spent, by agent, project or day: what costs most first, days in their order; at most 1,000 groups, over at most 400 days."
+  costs("From this instant." from: DateTime!, "Until just before this instant." until: DateTime!, "Grouping." by: CostGrouping! = AGENT): [CostGroup!]! @cost(weight: 50)
+}
+
+extend type Agent {
+  "Its own budget and its workspace's, the worse of both; UNLIMITED when neither has one."
+  budgetState: BudgetState!
+}
+
+extend type Mutation {
+  "Make or change the budget of one subject. What was spent in the running period counts; agents that no budget holds any more are resumed."
+  upsertBudget("Input." input: UpsertBudgetInput!): UpsertBudgetPayload! @requires(scopes: [ADMIN])
+  "Remove a budget; agents that only it held are resumed."
+  deleteBudget("Input." input: DeleteBudgetInput!): DeleteBudgetPayload! @requires(scopes: [ADMIN])
+}
+
+"What a budget limits: exactly one member."
+input BudgetSubjectInput @oneOf {
+  "Workspace."
+  workspaceId: ID
+  "Project."
+  projectId: ID
+  "Agent."
+  agentId: ID
+}
+
+"Input of upsertBudget."
+input UpsertBudgetInput {
+  "What it limits."
+  subject: BudgetSubjectInput!
+  "Limit in US dollars, above 0, at most six decimals."
+  limitUsd: Decimal!
+  "Period."
+  period: BudgetPeriod! = MONTH
+  "Percentages that raise an alert, 1..1000, at most 10."
+  alertThresholds: [Int!]! = [80, 100]
+  "When exceeded."
+  onExceed: BudgetAction! = PAUSE_AGENT
+  "Refuse with CONFLICT unless the budget that is there has this revision."
+  expectedRevision: Int
+}
+
+"Result of upsertBudget."
+type UpsertBudgetPayload implements MutationPayload {
+  "The budget; null on error."
+  budget: Budget
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteBudget."
+input DeleteBudgetInput {
+  "Budget."
+  budgetId: ID!
+}
+
+"Result of deleteBudget."
+type DeleteBudgetPayload implements MutationPayload {
+  "Id of the deleted budget; null on error."
+  deletedBudgetId: ID
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -2535,7 +2793,7 @@ enum UserErrorCode {
 }
 `, BuiltIn: false},
 	{Name: "../schema/executor.graphql", Input: `"How a run is executed. Secret values are never shown."
-union Executor = CommandExecutor | EchoExecutor
+union Executor = CommandExecutor | PullExecutor | EchoExecutor
 
 "A command-line agent: prompt on stdin, result in the last JSON line of stdout."
 type CommandExecutor {
@@ -2553,6 +2811,16 @@ type CommandExecutor {
   grace: Duration!
 }
 
+"Taken by workers through acquireRun."
+type PullExecutor {
+  "What the worker runs; null: its own."
+  command: CommandExecutor
+  "Queue name that workers ask for."
+  queue: String!
+  "Lease length."
+  lease: Duration!
+}
+
 "Answers with its prompt; for a first try and for tests, it is no agent."
 type EchoExecutor {
   "Pause before the answer."
@@ -2563,6 +2831,8 @@ type EchoExecutor {
 input ExecutorInput @oneOf {
   "Command line."
   command: CommandExecutorInput
+  "Workers."
+  pull: PullExecutorInput
   "Echo."
   echo: EchoExecutorInput
 }
@@ -2589,6 +2859,16 @@ input CommandExecutorInput {
   timeout: Duration! = "PT30M"
   "Between TERM and KILL, PT0S..PT5M."
   grace: Duration! = "PT10S"
+}
+
+"Pull executor."
+input PullExecutorInput {
+  "What the worker runs; absent: its own."
+  command: CommandExecutorInput
+  "Queue name, 1..64 characters without spaces around."
+  queue: String! = "default"
+  "Lease length, PT15S..PT1H."
+  lease: Duration! = "PT60S"
 }
 
 "Echo executor."
@@ -2628,7 +2908,7 @@ enum InboxKind {
 }
 
 "What an inbox item is about."
-union InboxSubject = Run | Task | Approval | Routine | WakeupRequest
+union InboxSubject = Run | Task | Approval | Routine | WakeupRequest | Budget
 
 "Page of InboxItem."
 type InboxItemConnection {
@@ -2673,6 +2953,115 @@ type ResolveInboxItemsPayload implements MutationPayload {
   items: [InboxItem!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
+}
+`, BuiltIn: false},
+	{Name: "../schema/preview.graphql", Input: `extend type Query {
+  "The next n fires of an expression, n from 1 to 50."
+  nextFireTimes(
+    "Expression."
+    cron: CronExpression!
+    "Zone."
+    timeZone: TimeZone! = "UTC"
+    "How many."
+    n: Int! = 5
+    "After this instant; now by default."
+    from: DateTime
+  ): SchedulePreview! @requires(scopes: [READ])
+  "Dry run of a template."
+  renderTemplate("Input." input: RenderTemplateInput!): TemplatePreview! @requires(scopes: [READ])
+  "What firing this routine now would do; writes nothing."
+  previewFire("What would be fired; the idempotency key does not matter." input: FireRoutineInput!): FirePreview! @requires(scopes: [READ])
+}
+
+extend type Workspace {
+  "Planned fires of all enabled schedules of routines that fire, soonest first, in a window of at most 7 days; first from 1 to 1000."
+  upcomingFires("End of the window, exclusive." until: DateTime!, "How many." first: Int! = 100): [PlannedFire!]! @cost(weight: 1, multiplier: "first")
+}
+
+"A fire that is due to come."
+type PlannedFire {
+  "When."
+  at: DateTime!
+  "Trigger."
+  trigger: ScheduleTrigger!
+  "Routine."
+  routine: Routine!
+}
+
+"Preview of a schedule; nothing is stored."
+type SchedulePreview {
+  "Fires."
+  times: [DateTime!]!
+  "Words, e.g. at 09:00 every day."
+  description: String!
+  "Slots in the window that a clock change removes or repeats."
+  dstNotes: [String!]!
+  "Problems."
+  userErrors: [UserError!]!
+}
+
+"Preview of a template; nothing is stored."
+type TemplatePreview {
+  "Title."
+  title: String!
+  "Description."
+  description: Markdown!
+  "Values used and where they came from."
+  values: [ResolvedVariable!]!
+  "Names used but not declared; saving declares them."
+  undeclared: [String!]!
+  "Problems."
+  userErrors: [UserError!]!
+}
+
+"Value of a variable, and where it came from."
+type ResolvedVariable {
+  "Name."
+  name: String!
+  "Value; null when there is none, and the name stays as written."
+  value: String
+  "Origin."
+  origin: VariableOrigin!
+}
+
+"Where the value of a variable came from."
+enum VariableOrigin {
+  "Built in."
+  BUILT_IN
+  "Declared default."
+  DEFAULT
+  "Given."
+  PROVIDED
+  "None."
+  MISSING
+}
+
+"Dry run of a fire."
+type FirePreview {
+  "Rendered task, or name and prompt text of a lightweight routine."
+  rendered: TemplatePreview!
+  "What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why."
+  disposition: RoutineRunStatus!
+  "Fire it would merge into."
+  coalescesInto: RoutineRun
+  "Problems for which the fire would be refused."
+  userErrors: [UserError!]!
+}
+
+"Input of renderTemplate."
+input RenderTemplateInput {
+  "Title."
+  title: String!
+  "Description."
+  description: Markdown! = ""
+  "Declarations."
+  variables: [RoutineVariableInput!]! = []
+  "Values; one that is no string is taken as its JSON text."
+  values: JSONObject
+  "Pretend it is now."
+  at: DateTime
+  "Zone of {{date}}."
+  timeZone: TimeZone! = "UTC"
 }
 `, BuiltIn: false},
 	{Name: "../schema/process.graphql", Input: `"State of the process; the same for every reader."
@@ -2869,6 +3258,8 @@ extend type Subscription {
   variables: [RoutineVariable!]!
   "Triggers, in the order they were made."
   triggers: [Trigger!]!
+  "Is it armed, and if not, why; told from its triggers alone, also while it is paused."
+  scheduleState: ScheduleState!
   "Earliest next fire over its triggers; null unless ACTIVE."
   nextFireAt: DateTime
   "Fires, newest first."
@@ -2888,6 +3279,22 @@ enum RoutineKind {
   HEAVY
   "Wakes without a task."
   LIGHTWEIGHT
+}
+
+"State of a routine's schedule; with several triggers the first that applies."
+enum ScheduleState {
+  "A schedule will fire."
+  ARMED
+  "Webhooks only."
+  EVENT_ONLY
+  "A schedule that cannot be computed."
+  TRIGGER_INVALID
+  "Schedules, all switched off."
+  TRIGGER_DISABLED
+  "By hand only."
+  UNSCHEDULED_MANUAL_ONLY
+  "No trigger."
+  UNSCHEDULED_NO_TRIGGER
 }
 
 "Declared template variable."
@@ -2936,6 +3343,16 @@ extend type Query {
 extend type Mutation {
   "Make a routine, with triggers if given."
   createRoutine("Input." input: CreateRoutineInput!): CreateRoutinePayload! @requires(scopes: [ADMIN])
+  "Change a routine. Absent fields stay; null gives a field its default, or none where there may be none. Fires that were made keep what they were made with."
+  updateRoutine("Input." input: UpdateRoutineInput!): UpdateRoutinePayload! @requires(scopes: [ADMIN])
+  "Hold a routine: its slots pass without a fire; what it sent goes on."
+  pauseRoutine("Input." input: PauseRoutineInput!): PauseRoutinePayload! @requires(scopes: [OPERATE])
+  "Let it go on; ticks missed while paused are not caught up."
+  resumeRoutine("Input." input: ResumeRoutineInput!): ResumeRoutinePayload! @requires(scopes: [OPERATE])
+  "Retire it for good, keeping history; its triggers are switched off."
+  archiveRoutine("Input." input: ArchiveRoutineInput!): ArchiveRoutinePayload! @requires(scopes: [ADMIN])
+  "Delete it and its triggers; its history stays, what it sent and did not start ends CANCELLED (ROUTINE_DELETED)."
+  deleteRoutine("Input." input: DeleteRoutineInput!): DeleteRoutinePayload! @requires(scopes: [ADMIN])
   "Fire it now."
   fireRoutine("Input." input: FireRoutineInput!): FireRoutinePayload! @requires(scopes: [OPERATE])
 }
@@ -2984,8 +3401,106 @@ type CreateRoutinePayload implements MutationPayload {
   clamped: [String!]!
   "The routine; null on error."
   routine: Routine
+  "Secrets of new webhook triggers, in the order of the triggers; shown once, and not again when the call is replayed."
+  secrets: [TriggerSecret!]!
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Secret of a new webhook trigger."
+type TriggerSecret {
+  "Trigger."
+  triggerId: ID!
+  "Secret, shown once."
+  secret: String!
+}
+
+"Input of updateRoutine."
+input UpdateRoutineInput {
+  "Routine."
+  routineId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "Name, 1..200 characters; null is refused."
+  name: String
+  "Text; the prompt of a lightweight fire; null: none."
+  description: Markdown
+  "Who is woken; null is refused. What the former assignee was sent stays with it."
+  assigneeId: ID
+  "When a fire meets an active one; null: COALESCE_IF_ACTIVE."
+  concurrencyPolicy: ConcurrencyPolicy
+  "What to do about missed ticks; null: ENQUEUE_MISSED_WITH_CAP."
+  catchUpPolicy: CatchUpPolicy
+  "Most missed slots fired, clamped to 1..1000; null: 25."
+  catchUpMax: Int
+  "Variables, at most 100, instead of those there are; names that the text uses are declared besides."
+  variables: [RoutineVariableInput!]
+}
+
+"Result of updateRoutine."
+type UpdateRoutinePayload implements MutationPayload {
+  "Fields whose value was clamped."
+  clamped: [String!]!
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of pauseRoutine."
+input PauseRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of pauseRoutine."
+type PauseRoutinePayload implements MutationPayload {
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of resumeRoutine."
+input ResumeRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of resumeRoutine."
+type ResumeRoutinePayload implements MutationPayload {
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of archiveRoutine."
+input ArchiveRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of archiveRoutine."
+type ArchiveRoutinePayload implements MutationPayload {
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteRoutine."
+input DeleteRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of deleteRoutine."
+type DeleteRoutinePayload implements MutationPayload {
+  "Id of the deleted routine; null on error."
+  deletedRoutineId: ID
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -3006,6 +3521,8 @@ input FireRoutineInput {
 type FireRoutinePayload implements MutationPayload {
   "The fire; null on error."
   routineRun: RoutineRun
+  "What its variables resolved to, and where each value came from."
+  resolved: [ResolvedVariable!]!
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
   "Problems the caller can fix; empty on success."
@@ -3043,13 +3560,13 @@ input RoutineRunFilter {
   "Not before; null unless a retry is planned."
   scheduledRetryAt: DateTime
   "Prompt as the agent saw it."
-  assembledPrompt: String
+  assembledPrompt: String @cost(weight: 20)
   "Summary prepended to it."
-  summaryInjected: Markdown
+  summaryInjected: Markdown @cost(weight: 2)
   "Merged context."
-  contextSnapshot: JSONObject!
+  contextSnapshot: JSONObject! @cost(weight: 20)
   "Structured result."
-  result: JSONObject
+  result: JSONObject @cost(weight: 20)
   "Last error."
   error: RunError
   "Money and tokens; null when the executor reported none."
@@ -3121,7 +3638,7 @@ enum RunAttemptStatus {
   FAILED
   "Lease lost."
   ABANDONED
-  "Handed back by a shutdown."
+  "Handed back: by a shutdown, or because no worker took it."
   INTERRUPTED
   "Ended by a cancel or settled at start."
   CANCELLED
@@ -3251,8 +3768,8 @@ type RunEventEdge {
 
 "A line an executor wrote."
 type RunLogLine {
-  "Position. Of a line that runEvents sent, it may be passed to runEvents(after:) too."
-  cursor: Cursor!
+  "Position. Of a line that runEvents sent, it may be passed to runEvents(after:)."
+  cursor: StreamCursor!
   "Stream."
   stream: LogStream!
   "Text, at most 8 KiB."
@@ -3783,9 +4300,11 @@ type RevokeApiTokenPayload implements MutationPayload {
 }
 `, BuiltIn: false},
 	{Name: "../schema/trigger.graphql", Input: `"What makes a routine fire."
-interface Trigger implements Node {
+interface Trigger implements Node & Versioned {
   "Id; its prefix tells the kind: sch_, whk_ or man_."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -3797,9 +4316,11 @@ interface Trigger implements Node {
 }
 
 "Fires on a cron schedule."
-type ScheduleTrigger implements Node & Trigger {
+type ScheduleTrigger implements Node & Versioned & Trigger {
   "Id."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -3812,16 +4333,40 @@ type ScheduleTrigger implements Node & Trigger {
   cron: CronExpression!
   "Zone."
   timeZone: TimeZone!
-  "Next fire; null while it is switched off, being claimed or stranded."
+  "Next fire; null while it is switched off, being claimed or stranded, and while its routine does not fire."
   nextFireAt: DateTime
+  "The next n fires, n from 1 to 50; none while it or its routine does not fire."
+  nextFireTimes("How many." n: Int! = 5): [DateTime!]!
+  "When it fires, in words, e.g. at 09:00 every day."
+  description: String!
+  "Health."
+  condition: TriggerCondition!
   "Why it cannot be computed; null while it can."
   error: String
 }
 
+"Health of a schedule trigger."
+enum TriggerCondition {
+  "On time."
+  ON_TIME
+  "Claimed this moment."
+  CLAIMING
+  "Past due by more than 180 seconds."
+  OVERDUE
+  "No next fire for more than 300 seconds; dead."
+  STRANDED
+  "Switched off."
+  DISABLED
+  "Cannot be computed; switched off."
+  INVALID
+}
+
 "Fires on a signed HTTP POST."
-type WebhookTrigger implements Node & Trigger {
+type WebhookTrigger implements Node & Versioned & Trigger {
   "Id."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -3840,12 +4385,30 @@ type WebhookTrigger implements Node & Trigger {
   replayWindow: Duration!
   "Refuse signatures without a timestamp."
   requireTimestamp: Boolean!
+  "Last deliveries, newest first; first from 1 to 100."
+  deliveries("How many." first: Int! = 20): [WebhookDelivery!]! @cost(weight: 1, multiplier: "first")
+  "Ready command to try it; the secret is a placeholder."
+  sampleCurl: String!
   "Last four characters of the live secret."
   secretHint: String
   "When the secret was last changed."
   secretRotatedAt: DateTime
   "Until when the previous secret also works."
   previousSecretExpiresAt: DateTime
+}
+
+"One webhook delivery as the operator sees it; the caller is never told the reason."
+type WebhookDelivery {
+  "When."
+  receivedAt: DateTime!
+  "HTTP status of the answer."
+  status: Int!
+  "ACCEPTED, DUPLICATE, NO_SIGNATURE, BAD_SIGNATURE, CLOCK_SKEW, TIMESTAMP_REQUIRED, NO_SECRET, BAD_BODY, TOO_LARGE, RATE_LIMITED, REFUSED or BACKLOG_FULL."
+  outcome: String!
+  "Detail, e.g. clock skew 412 s; null without one."
+  detail: String
+  "Fire it caused, or had caused before."
+  routineRun: RoutineRun
 }
 
 "How callers of a webhook prove themselves."
@@ -3859,9 +4422,11 @@ enum SigningMode {
 }
 
 "Fires by hand only."
-type ManualTrigger implements Node & Trigger {
+type ManualTrigger implements Node & Versioned & Trigger {
   "Id."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -3876,6 +4441,8 @@ type ManualTrigger implements Node & Trigger {
 input TriggerSpecInput @oneOf {
   "Cron schedule."
   schedule: ScheduleSpecInput
+  "Signed HTTP POST."
+  webhook: WebhookSpecInput
   "By hand."
   manual: ManualSpecInput
 }
@@ -3894,6 +4461,117 @@ input ScheduleSpecInput {
 input ManualSpecInput {
   "May fire."
   enabled: Boolean = true
+}
+
+"A webhook trigger to make."
+input WebhookSpecInput {
+  "How callers prove themselves."
+  signingMode: SigningMode! = HMAC_SHA256
+  "Accepted clock difference, PT30S..PT24H."
+  replayWindow: Duration = "PT5M"
+  "Refuse signatures without a timestamp."
+  requireTimestamp: Boolean! = false
+  "Own secret, 16 to 256 visible ASCII characters; made by default."
+  secret: String
+  "May fire."
+  enabled: Boolean = true
+}
+
+extend type Mutation {
+  "Add a trigger; a webhook secret is shown once."
+  createTrigger("Input." input: CreateTriggerInput!): CreateTriggerPayload! @requires(scopes: [ADMIN])
+  "Change a trigger. Absent fields stay; null gives a field its default. Another expression or zone, and switching on, go on from now; slots that were due are fired first."
+  updateTrigger("Input." input: UpdateTriggerInput!): UpdateTriggerPayload! @requires(scopes: [ADMIN])
+  "Remove a trigger; what it fired stays."
+  deleteTrigger("Input." input: DeleteTriggerInput!): DeleteTriggerPayload! @requires(scopes: [ADMIN])
+  "New secret of a webhook; the old one works until the overlap ends."
+  rotateTriggerSecret("Input." input: RotateTriggerSecretInput!): RotateTriggerSecretPayload! @requires(scopes: [ADMIN])
+}
+
+"Input of createTrigger."
+input CreateTriggerInput {
+  "Routine."
+  routineId: ID!
+  "What to make."
+  spec: TriggerSpecInput!
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of createTrigger."
+type CreateTriggerPayload implements MutationPayload {
+  "The trigger; null on error."
+  trigger: Trigger
+  "Webhook secret; shown once, and not again when the call is replayed."
+  secret: String
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of updateTrigger."
+input UpdateTriggerInput {
+  "Trigger."
+  triggerId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "May fire; null: true."
+  enabled: Boolean
+  "Expression of a schedule; null is refused."
+  cron: CronExpression
+  "Zone of a schedule; null: the workspace's."
+  timeZone: TimeZone
+  "How callers of a webhook prove themselves; null: HMAC_SHA256."
+  signingMode: SigningMode
+  "Accepted clock difference of a webhook, PT30S..PT24H; null: PT5M."
+  replayWindow: Duration
+  "Refuse signatures without a timestamp; null: false."
+  requireTimestamp: Boolean
+}
+
+"Result of updateTrigger."
+type UpdateTriggerPayload implements MutationPayload {
+  "The trigger; null on error."
+  trigger: Trigger
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteTrigger."
+input DeleteTriggerInput {
+  "Trigger."
+  triggerId: ID!
+}
+
+"Result of deleteTrigger."
+type DeleteTriggerPayload implements MutationPayload {
+  "Id of the deleted trigger; null on error."
+  deletedTriggerId: ID
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of rotateTriggerSecret."
+input RotateTriggerSecretInput {
+  "Webhook trigger."
+  triggerId: ID!
+  "How long the old secret also works, PT0S..P7D."
+  overlap: Duration = "PT24H"
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of rotateTriggerSecret."
+type RotateTriggerSecretPayload implements MutationPayload {
+  "The trigger; null on error."
+  trigger: Trigger
+  "Shown once, and not again when the call is replayed."
+  secret: String
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
 }
 `, BuiltIn: false},
 	{Name: "../schema/wakeup.graphql", Input: `extend type WakeupRequest {
@@ -4023,6 +4701,207 @@ input WakeupFilter {
 extend type Query {
   "A wakeup request; null when absent or not yours."
   wakeupRequest("Id." id: ID!): WakeupRequest @requires(scopes: [READ])
+}
+`, BuiltIn: false},
+	{Name: "../schema/worker.graphql", Input: `extend type Mutation {
+  "Take the oldest run that the queue offers, or none. The run has started once it is taken."
+  acquireRun("Input." input: AcquireRunInput!): AcquireRunPayload! @requires(scopes: [EXECUTE])
+  "The agent's session exists."
+  reportRunStarted("Input." input: ReportRunStartedInput!): ReportRunStartedPayload! @requires(scopes: [EXECUTE, RUN])
+  "Still alive; lengthens the lease."
+  reportRunHeartbeat("Input." input: ReportRunHeartbeatInput!): ReportRunHeartbeatPayload! @requires(scopes: [EXECUTE, RUN])
+  "Add log lines or progress; repeated sequence numbers are ignored."
+  reportRunProgress("Input." input: ReportRunProgressInput!): ReportRunProgressPayload! @requires(scopes: [EXECUTE, RUN])
+  "Ended well."
+  reportRunSucceeded("Input." input: ReportRunSucceededInput!): ReportRunSucceededPayload! @requires(scopes: [EXECUTE, RUN])
+  "Ended badly; the scheduler decides about a retry. A run that was asked to end is CANCELLED instead."
+  reportRunFailed("Input." input: ReportRunFailedInput!): ReportRunFailedPayload! @requires(scopes: [EXECUTE, RUN])
+  "The worker ends and gives the run back: it is due again, which counts neither as failure nor as abandonment. Its agent must have ended."
+  reportRunHandedBack("Input." input: ReportRunHandedBackInput!): ReportRunHandedBackPayload! @requires(scopes: [EXECUTE])
+}
+
+"Proof that an attempt is the reporter's own. A token that is not, or an attempt that has ended, is refused as STALE_LEASE."
+input RunLeaseInput {
+  "Run."
+  runId: ID!
+  "Attempt number."
+  attempt: Int!
+  "Token of the lease; an agent service that rouse called by HTTP sends its run token."
+  leaseToken: String!
+}
+
+"A worker's hold on one attempt, with all it needs to run the agent."
+type RunLease {
+  "Run."
+  run: Run!
+  "Attempt number."
+  attempt: Int!
+  "Send back with each report."
+  leaseToken: String!
+  "Lost unless a heartbeat comes before."
+  expiresAt: DateTime!
+  "Prompt to give the agent."
+  prompt: String!
+  "What to run; null: the worker's own."
+  command: CommandExecutor
+  "Session to resume; null: a fresh one."
+  resumeSessionId: String
+  "Environment for the agent, run token included; values are secret."
+  environment: [EnvironmentVariable!]!
+}
+
+"A variable in plain text."
+type EnvironmentVariable {
+  "Name."
+  name: String!
+  "Value."
+  value: String!
+}
+
+"Input of acquireRun."
+input AcquireRunInput {
+  "Workspace."
+  workspaceId: ID!
+  "Queue of the pull executor."
+  queue: String! = "default"
+  "Only these agents, at most 100."
+  agentIds: [ID!]
+  "Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier."
+  waitUpTo: Duration = "PT0S"
+}
+
+"Result of acquireRun."
+type AcquireRunPayload implements MutationPayload {
+  "The lease; null: there is nothing to do."
+  lease: RunLease
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunStarted."
+input ReportRunStartedInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Session of the agent, 1..256 characters."
+  sessionId: String!
+}
+
+"Result of reportRunStarted."
+type ReportRunStartedPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunHeartbeat."
+input ReportRunHeartbeatInput {
+  "The lease."
+  lease: RunLeaseInput!
+}
+
+"Result of reportRunHeartbeat."
+type ReportRunHeartbeatPayload implements MutationPayload {
+  "End of the lease."
+  expiresAt: DateTime
+  "Stop: the run was cancelled. End the agent, then report reportRunFailed."
+  cancelRequested: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunProgress."
+input ReportRunProgressInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Number of the first line, from 1 within the attempt; lines already stored are ignored."
+  firstSequence: Int!
+  "Log lines, at most 500."
+  lines: [RunLogLineInput!]! = []
+  "Progress details, at most 16 KiB: a PROGRESS event."
+  progress: JSONObject
+}
+
+"A line to store."
+input RunLogLineInput {
+  "Stream."
+  stream: LogStream! = STDOUT
+  "Text; beyond 8 KiB it is cut."
+  text: String!
+  "When; now by default."
+  at: DateTime
+}
+
+"Result of reportRunProgress."
+type ReportRunProgressPayload implements MutationPayload {
+  "Number of the newest stored line; null on error. It stands still once a run has as much output as is kept."
+  acceptedThrough: Int
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunSucceeded."
+input ReportRunSucceededInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Structured result; session_id in it names a session that can be resumed."
+  result: JSONObject
+  "Money and tokens; what result.usage says by default."
+  usage: RunUsageInput
+}
+
+"Money and tokens of an attempt."
+input RunUsageInput {
+  "Tokens in."
+  inputTokens: Int! = 0
+  "Tokens out."
+  outputTokens: Int! = 0
+  "Cost in US dollars, at least 0, at most six decimals."
+  costUsd: Decimal! = "0"
+}
+
+"Result of reportRunSucceeded."
+type ReportRunSucceededPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunFailed."
+input ReportRunFailedInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "What happened, and what to do next; beyond 8 KiB it is cut."
+  message: String!
+  "Class."
+  code: RunErrorCode! = OTHER
+  "Money and tokens."
+  usage: RunUsageInput
+}
+
+"Result of reportRunFailed."
+type ReportRunFailedPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Not before; null when given up."
+  retryAt: DateTime
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunHandedBack."
+input ReportRunHandedBackInput {
+  "The lease."
+  lease: RunLeaseInput!
+}
+
+"Result of reportRunHandedBack."
+type ReportRunHandedBackPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
 }
 `, BuiltIn: false},
 	{Name: "../schema/workflow.graphql", Input: `extend type Workflow {
@@ -4292,6 +5171,16 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
 
+func (ec *executionContext) childFields_AcquireRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "lease":
+		return ec.fieldContext_AcquireRunPayload_lease(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_AcquireRunPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AcquireRunPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Activity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -4380,6 +5269,8 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_wakeupRequests(ctx, field)
 	case "routines":
 		return ec.fieldContext_Agent_routines(ctx, field)
+	case "budgetState":
+		return ec.fieldContext_Agent_budgetState(ctx, field)
 	case "actionableTaskCount":
 		return ec.fieldContext_Agent_actionableTaskCount(ctx, field)
 	}
@@ -4498,6 +5389,16 @@ func (ec *executionContext) childFields_ApprovalEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type ApprovalEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_ArchiveRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routine":
+		return ec.fieldContext_ArchiveRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ArchiveRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArchiveRoutinePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_ArchiveTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "task":
@@ -4526,6 +5427,60 @@ func (ec *executionContext) childFields_AssignTaskPayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type AssignTaskPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Budget_id(ctx, field)
+	case "revision":
+		return ec.fieldContext_Budget_revision(ctx, field)
+	case "subject":
+		return ec.fieldContext_Budget_subject(ctx, field)
+	case "subjectKind":
+		return ec.fieldContext_Budget_subjectKind(ctx, field)
+	case "limitUsd":
+		return ec.fieldContext_Budget_limitUsd(ctx, field)
+	case "spentUsd":
+		return ec.fieldContext_Budget_spentUsd(ctx, field)
+	case "reservedUsd":
+		return ec.fieldContext_Budget_reservedUsd(ctx, field)
+	case "percentUsed":
+		return ec.fieldContext_Budget_percentUsed(ctx, field)
+	case "state":
+		return ec.fieldContext_Budget_state(ctx, field)
+	case "period":
+		return ec.fieldContext_Budget_period(ctx, field)
+	case "periodStart":
+		return ec.fieldContext_Budget_periodStart(ctx, field)
+	case "alertThresholds":
+		return ec.fieldContext_Budget_alertThresholds(ctx, field)
+	case "onExceed":
+		return ec.fieldContext_Budget_onExceed(ctx, field)
+	case "resetsAt":
+		return ec.fieldContext_Budget_resetsAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Budget", field.Name)
+}
+
+func (ec *executionContext) childFields_BudgetConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_BudgetConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BudgetConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_BudgetEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_BudgetEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_BudgetEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BudgetEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "run":
@@ -4534,6 +5489,24 @@ func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, fi
 		return ec.fieldContext_CancelRunPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CancelRunPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "preset":
+		return ec.fieldContext_CommandExecutor_preset(ctx, field)
+	case "argv":
+		return ec.fieldContext_CommandExecutor_argv(ctx, field)
+	case "workingDirectory":
+		return ec.fieldContext_CommandExecutor_workingDirectory(ctx, field)
+	case "environment":
+		return ec.fieldContext_CommandExecutor_environment(ctx, field)
+	case "timeout":
+		return ec.fieldContext_CommandExecutor_timeout(ctx, field)
+	case "grace":
+		return ec.fieldContext_CommandExecutor_grace(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CommandExecutor", field.Name)
 }
 
 func (ec *executionContext) childFields_Comment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4592,6 +5565,26 @@ func (ec *executionContext) childFields_CommentOnTaskPayload(ctx context.Context
 	return nil, fmt.Errorf("no field named %q was found under type CommentOnTaskPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CostGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "subject":
+		return ec.fieldContext_CostGroup_subject(ctx, field)
+	case "subjectId":
+		return ec.fieldContext_CostGroup_subjectId(ctx, field)
+	case "day":
+		return ec.fieldContext_CostGroup_day(ctx, field)
+	case "costUsd":
+		return ec.fieldContext_CostGroup_costUsd(ctx, field)
+	case "inputTokens":
+		return ec.fieldContext_CostGroup_inputTokens(ctx, field)
+	case "outputTokens":
+		return ec.fieldContext_CostGroup_outputTokens(ctx, field)
+	case "runs":
+		return ec.fieldContext_CostGroup_runs(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CostGroup", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "agent":
@@ -4636,6 +5629,8 @@ func (ec *executionContext) childFields_CreateRoutinePayload(ctx context.Context
 		return ec.fieldContext_CreateRoutinePayload_clamped(ctx, field)
 	case "routine":
 		return ec.fieldContext_CreateRoutinePayload_routine(ctx, field)
+	case "secrets":
+		return ec.fieldContext_CreateRoutinePayload_secrets(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CreateRoutinePayload_replayed(ctx, field)
 	case "userErrors":
@@ -4656,6 +5651,20 @@ func (ec *executionContext) childFields_CreateTaskPayload(ctx context.Context, f
 		return ec.fieldContext_CreateTaskPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateTaskPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_CreateTriggerPayload_trigger(ctx, field)
+	case "secret":
+		return ec.fieldContext_CreateTriggerPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateTriggerPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateTriggerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateTriggerPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateWorkflowPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4706,10 +5715,66 @@ func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type DeleteAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DeleteBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedBudgetId":
+		return ec.fieldContext_DeleteBudgetPayload_deletedBudgetId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteBudgetPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedRoutineId":
+		return ec.fieldContext_DeleteRoutinePayload_deletedRoutineId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedTriggerId":
+		return ec.fieldContext_DeleteTriggerPayload_deletedTriggerId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteTriggerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteTriggerPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_EnvironmentVariable(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_EnvironmentVariable_name(ctx, field)
+	case "value":
+		return ec.fieldContext_EnvironmentVariable_value(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EnvironmentVariable", field.Name)
+}
+
+func (ec *executionContext) childFields_FirePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "rendered":
+		return ec.fieldContext_FirePreview_rendered(ctx, field)
+	case "disposition":
+		return ec.fieldContext_FirePreview_disposition(ctx, field)
+	case "coalescesInto":
+		return ec.fieldContext_FirePreview_coalescesInto(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_FirePreview_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FirePreview", field.Name)
+}
+
 func (ec *executionContext) childFields_FireRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "routineRun":
 		return ec.fieldContext_FireRoutinePayload_routineRun(ctx, field)
+	case "resolved":
+		return ec.fieldContext_FireRoutinePayload_resolved(ctx, field)
 	case "replayed":
 		return ec.fieldContext_FireRoutinePayload_replayed(ctx, field)
 	case "userErrors":
@@ -4794,6 +5859,28 @@ func (ec *executionContext) childFields_PauseAgentPayload(ctx context.Context, f
 		return ec.fieldContext_PauseAgentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PauseAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_PauseRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routine":
+		return ec.fieldContext_PauseRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PauseRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PauseRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_PlannedFire(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_PlannedFire_at(ctx, field)
+	case "trigger":
+		return ec.fieldContext_PlannedFire_trigger(ctx, field)
+	case "routine":
+		return ec.fieldContext_PlannedFire_routine(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlannedFire", field.Name)
 }
 
 func (ec *executionContext) childFields_ProcessInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4894,6 +5981,70 @@ func (ec *executionContext) childFields_QueueStats(ctx context.Context, field gr
 	return nil, fmt.Errorf("no field named %q was found under type QueueStats", field.Name)
 }
 
+func (ec *executionContext) childFields_ReportRunFailedPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunFailedPayload_run(ctx, field)
+	case "retryAt":
+		return ec.fieldContext_ReportRunFailedPayload_retryAt(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunFailedPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunFailedPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunHandedBackPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunHandedBackPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunHandedBackPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunHandedBackPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunHeartbeatPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "expiresAt":
+		return ec.fieldContext_ReportRunHeartbeatPayload_expiresAt(ctx, field)
+	case "cancelRequested":
+		return ec.fieldContext_ReportRunHeartbeatPayload_cancelRequested(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunHeartbeatPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunHeartbeatPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunProgressPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "acceptedThrough":
+		return ec.fieldContext_ReportRunProgressPayload_acceptedThrough(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunProgressPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunProgressPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunStartedPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunStartedPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunStartedPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunStartedPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunSucceededPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunSucceededPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunSucceededPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunSucceededPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RequestApprovalPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "approval":
@@ -4918,6 +6069,18 @@ func (ec *executionContext) childFields_ResolveInboxItemsPayload(ctx context.Con
 	return nil, fmt.Errorf("no field named %q was found under type ResolveInboxItemsPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ResolvedVariable(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_ResolvedVariable_name(ctx, field)
+	case "value":
+		return ec.fieldContext_ResolvedVariable_value(ctx, field)
+	case "origin":
+		return ec.fieldContext_ResolvedVariable_origin(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResolvedVariable", field.Name)
+}
+
 func (ec *executionContext) childFields_ResumeAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "wakeupRequests":
@@ -4930,6 +6093,16 @@ func (ec *executionContext) childFields_ResumeAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ResumeAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ResumeRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routine":
+		return ec.fieldContext_ResumeRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ResumeRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResumeRoutinePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RevokeApiTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "apiToken":
@@ -4938,6 +6111,20 @@ func (ec *executionContext) childFields_RevokeApiTokenPayload(ctx context.Contex
 		return ec.fieldContext_RevokeApiTokenPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RevokeApiTokenPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RotateTriggerSecretPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_RotateTriggerSecretPayload_trigger(ctx, field)
+	case "secret":
+		return ec.fieldContext_RotateTriggerSecretPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RotateTriggerSecretPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RotateTriggerSecretPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RotateTriggerSecretPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Routine(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4974,6 +6161,8 @@ func (ec *executionContext) childFields_Routine(ctx context.Context, field graph
 		return ec.fieldContext_Routine_variables(ctx, field)
 	case "triggers":
 		return ec.fieldContext_Routine_triggers(ctx, field)
+	case "scheduleState":
+		return ec.fieldContext_Routine_scheduleState(ctx, field)
 	case "nextFireAt":
 		return ec.fieldContext_Routine_nextFireAt(ctx, field)
 	case "runs":
@@ -5250,6 +6439,28 @@ func (ec *executionContext) childFields_RunEventEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type RunEventEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_RunLease(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_RunLease_run(ctx, field)
+	case "attempt":
+		return ec.fieldContext_RunLease_attempt(ctx, field)
+	case "leaseToken":
+		return ec.fieldContext_RunLease_leaseToken(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_RunLease_expiresAt(ctx, field)
+	case "prompt":
+		return ec.fieldContext_RunLease_prompt(ctx, field)
+	case "command":
+		return ec.fieldContext_RunLease_command(ctx, field)
+	case "resumeSessionId":
+		return ec.fieldContext_RunLease_resumeSessionId(ctx, field)
+	case "environment":
+		return ec.fieldContext_RunLease_environment(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RunLease", field.Name)
+}
+
 func (ec *executionContext) childFields_RunLogConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "edges":
@@ -5294,6 +6505,52 @@ func (ec *executionContext) childFields_RunUsage(ctx context.Context, field grap
 		return ec.fieldContext_RunUsage_costUsd(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunUsage", field.Name)
+}
+
+func (ec *executionContext) childFields_SchedulePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "times":
+		return ec.fieldContext_SchedulePreview_times(ctx, field)
+	case "description":
+		return ec.fieldContext_SchedulePreview_description(ctx, field)
+	case "dstNotes":
+		return ec.fieldContext_SchedulePreview_dstNotes(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SchedulePreview_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SchedulePreview", field.Name)
+}
+
+func (ec *executionContext) childFields_ScheduleTrigger(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ScheduleTrigger_id(ctx, field)
+	case "revision":
+		return ec.fieldContext_ScheduleTrigger_revision(ctx, field)
+	case "routine":
+		return ec.fieldContext_ScheduleTrigger_routine(ctx, field)
+	case "enabled":
+		return ec.fieldContext_ScheduleTrigger_enabled(ctx, field)
+	case "lastFiredAt":
+		return ec.fieldContext_ScheduleTrigger_lastFiredAt(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ScheduleTrigger_createdAt(ctx, field)
+	case "cron":
+		return ec.fieldContext_ScheduleTrigger_cron(ctx, field)
+	case "timeZone":
+		return ec.fieldContext_ScheduleTrigger_timeZone(ctx, field)
+	case "nextFireAt":
+		return ec.fieldContext_ScheduleTrigger_nextFireAt(ctx, field)
+	case "nextFireTimes":
+		return ec.fieldContext_ScheduleTrigger_nextFireTimes(ctx, field)
+	case "description":
+		return ec.fieldContext_ScheduleTrigger_description(ctx, field)
+	case "condition":
+		return ec.fieldContext_ScheduleTrigger_condition(ctx, field)
+	case "error":
+		return ec.fieldContext_ScheduleTrigger_error(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ScheduleTrigger", field.Name)
 }
 
 func (ec *executionContext) childFields_SetTaskBlockersPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5450,6 +6707,32 @@ func (ec *executionContext) childFields_TaskSession(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type TaskSession", field.Name)
 }
 
+func (ec *executionContext) childFields_TemplatePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "title":
+		return ec.fieldContext_TemplatePreview_title(ctx, field)
+	case "description":
+		return ec.fieldContext_TemplatePreview_description(ctx, field)
+	case "values":
+		return ec.fieldContext_TemplatePreview_values(ctx, field)
+	case "undeclared":
+		return ec.fieldContext_TemplatePreview_undeclared(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_TemplatePreview_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TemplatePreview", field.Name)
+}
+
+func (ec *executionContext) childFields_TriggerSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "triggerId":
+		return ec.fieldContext_TriggerSecret_triggerId(ctx, field)
+	case "secret":
+		return ec.fieldContext_TriggerSecret_secret(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TriggerSecret", field.Name)
+}
+
 func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "agent":
@@ -5470,6 +6753,18 @@ func (ec *executionContext) childFields_UpdateProjectPayload(ctx context.Context
 	return nil, fmt.Errorf("no field named %q was found under type UpdateProjectPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_UpdateRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "clamped":
+		return ec.fieldContext_UpdateRoutinePayload_clamped(ctx, field)
+	case "routine":
+		return ec.fieldContext_UpdateRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateRoutinePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_UpdateTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "task":
@@ -5482,6 +6777,16 @@ func (ec *executionContext) childFields_UpdateTaskPayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type UpdateTaskPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_UpdateTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_UpdateTriggerPayload_trigger(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateTriggerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateTriggerPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "workspace":
@@ -5492,6 +6797,16 @@ func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx conte
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateWorkspaceSettingsPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpsertBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "budget":
+		return ec.fieldContext_UpsertBudgetPayload_budget(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpsertBudgetPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UserError(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5598,6 +6913,22 @@ func (ec *executionContext) childFields_WakeupRequestEdge(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type WakeupRequestEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "receivedAt":
+		return ec.fieldContext_WebhookDelivery_receivedAt(ctx, field)
+	case "status":
+		return ec.fieldContext_WebhookDelivery_status(ctx, field)
+	case "outcome":
+		return ec.fieldContext_WebhookDelivery_outcome(ctx, field)
+	case "detail":
+		return ec.fieldContext_WebhookDelivery_detail(ctx, field)
+	case "routineRun":
+		return ec.fieldContext_WebhookDelivery_routineRun(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookDelivery", field.Name)
+}
+
 func (ec *executionContext) childFields_Workflow(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -5666,6 +6997,14 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_name(ctx, field)
 	case "slug":
 		return ec.fieldContext_Workspace_slug(ctx, field)
+	case "budgets":
+		return ec.fieldContext_Workspace_budgets(ctx, field)
+	case "budgetState":
+		return ec.fieldContext_Workspace_budgetState(ctx, field)
+	case "costs":
+		return ec.fieldContext_Workspace_costs(ctx, field)
+	case "upcomingFires":
+		return ec.fieldContext_Workspace_upcomingFires(ctx, field)
 	case "projects":
 		return ec.fieldContext_Workspace_projects(ctx, field)
 	case "queueStats":
@@ -5948,6 +7287,34 @@ func (ec *executionContext) field_Agent_wakeupRequests_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_acquireRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.AcquireRunInput, error) {
+			return ec.unmarshalNAcquireRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_archiveRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ArchiveRoutineInput, error) {
+			return ec.unmarshalNArchiveRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_archiveTask_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6074,6 +7441,20 @@ func (ec *executionContext) field_Mutation_createTask_args(ctx context.Context, 
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_createTrigger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CreateTriggerInput, error) {
+			return ec.unmarshalNCreateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_createWorkflow_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6130,6 +7511,48 @@ func (ec *executionContext) field_Mutation_deleteAgent_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_deleteBudget_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteBudgetInput, error) {
+			return ec.unmarshalNDeleteBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_deleteRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteRoutineInput, error) {
+			return ec.unmarshalNDeleteRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_deleteTrigger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteTriggerInput, error) {
+			return ec.unmarshalNDeleteTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_fireRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6172,12 +7595,110 @@ func (ec *executionContext) field_Mutation_pauseAgent_args(ctx context.Context, 
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_pauseRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.PauseRoutineInput, error) {
+			return ec.unmarshalNPauseRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_queueRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.QueueRunInput, error) {
 			return ec.unmarshalNQueueRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueRunInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunFailed_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunFailedInput, error) {
+			return ec.unmarshalNReportRunFailedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunHandedBack_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunHandedBackInput, error) {
+			return ec.unmarshalNReportRunHandedBackInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunHeartbeat_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunHeartbeatInput, error) {
+			return ec.unmarshalNReportRunHeartbeatInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunProgress_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunProgressInput, error) {
+			return ec.unmarshalNReportRunProgressInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunStarted_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunStartedInput, error) {
+			return ec.unmarshalNReportRunStartedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunSucceeded_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunSucceededInput, error) {
+			return ec.unmarshalNReportRunSucceededInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -6228,12 +7749,40 @@ func (ec *executionContext) field_Mutation_resumeAgent_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_resumeRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ResumeRoutineInput, error) {
+			return ec.unmarshalNResumeRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_revokeApiToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.RevokeAPITokenInput, error) {
 			return ec.unmarshalNRevokeApiTokenInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRevokeAPITokenInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_rotateTriggerSecret_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RotateTriggerSecretInput, error) {
+			return ec.unmarshalNRotateTriggerSecretInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -6312,6 +7861,20 @@ func (ec *executionContext) field_Mutation_updateProject_args(ctx context.Contex
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_updateRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateRoutineInput, error) {
+			return ec.unmarshalNUpdateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_updateTask_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6326,12 +7889,40 @@ func (ec *executionContext) field_Mutation_updateTask_args(ctx context.Context, 
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_updateTrigger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateTriggerInput, error) {
+			return ec.unmarshalNUpdateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_updateWorkspaceSettings_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
 			return ec.unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_upsertBudget_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpsertBudgetInput, error) {
+			return ec.unmarshalNUpsertBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -6412,6 +8003,44 @@ func (ec *executionContext) field_Query_agent_args(ctx context.Context, rawArgs 
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_nextFireTimes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "cron",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNCronExpression2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["cron"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "timeZone",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNTimeZone2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["timeZone"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "n",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["n"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (*time.Time, error) {
+			return ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_node_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6437,6 +8066,34 @@ func (ec *executionContext) field_Query_nodes_args(ctx context.Context, rawArgs 
 		return nil, err
 	}
 	args["ids"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_previewFire_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.FireRoutineInput, error) {
+			return ec.unmarshalNFireRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐFireRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_renderTemplate_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RenderTemplateInput, error) {
+			return ec.unmarshalNRenderTemplateInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRenderTemplateInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
 	return args, nil
 }
 
@@ -6641,6 +8298,20 @@ func (ec *executionContext) field_Run_wakeupRequests_args(ctx context.Context, r
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_ScheduleTrigger_nextFireTimes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "n",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["n"] = arg0
 	return args, nil
 }
 
@@ -6864,6 +8535,20 @@ func (ec *executionContext) field_Task_runs_args(ctx context.Context, rawArgs ma
 	return args, nil
 }
 
+func (ec *executionContext) field_WebhookTrigger_deliveries_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Workspace_activity_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6967,6 +8652,58 @@ func (ec *executionContext) field_Workspace_apiTokens_args(ctx context.Context, 
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_budgets_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_costs_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (time.Time, error) {
+			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "until",
+		func(ctx context.Context, v any) (time.Time, error) {
+			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["until"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "by",
+		func(ctx context.Context, v any) (domain.CostGrouping, error) {
+			return ec.unmarshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["by"] = arg2
 	return args, nil
 }
 
@@ -7246,6 +8983,28 @@ func (ec *executionContext) field_Workspace_tasks_args(ctx context.Context, rawA
 	return args, nil
 }
 
+func (ec *executionContext) field_Workspace_upcomingFires_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "until",
+		func(ctx context.Context, v any) (time.Time, error) {
+			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["until"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	return args, nil
+}
+
 func (ec *executionContext) field_Workspace_wakeupRequests_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -7395,6 +9154,70 @@ func (ec *executionContext) field___Type_inputFields_args(ctx context.Context, r
 // endregion ***************************** args.gotpl *****************************
 
 // region    **************************** field.gotpl *****************************
+
+func (ec *executionContext) _AcquireRunPayload_lease(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcquireRunPayload_lease(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Lease, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RunLease) graphql.Marshaler {
+			return ec.marshalORunLease2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLease(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AcquireRunPayload_lease(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AcquireRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RunLease(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AcquireRunPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcquireRunPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcquireRunPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AcquireRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
 
 func (ec *executionContext) _Activity_id(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
@@ -8284,6 +10107,29 @@ func (ec *executionContext) fieldContext_Agent_routines(ctx context.Context, fie
 		return fc, err
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Agent_budgetState(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_budgetState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().BudgetState(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_budgetState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, true, true, "BudgetState")
 }
 
 func (ec *executionContext) _Agent_actionableTaskCount(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
@@ -9323,6 +11169,70 @@ func (ec *executionContext) fieldContext_ApprovalWakeup_note(_ context.Context, 
 	return graphql.NewScalarFieldContext("ApprovalWakeup", field, false, false, "String")
 }
 
+func (ec *executionContext) _ArchiveRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ArchiveRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ArchiveTaskPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveTaskPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9638,6 +11548,447 @@ func (ec *executionContext) fieldContext_BlockersWakeup_resolvedBlockers(_ conte
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Budget_id(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Budget_revision(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Budget_subject(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Budget().Subject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+			return ec.marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, true, true, "BudgetSubject")
+}
+
+func (ec *executionContext) _Budget_subjectKind(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_subjectKind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SubjectKind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetSubjectKind) graphql.Marshaler {
+			return ec.marshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_subjectKind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetSubjectKind")
+}
+
+func (ec *executionContext) _Budget_limitUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_limitUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LimitUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_limitUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _Budget_spentUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_spentUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SpentUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_spentUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _Budget_reservedUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_reservedUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReservedUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_reservedUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _Budget_percentUsed(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_percentUsed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PercentUsed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_percentUsed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Float")
+}
+
+func (ec *executionContext) _Budget_state(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetState")
+}
+
+func (ec *executionContext) _Budget_period(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_period(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Period, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetPeriod) graphql.Marshaler {
+			return ec.marshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_period(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetPeriod")
+}
+
+func (ec *executionContext) _Budget_periodStart(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_periodStart(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PeriodStart, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_periodStart(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Budget_alertThresholds(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_alertThresholds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AlertThresholds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []int) graphql.Marshaler {
+			return ec.marshalNInt2ᚕintᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_alertThresholds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Budget_onExceed(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_onExceed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OnExceed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetAction) graphql.Marshaler {
+			return ec.marshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_onExceed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetAction")
+}
+
+func (ec *executionContext) _Budget_resetsAt(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_resetsAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResetsAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_resetsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _BudgetConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.BudgetConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.BudgetEdge) graphql.Marshaler {
+			return ec.marshalNBudgetEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BudgetEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BudgetConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.BudgetConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖentgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BudgetEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.BudgetEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetEdge", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _BudgetEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.BudgetEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+			return ec.marshalNBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Budget(ctx, field)
 		},
 	}
 	return fc, nil
@@ -10450,6 +12801,167 @@ func (ec *executionContext) fieldContext_CommentWakeup_comment(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _CostGroup_subject(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.CostGroup().Subject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+			return ec.marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, true, true, "BudgetSubject")
+}
+
+func (ec *executionContext) _CostGroup_subjectId(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_subjectId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SubjectID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_subjectId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "ID")
+}
+
+func (ec *executionContext) _CostGroup_day(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_day(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Day, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_day(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _CostGroup_costUsd(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_costUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CostUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_costUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _CostGroup_inputTokens(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_inputTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.InputTokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_inputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CostGroup_outputTokens(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_outputTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OutputTokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_outputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CostGroup_runs(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_runs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Runs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_runs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
+}
+
 func (ec *executionContext) _CreateAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.CreateAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10798,6 +13310,38 @@ func (ec *executionContext) fieldContext_CreateRoutinePayload_routine(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _CreateRoutinePayload_secrets(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateRoutinePayload_secrets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secrets, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.TriggerSecret) graphql.Marshaler {
+			return ec.marshalNTriggerSecret2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecretᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateRoutinePayload_secrets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TriggerSecret(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CreateRoutinePayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10962,6 +13506,116 @@ func (ec *executionContext) _CreateTaskPayload_userErrors(ctx context.Context, f
 func (ec *executionContext) fieldContext_CreateTaskPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CreateTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateTriggerPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Trigger) graphql.Marshaler {
+			return ec.marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateTriggerPayload_secret(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CreateTriggerPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _CreateTriggerPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CreateTriggerPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CreateTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTriggerPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -11329,6 +13983,171 @@ func (ec *executionContext) fieldContext_DeleteAgentPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _DeleteBudgetPayload_deletedBudgetId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_deletedBudgetId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedBudgetID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_deletedBudgetId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteBudgetPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeleteRoutinePayload_deletedRoutineId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteRoutinePayload_deletedRoutineId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedRoutineID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteRoutinePayload_deletedRoutineId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteRoutinePayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeleteTriggerPayload_deletedTriggerId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteTriggerPayload_deletedTriggerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedTriggerID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteTriggerPayload_deletedTriggerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteTriggerPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteTriggerPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteTriggerPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graphql.CollectedField, obj *model.EchoExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11350,6 +14169,171 @@ func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_EchoExecutor_delay(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EchoExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _EnvironmentVariable_name(ctx context.Context, field graphql.CollectedField, obj *model.EnvironmentVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EnvironmentVariable_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EnvironmentVariable_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _EnvironmentVariable_value(ctx context.Context, field graphql.CollectedField, obj *model.EnvironmentVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EnvironmentVariable_value(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EnvironmentVariable_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _FirePreview_rendered(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_rendered(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Rendered, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
+			return ec.marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_rendered(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TemplatePreview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FirePreview_disposition(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_disposition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Disposition, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.RoutineRunStatus) graphql.Marshaler {
+			return ec.marshalNRoutineRunStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRoutineRunStatus(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_disposition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FirePreview", field, false, false, "RoutineRunStatus")
+}
+
+func (ec *executionContext) _FirePreview_coalescesInto(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_coalescesInto(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CoalescesInto, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_coalescesInto(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FirePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _FireRoutinePayload_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.FireRoutinePayload) (ret graphql.Marshaler) {
@@ -11379,6 +14363,38 @@ func (ec *executionContext) fieldContext_FireRoutinePayload_routineRun(_ context
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FireRoutinePayload_resolved(ctx context.Context, field graphql.CollectedField, obj *model.FireRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FireRoutinePayload_resolved(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Resolved, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ResolvedVariable) graphql.Marshaler {
+			return ec.marshalNResolvedVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariableᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FireRoutinePayload_resolved(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FireRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResolvedVariable(ctx, field)
 		},
 	}
 	return fc, nil
@@ -11763,6 +14779,29 @@ func (ec *executionContext) _ManualTrigger_id(ctx context.Context, field graphql
 }
 func (ec *executionContext) fieldContext_ManualTrigger_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ManualTrigger", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ManualTrigger_revision(ctx context.Context, field graphql.CollectedField, obj *model.ManualTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ManualTrigger_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ManualTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ManualTrigger", field, false, false, "Int")
 }
 
 func (ec *executionContext) _ManualTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.ManualTrigger) (ret graphql.Marshaler) {
@@ -12520,6 +15559,130 @@ func (ec *executionContext) fieldContext_Mutation_decideApproval(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_upsertBudget(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_upsertBudget(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpsertBudget(ctx, fc.Args["input"].(model.UpsertBudgetInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpsertBudgetPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpsertBudgetPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpsertBudgetPayload) graphql.Marshaler {
+			return ec.marshalNUpsertBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_upsertBudget(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpsertBudgetPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_upsertBudget_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteBudget(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteBudget(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteBudget(ctx, fc.Args["input"].(model.DeleteBudgetInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteBudgetPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteBudgetPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteBudgetPayload) graphql.Marshaler {
+			return ec.marshalNDeleteBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteBudget(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteBudgetPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteBudget_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_commentOnTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -12824,6 +15987,316 @@ func (ec *executionContext) fieldContext_Mutation_createRoutine(ctx context.Cont
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_createRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_updateRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateRoutine(ctx, fc.Args["input"].(model.UpdateRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpdateRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateRoutinePayload) graphql.Marshaler {
+			return ec.marshalNUpdateRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_pauseRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_pauseRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().PauseRoutine(ctx, fc.Args["input"].(model.PauseRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.PauseRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.PauseRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PauseRoutinePayload) graphql.Marshaler {
+			return ec.marshalNPauseRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_pauseRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PauseRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_pauseRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_resumeRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_resumeRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ResumeRoutine(ctx, fc.Args["input"].(model.ResumeRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.ResumeRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ResumeRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ResumeRoutinePayload) graphql.Marshaler {
+			return ec.marshalNResumeRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_resumeRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResumeRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_resumeRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_archiveRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_archiveRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ArchiveRoutine(ctx, fc.Args["input"].(model.ArchiveRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ArchiveRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ArchiveRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ArchiveRoutinePayload) graphql.Marshaler {
+			return ec.marshalNArchiveRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_archiveRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ArchiveRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_archiveRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteRoutine(ctx, fc.Args["input"].(model.DeleteRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteRoutinePayload) graphql.Marshaler {
+			return ec.marshalNDeleteRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -13574,6 +17047,688 @@ func (ec *executionContext) fieldContext_Mutation_revokeApiToken(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_createTrigger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createTrigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateTrigger(ctx, fc.Args["input"].(model.CreateTriggerInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.CreateTriggerPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.CreateTriggerPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateTriggerPayload) graphql.Marshaler {
+			return ec.marshalNCreateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createTrigger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateTriggerPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createTrigger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_updateTrigger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateTrigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateTrigger(ctx, fc.Args["input"].(model.UpdateTriggerInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpdateTriggerPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateTriggerPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateTriggerPayload) graphql.Marshaler {
+			return ec.marshalNUpdateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateTrigger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateTriggerPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateTrigger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteTrigger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteTrigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteTrigger(ctx, fc.Args["input"].(model.DeleteTriggerInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteTriggerPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteTriggerPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteTriggerPayload) graphql.Marshaler {
+			return ec.marshalNDeleteTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteTrigger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteTriggerPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteTrigger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_rotateTriggerSecret(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_rotateTriggerSecret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RotateTriggerSecret(ctx, fc.Args["input"].(model.RotateTriggerSecretInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.RotateTriggerSecretPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.RotateTriggerSecretPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RotateTriggerSecretPayload) graphql.Marshaler {
+			return ec.marshalNRotateTriggerSecretPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_rotateTriggerSecret(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RotateTriggerSecretPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_rotateTriggerSecret_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_acquireRun(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_acquireRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().AcquireRun(ctx, fc.Args["input"].(model.AcquireRunInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE"})
+				if err != nil {
+					var zeroVal *model.AcquireRunPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.AcquireRunPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AcquireRunPayload) graphql.Marshaler {
+			return ec.marshalNAcquireRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_acquireRun(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AcquireRunPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_acquireRun_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunStarted(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunStarted(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunStarted(ctx, fc.Args["input"].(model.ReportRunStartedInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunStartedPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunStartedPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunStartedPayload) graphql.Marshaler {
+			return ec.marshalNReportRunStartedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunStarted(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunStartedPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunStarted_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunHeartbeat(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunHeartbeat(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunHeartbeat(ctx, fc.Args["input"].(model.ReportRunHeartbeatInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunHeartbeatPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunHeartbeatPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunHeartbeatPayload) graphql.Marshaler {
+			return ec.marshalNReportRunHeartbeatPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunHeartbeat(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunHeartbeatPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunHeartbeat_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunProgress(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunProgress(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunProgress(ctx, fc.Args["input"].(model.ReportRunProgressInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunProgressPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunProgressPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunProgressPayload) graphql.Marshaler {
+			return ec.marshalNReportRunProgressPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunProgress(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunProgressPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunProgress_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunSucceeded(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunSucceeded(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunSucceeded(ctx, fc.Args["input"].(model.ReportRunSucceededInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunSucceededPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunSucceededPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunSucceededPayload) graphql.Marshaler {
+			return ec.marshalNReportRunSucceededPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunSucceeded(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunSucceededPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunSucceeded_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunFailed(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunFailed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunFailed(ctx, fc.Args["input"].(model.ReportRunFailedInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunFailedPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunFailedPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunFailedPayload) graphql.Marshaler {
+			return ec.marshalNReportRunFailedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunFailed(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunFailedPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunFailed_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunHandedBack(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunHandedBack(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunHandedBack(ctx, fc.Args["input"].(model.ReportRunHandedBackInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE"})
+				if err != nil {
+					var zeroVal *model.ReportRunHandedBackPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunHandedBackPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunHandedBackPayload) graphql.Marshaler {
+			return ec.marshalNReportRunHandedBackPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunHandedBack(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunHandedBackPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunHandedBack_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_createWorkflow(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -13911,6 +18066,157 @@ func (ec *executionContext) fieldContext_PauseAgentPayload_userErrors(_ context.
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PauseRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.PauseRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PauseRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PauseRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.PauseRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PlannedFire_at(ctx context.Context, field graphql.CollectedField, obj *model.PlannedFire) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedFire_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedFire_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlannedFire", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _PlannedFire_trigger(ctx context.Context, field graphql.CollectedField, obj *model.PlannedFire) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedFire_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ScheduleTrigger) graphql.Marshaler {
+			return ec.marshalNScheduleTrigger2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleTrigger(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedFire_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PlannedFire",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ScheduleTrigger(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PlannedFire_routine(ctx context.Context, field graphql.CollectedField, obj *model.PlannedFire) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedFire_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalNRoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedFire_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PlannedFire",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
 		},
 	}
 	return fc, nil
@@ -14387,6 +18693,84 @@ func (ec *executionContext) fieldContext_ProjectEdge_cursor(_ context.Context, f
 	return graphql.NewScalarFieldContext("ProjectEdge", field, false, false, "Cursor")
 }
 
+func (ec *executionContext) _PullExecutor_command(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_command(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Command, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
+			return ec.marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PullExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CommandExecutor(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PullExecutor_queue(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_queue(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Queue, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_queue(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _PullExecutor_lease(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_lease(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Lease, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_lease(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "Duration")
+}
+
 func (ec *executionContext) _Query_agent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -14443,6 +18827,192 @@ func (ec *executionContext) fieldContext_Query_agent(ctx context.Context, field 
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_agent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_nextFireTimes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_nextFireTimes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().NextFireTimes(ctx, fc.Args["cron"].(string), fc.Args["timeZone"].(string), fc.Args["n"].(int), fc.Args["from"].(*time.Time))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.SchedulePreview
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.SchedulePreview
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SchedulePreview) graphql.Marshaler {
+			return ec.marshalNSchedulePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSchedulePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_nextFireTimes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SchedulePreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_nextFireTimes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_renderTemplate(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_renderTemplate(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().RenderTemplate(ctx, fc.Args["input"].(model.RenderTemplateInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.TemplatePreview
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.TemplatePreview
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
+			return ec.marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_renderTemplate(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TemplatePreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_renderTemplate_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_previewFire(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_previewFire(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().PreviewFire(ctx, fc.Args["input"].(model.FireRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.FirePreview
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.FirePreview
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.FirePreview) graphql.Marshaler {
+			return ec.marshalNFirePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐFirePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_previewFire(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_FirePreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_previewFire_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -15388,6 +19958,418 @@ func (ec *executionContext) fieldContext_QueueStats_at(_ context.Context, field 
 	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _ReportRunFailedPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunFailedPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunFailedPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunFailedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunFailedPayload_retryAt(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunFailedPayload_retryAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RetryAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunFailedPayload_retryAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunFailedPayload", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ReportRunFailedPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunFailedPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunFailedPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunFailedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunHandedBackPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHandedBackPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHandedBackPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHandedBackPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunHandedBackPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunHandedBackPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHandedBackPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHandedBackPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHandedBackPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunHandedBackPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHeartbeatPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHeartbeatPayload_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHeartbeatPayload_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunHeartbeatPayload", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload_cancelRequested(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHeartbeatPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHeartbeatPayload_cancelRequested(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CancelRequested, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHeartbeatPayload_cancelRequested(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunHeartbeatPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHeartbeatPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHeartbeatPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHeartbeatPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunHeartbeatPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunProgressPayload_acceptedThrough(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunProgressPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunProgressPayload_acceptedThrough(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AcceptedThrough, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunProgressPayload_acceptedThrough(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunProgressPayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ReportRunProgressPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunProgressPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunProgressPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunProgressPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunProgressPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunStartedPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunStartedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunStartedPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunStartedPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunStartedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunStartedPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunStartedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunStartedPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunStartedPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunStartedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunSucceededPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunSucceededPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunSucceededPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunSucceededPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunSucceededPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunSucceededPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunSucceededPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunSucceededPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunSucceededPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunSucceededPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RequestApprovalPayload_approval(ctx context.Context, field graphql.CollectedField, obj *model.RequestApprovalPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -15571,6 +20553,75 @@ func (ec *executionContext) fieldContext_ResolveInboxItemsPayload_userErrors(_ c
 	return fc, nil
 }
 
+func (ec *executionContext) _ResolvedVariable_name(ctx context.Context, field graphql.CollectedField, obj *model.ResolvedVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolvedVariable_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResolvedVariable_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResolvedVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _ResolvedVariable_value(ctx context.Context, field graphql.CollectedField, obj *model.ResolvedVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolvedVariable_value(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ResolvedVariable_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResolvedVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _ResolvedVariable_origin(ctx context.Context, field graphql.CollectedField, obj *model.ResolvedVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolvedVariable_origin(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Origin, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.VariableOrigin) graphql.Marshaler {
+			return ec.marshalNVariableOrigin2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐVariableOrigin(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResolvedVariable_origin(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResolvedVariable", field, false, false, "VariableOrigin")
+}
+
 func (ec *executionContext) _ResumeAgentPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -15667,6 +20718,70 @@ func (ec *executionContext) fieldContext_ResumeAgentPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _ResumeRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ResumeRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RevokeApiTokenPayload_apiToken(ctx context.Context, field graphql.CollectedField, obj *model.RevokeAPITokenPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -15721,6 +20836,116 @@ func (ec *executionContext) _RevokeApiTokenPayload_userErrors(ctx context.Contex
 func (ec *executionContext) fieldContext_RevokeApiTokenPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "RevokeApiTokenPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Trigger) graphql.Marshaler {
+			return ec.marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateTriggerSecretPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_secret(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RotateTriggerSecretPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RotateTriggerSecretPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateTriggerSecretPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -16133,6 +21358,29 @@ func (ec *executionContext) fieldContext_Routine_triggers(_ context.Context, fie
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Routine_scheduleState(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Routine_scheduleState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Routine().ScheduleState(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.ScheduleState) graphql.Marshaler {
+			return ec.marshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Routine_scheduleState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Routine", field, true, true, "ScheduleState")
 }
 
 func (ec *executionContext) _Routine_nextFireAt(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
@@ -18817,6 +24065,217 @@ func (ec *executionContext) fieldContext_RunEventEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _RunLease_run(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RunLease_attempt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_attempt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Attempt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_attempt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "Int")
+}
+
+func (ec *executionContext) _RunLease_leaseToken(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_leaseToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LeaseToken, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_leaseToken(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _RunLease_prompt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_prompt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Prompt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_prompt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_command(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_command(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Command, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
+			return ec.marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CommandExecutor(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RunLease_resumeSessionId(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_resumeSessionId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResumeSessionID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_resumeSessionId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_environment(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_environment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Environment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.EnvironmentVariable) graphql.Marshaler {
+			return ec.marshalNEnvironmentVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariableᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EnvironmentVariable(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RunLogConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.RunLogConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -18949,14 +24408,14 @@ func (ec *executionContext) _RunLogLine_cursor(ctx context.Context, field graphq
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
-			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+			return ec.marshalNStreamCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_RunLogLine_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RunLogLine", field, false, false, "Cursor")
+	return graphql.NewScalarFieldContext("RunLogLine", field, false, false, "StreamCursor")
 }
 
 func (ec *executionContext) _RunLogLine_stream(ctx context.Context, field graphql.CollectedField, obj *model.RunLogLine) (ret graphql.Marshaler) {
@@ -19097,6 +24556,107 @@ func (ec *executionContext) fieldContext_RunUsage_costUsd(_ context.Context, fie
 	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Decimal")
 }
 
+func (ec *executionContext) _SchedulePreview_times(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_times(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Times, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_times(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SchedulePreview", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _SchedulePreview_description(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Description, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SchedulePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _SchedulePreview_dstNotes(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_dstNotes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DstNotes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_dstNotes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SchedulePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _SchedulePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SchedulePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ScheduleTrigger_id(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -19118,6 +24678,29 @@ func (ec *executionContext) _ScheduleTrigger_id(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_ScheduleTrigger_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ScheduleTrigger_revision(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "Int")
 }
 
 func (ec *executionContext) _ScheduleTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
@@ -19288,6 +24871,96 @@ func (ec *executionContext) _ScheduleTrigger_nextFireAt(ctx context.Context, fie
 }
 func (ec *executionContext) fieldContext_ScheduleTrigger_nextFireAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "DateTime")
+}
+
+func (ec *executionContext) _ScheduleTrigger_nextFireTimes(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_nextFireTimes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.ScheduleTrigger().NextFireTimes(ctx, obj, fc.Args["n"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_nextFireTimes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ScheduleTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type DateTime does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_ScheduleTrigger_nextFireTimes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ScheduleTrigger_description(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ScheduleTrigger().Description(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "String")
+}
+
+func (ec *executionContext) _ScheduleTrigger_condition(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_condition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ScheduleTrigger().Condition(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.TriggerCondition) graphql.Marshaler {
+			return ec.marshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_condition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "TriggerCondition")
 }
 
 func (ec *executionContext) _ScheduleTrigger_error(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
@@ -21264,6 +26937,185 @@ func (ec *executionContext) fieldContext_TaskWakeup_basis(_ context.Context, fie
 	return graphql.NewScalarFieldContext("TaskWakeup", field, false, false, "WakeBasis")
 }
 
+func (ec *executionContext) _TemplatePreview_title(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_title(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Title, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_title(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _TemplatePreview_description(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Description, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _TemplatePreview_values(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_values(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Values, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ResolvedVariable) graphql.Marshaler {
+			return ec.marshalNResolvedVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariableᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_values(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TemplatePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResolvedVariable(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TemplatePreview_undeclared(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_undeclared(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Undeclared, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_undeclared(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _TemplatePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TemplatePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TriggerSecret_triggerId(ctx context.Context, field graphql.CollectedField, obj *model.TriggerSecret) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TriggerSecret_triggerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TriggerID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TriggerSecret_triggerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TriggerSecret", field, false, false, "ID")
+}
+
+func (ec *executionContext) _TriggerSecret_secret(ctx context.Context, field graphql.CollectedField, obj *model.TriggerSecret) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TriggerSecret_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TriggerSecret_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TriggerSecret", field, false, false, "String")
+}
+
 func (ec *executionContext) _UpdateAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -21392,6 +27244,93 @@ func (ec *executionContext) fieldContext_UpdateProjectPayload_userErrors(_ conte
 	return fc, nil
 }
 
+func (ec *executionContext) _UpdateRoutinePayload_clamped(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_clamped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Clamped, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_clamped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateRoutinePayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _UpdateRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _UpdateTaskPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -21488,6 +27427,70 @@ func (ec *executionContext) fieldContext_UpdateTaskPayload_userErrors(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _UpdateTriggerPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTriggerPayload_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Trigger) graphql.Marshaler {
+			return ec.marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTriggerPayload_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTriggerPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTriggerPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _UpdateWorkspaceSettingsPayload_workspace(ctx context.Context, field graphql.CollectedField, obj *model.UpdateWorkspaceSettingsPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -21565,6 +27568,70 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload_userErrors(ctx conte
 func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "UpdateWorkspaceSettingsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpsertBudgetPayload_budget(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_budget(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Budget, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+			return ec.marshalOBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_budget(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Budget(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpsertBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertBudgetPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -22507,6 +28574,130 @@ func (ec *executionContext) fieldContext_WakeupRequestEdge_cursor(_ context.Cont
 	return graphql.NewScalarFieldContext("WakeupRequestEdge", field, false, false, "Cursor")
 }
 
+func (ec *executionContext) _WebhookDelivery_receivedAt(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_receivedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReceivedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_receivedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _WebhookDelivery_status(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_status(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Status, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_status(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WebhookDelivery_outcome(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_outcome(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Outcome, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_outcome(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookDelivery_detail(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_detail(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Detail, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_detail(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookDelivery_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_routineRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WebhookDelivery().RoutineRun(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_routineRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookDelivery",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _WebhookTrigger_id(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -22528,6 +28719,29 @@ func (ec *executionContext) _WebhookTrigger_id(ctx context.Context, field graphq
 }
 func (ec *executionContext) fieldContext_WebhookTrigger_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "ID")
+}
+
+func (ec *executionContext) _WebhookTrigger_revision(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "Int")
 }
 
 func (ec *executionContext) _WebhookTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
@@ -22744,6 +28958,73 @@ func (ec *executionContext) _WebhookTrigger_requireTimestamp(ctx context.Context
 }
 func (ec *executionContext) fieldContext_WebhookTrigger_requireTimestamp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _WebhookTrigger_deliveries(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_deliveries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.WebhookTrigger().Deliveries(ctx, obj, fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.WebhookDelivery) graphql.Marshaler {
+			return ec.marshalNWebhookDelivery2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDeliveryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_deliveries(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WebhookDelivery(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_WebhookTrigger_deliveries_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WebhookTrigger_sampleCurl(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_sampleCurl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WebhookTrigger().SampleCurl(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_sampleCurl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookTrigger", field, true, true, "String")
 }
 
 func (ec *executionContext) _WebhookTrigger_secretHint(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
@@ -23341,6 +29622,161 @@ func (ec *executionContext) _Workspace_slug(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Workspace_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Workspace", field, false, false, "String")
+}
+
+func (ec *executionContext) _Workspace_budgets(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_budgets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Budgets(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.BudgetConnection) graphql.Marshaler {
+			return ec.marshalNBudgetConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_budgets(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BudgetConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_budgets_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_budgetState(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_budgetState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workspace().BudgetState(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_budgetState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workspace", field, true, true, "BudgetState")
+}
+
+func (ec *executionContext) _Workspace_costs(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_costs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Costs(ctx, obj, fc.Args["from"].(time.Time), fc.Args["until"].(time.Time), fc.Args["by"].(domain.CostGrouping))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.CostGroup) graphql.Marshaler {
+			return ec.marshalNCostGroup2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroupᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_costs(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CostGroup(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_costs_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_upcomingFires(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_upcomingFires(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().UpcomingFires(ctx, obj, fc.Args["until"].(time.Time), fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PlannedFire) graphql.Marshaler {
+			return ec.marshalNPlannedFire2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFireᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_upcomingFires(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PlannedFire(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_upcomingFires_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Workspace_projects(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
@@ -25271,6 +31707,76 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, obj any) (model.AcquireRunInput, error) {
+	var it model.AcquireRunInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["queue"]; !present {
+		asMap["queue"] = "default"
+	}
+	if _, present := asMap["waitUpTo"]; !present {
+		asMap["waitUpTo"] = "PT0S"
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "queue", "agentIds", "waitUpTo"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "queue":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("queue"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Queue = data
+		case "agentIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentIds"))
+			data, err := ec.unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentIds = data
+		case "waitUpTo":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("waitUpTo"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WaitUpTo = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalAcquireRunInput unmarshals raw into the AcquireRunInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalAcquireRunInput(ctx context.Context, raw any) (model.AcquireRunInput, error) {
+	var out model.AcquireRunInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "AcquireRunInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputActivityFilter(ctx context.Context, obj any) (model.ActivityFilter, error) {
 	var it model.ActivityFilter
 	if obj == nil {
@@ -25450,6 +31956,48 @@ func UnmarshalAgentOrder(ctx context.Context, raw any) (ent.AgentOrder, error) {
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputArchiveRoutineInput(ctx context.Context, obj any) (model.ArchiveRoutineInput, error) {
+	var it model.ArchiveRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalArchiveRoutineInput unmarshals raw into the ArchiveRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalArchiveRoutineInput(ctx context.Context, raw any) (model.ArchiveRoutineInput, error) {
+	var out model.ArchiveRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ArchiveRoutineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputArchiveTaskInput(ctx context.Context, obj any) (model.ArchiveTaskInput, error) {
 	var it model.ArchiveTaskInput
 	if obj == nil {
@@ -25545,6 +32093,62 @@ func (ec *executionContext) unmarshalInputAssignTaskInput(ctx context.Context, o
 func UnmarshalAssignTaskInput(ctx context.Context, raw any) (model.AssignTaskInput, error) {
 	var out model.AssignTaskInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "AssignTaskInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputBudgetSubjectInput(ctx context.Context, obj any) (model.BudgetSubjectInput, error) {
+	var it model.BudgetSubjectInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "projectId", "agentId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalBudgetSubjectInput unmarshals raw into the BudgetSubjectInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalBudgetSubjectInput(ctx context.Context, raw any) (model.BudgetSubjectInput, error) {
+	var out model.BudgetSubjectInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "BudgetSubjectInput", raw, &out)
 	return out, err
 }
 
@@ -26325,6 +32929,62 @@ func UnmarshalCreateTaskInput(ctx context.Context, raw any) (model.CreateTaskInp
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputCreateTriggerInput(ctx context.Context, obj any) (model.CreateTriggerInput, error) {
+	var it model.CreateTriggerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId", "spec", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		case "spec":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("spec"))
+			data, err := ec.unmarshalNTriggerSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSpecInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Spec = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCreateTriggerInput unmarshals raw into the CreateTriggerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCreateTriggerInput(ctx context.Context, raw any) (model.CreateTriggerInput, error) {
+	var out model.CreateTriggerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CreateTriggerInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCreateWorkflowInput(ctx context.Context, obj any) (model.CreateWorkflowInput, error) {
 	var it model.CreateWorkflowInput
 	if obj == nil {
@@ -26588,6 +33248,132 @@ func UnmarshalDeleteAgentInput(ctx context.Context, raw any) (model.DeleteAgentI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputDeleteBudgetInput(ctx context.Context, obj any) (model.DeleteBudgetInput, error) {
+	var it model.DeleteBudgetInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"budgetId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "budgetId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("budgetId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.BudgetID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteBudgetInput unmarshals raw into the DeleteBudgetInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteBudgetInput(ctx context.Context, raw any) (model.DeleteBudgetInput, error) {
+	var out model.DeleteBudgetInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteBudgetInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputDeleteRoutineInput(ctx context.Context, obj any) (model.DeleteRoutineInput, error) {
+	var it model.DeleteRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteRoutineInput unmarshals raw into the DeleteRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteRoutineInput(ctx context.Context, raw any) (model.DeleteRoutineInput, error) {
+	var out model.DeleteRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputDeleteTriggerInput(ctx context.Context, obj any) (model.DeleteTriggerInput, error) {
+	var it model.DeleteTriggerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"triggerId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteTriggerInput unmarshals raw into the DeleteTriggerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteTriggerInput(ctx context.Context, raw any) (model.DeleteTriggerInput, error) {
+	var out model.DeleteTriggerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteTriggerInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputEchoExecutorInput(ctx context.Context, obj any) (model.EchoExecutorInput, error) {
 	var it model.EchoExecutorInput
 	if obj == nil {
@@ -26645,7 +33431,7 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"command", "echo"}
+	fieldsInOrder := [...]string{"command", "pull", "echo"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -26659,6 +33445,13 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 				return it, err
 			}
 			it.Command = data
+		case "pull":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("pull"))
+			data, err := ec.unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Pull = data
 		case "echo":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("echo"))
 			data, err := ec.unmarshalOEchoExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEchoExecutorInput(ctx, v)
@@ -27013,6 +33806,111 @@ func UnmarshalPauseAgentInput(ctx context.Context, raw any) (model.PauseAgentInp
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputPauseRoutineInput(ctx context.Context, obj any) (model.PauseRoutineInput, error) {
+	var it model.PauseRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPauseRoutineInput unmarshals raw into the PauseRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPauseRoutineInput(ctx context.Context, raw any) (model.PauseRoutineInput, error) {
+	var out model.PauseRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PauseRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context, obj any) (model.PullExecutorInput, error) {
+	var it model.PullExecutorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["queue"]; !present {
+		asMap["queue"] = "default"
+	}
+	if _, present := asMap["lease"]; !present {
+		asMap["lease"] = "PT60S"
+	}
+
+	fieldsInOrder := [...]string{"command", "queue", "lease"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "command":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("command"))
+			data, err := ec.unmarshalOCommandExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Command = data
+		case "queue":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("queue"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Queue = data
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPullExecutorInput unmarshals raw into the PullExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPullExecutorInput(ctx context.Context, raw any) (model.PullExecutorInput, error) {
+	var out model.PullExecutorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PullExecutorInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputQueueRunInput(ctx context.Context, obj any) (model.QueueRunInput, error) {
 	var it model.QueueRunInput
 	if obj == nil {
@@ -27073,6 +33971,416 @@ func (ec *executionContext) unmarshalInputQueueRunInput(ctx context.Context, obj
 func UnmarshalQueueRunInput(ctx context.Context, raw any) (model.QueueRunInput, error) {
 	var out model.QueueRunInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "QueueRunInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRenderTemplateInput(ctx context.Context, obj any) (model.RenderTemplateInput, error) {
+	var it model.RenderTemplateInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["description"]; !present {
+		asMap["description"] = ""
+	}
+	if _, present := asMap["variables"]; !present {
+		asMap["variables"] = []any{}
+	}
+	if _, present := asMap["timeZone"]; !present {
+		asMap["timeZone"] = "UTC"
+	}
+
+	fieldsInOrder := [...]string{"title", "description", "variables", "values", "at", "timeZone"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "title":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("title"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Title = data
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalNMarkdown2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = data
+		case "variables":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("variables"))
+			data, err := ec.unmarshalNRoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Variables = data
+		case "values":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("values"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Values = data
+		case "at":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("at"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.At = data
+		case "timeZone":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeZone"))
+			data, err := ec.unmarshalNTimeZone2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TimeZone = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRenderTemplateInput unmarshals raw into the RenderTemplateInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRenderTemplateInput(ctx context.Context, raw any) (model.RenderTemplateInput, error) {
+	var out model.RenderTemplateInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RenderTemplateInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Context, obj any) (model.ReportRunFailedInput, error) {
+	var it model.ReportRunFailedInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["code"]; !present {
+		asMap["code"] = "OTHER"
+	}
+
+	fieldsInOrder := [...]string{"lease", "message", "code", "usage"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "message":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("message"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Message = data
+		case "code":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("code"))
+			data, err := ec.unmarshalNRunErrorCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunErrorCode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Code = data
+		case "usage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usage"))
+			data, err := ec.unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Usage = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunFailedInput unmarshals raw into the ReportRunFailedInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunFailedInput(ctx context.Context, raw any) (model.ReportRunFailedInput, error) {
+	var out model.ReportRunFailedInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunFailedInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunHandedBackInput(ctx context.Context, obj any) (model.ReportRunHandedBackInput, error) {
+	var it model.ReportRunHandedBackInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunHandedBackInput unmarshals raw into the ReportRunHandedBackInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunHandedBackInput(ctx context.Context, raw any) (model.ReportRunHandedBackInput, error) {
+	var out model.ReportRunHandedBackInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunHandedBackInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunHeartbeatInput(ctx context.Context, obj any) (model.ReportRunHeartbeatInput, error) {
+	var it model.ReportRunHeartbeatInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunHeartbeatInput unmarshals raw into the ReportRunHeartbeatInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunHeartbeatInput(ctx context.Context, raw any) (model.ReportRunHeartbeatInput, error) {
+	var out model.ReportRunHeartbeatInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunHeartbeatInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunProgressInput(ctx context.Context, obj any) (model.ReportRunProgressInput, error) {
+	var it model.ReportRunProgressInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["lines"]; !present {
+		asMap["lines"] = []any{}
+	}
+
+	fieldsInOrder := [...]string{"lease", "firstSequence", "lines", "progress"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "firstSequence":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("firstSequence"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.FirstSequence = data
+		case "lines":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lines"))
+			data, err := ec.unmarshalNRunLogLineInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lines = data
+		case "progress":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("progress"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Progress = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunProgressInput unmarshals raw into the ReportRunProgressInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunProgressInput(ctx context.Context, raw any) (model.ReportRunProgressInput, error) {
+	var out model.ReportRunProgressInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunProgressInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunStartedInput(ctx context.Context, obj any) (model.ReportRunStartedInput, error) {
+	var it model.ReportRunStartedInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease", "sessionId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "sessionId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sessionId"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SessionID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunStartedInput unmarshals raw into the ReportRunStartedInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunStartedInput(ctx context.Context, raw any) (model.ReportRunStartedInput, error) {
+	var out model.ReportRunStartedInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunStartedInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunSucceededInput(ctx context.Context, obj any) (model.ReportRunSucceededInput, error) {
+	var it model.ReportRunSucceededInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease", "result", "usage"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "result":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("result"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Result = data
+		case "usage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usage"))
+			data, err := ec.unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Usage = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunSucceededInput unmarshals raw into the ReportRunSucceededInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunSucceededInput(ctx context.Context, raw any) (model.ReportRunSucceededInput, error) {
+	var out model.ReportRunSucceededInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunSucceededInput", raw, &out)
 	return out, err
 }
 
@@ -27223,6 +34531,48 @@ func UnmarshalResumeAgentInput(ctx context.Context, raw any) (model.ResumeAgentI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputResumeRoutineInput(ctx context.Context, obj any) (model.ResumeRoutineInput, error) {
+	var it model.ResumeRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalResumeRoutineInput unmarshals raw into the ResumeRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalResumeRoutineInput(ctx context.Context, raw any) (model.ResumeRoutineInput, error) {
+	var out model.ResumeRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ResumeRoutineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRevokeApiTokenInput(ctx context.Context, obj any) (model.RevokeAPITokenInput, error) {
 	var it model.RevokeAPITokenInput
 	if obj == nil {
@@ -27262,6 +34612,66 @@ func (ec *executionContext) unmarshalInputRevokeApiTokenInput(ctx context.Contex
 func UnmarshalRevokeApiTokenInput(ctx context.Context, raw any) (model.RevokeAPITokenInput, error) {
 	var out model.RevokeAPITokenInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "RevokeApiTokenInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRotateTriggerSecretInput(ctx context.Context, obj any) (model.RotateTriggerSecretInput, error) {
+	var it model.RotateTriggerSecretInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["overlap"]; !present {
+		asMap["overlap"] = "PT24H"
+	}
+
+	fieldsInOrder := [...]string{"triggerId", "overlap", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		case "overlap":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("overlap"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Overlap = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRotateTriggerSecretInput unmarshals raw into the RotateTriggerSecretInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRotateTriggerSecretInput(ctx context.Context, raw any) (model.RotateTriggerSecretInput, error) {
+	var out model.RotateTriggerSecretInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RotateTriggerSecretInput", raw, &out)
 	return out, err
 }
 
@@ -27629,6 +35039,62 @@ func UnmarshalRunFilter(ctx context.Context, raw any) (model.RunFilter, error) {
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputRunLeaseInput(ctx context.Context, obj any) (model.RunLeaseInput, error) {
+	var it model.RunLeaseInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"runId", "attempt", "leaseToken"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "runId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RunID = data
+		case "attempt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("attempt"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Attempt = data
+		case "leaseToken":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("leaseToken"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LeaseToken = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRunLeaseInput unmarshals raw into the RunLeaseInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRunLeaseInput(ctx context.Context, raw any) (model.RunLeaseInput, error) {
+	var out model.RunLeaseInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunLeaseInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRunLogFilter(ctx context.Context, obj any) (model.RunLogFilter, error) {
 	var it model.RunLogFilter
 	if obj == nil {
@@ -27685,6 +35151,66 @@ func UnmarshalRunLogFilter(ctx context.Context, raw any) (model.RunLogFilter, er
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputRunLogLineInput(ctx context.Context, obj any) (model.RunLogLineInput, error) {
+	var it model.RunLogLineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["stream"]; !present {
+		asMap["stream"] = "STDOUT"
+	}
+
+	fieldsInOrder := [...]string{"stream", "text", "at"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "stream":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("stream"))
+			data, err := ec.unmarshalNLogStream2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLogStream(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Stream = data
+		case "text":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("text"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Text = data
+		case "at":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("at"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.At = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRunLogLineInput unmarshals raw into the RunLogLineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRunLogLineInput(ctx context.Context, raw any) (model.RunLogLineInput, error) {
+	var out model.RunLogLineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunLogLineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any) (ent.RunOrder, error) {
 	var it ent.RunOrder
 	if obj == nil {
@@ -27735,6 +35261,72 @@ func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any)
 func UnmarshalRunOrder(ctx context.Context, raw any) (ent.RunOrder, error) {
 	var out ent.RunOrder
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunOrder", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRunUsageInput(ctx context.Context, obj any) (model.RunUsageInput, error) {
+	var it model.RunUsageInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["inputTokens"]; !present {
+		asMap["inputTokens"] = 0
+	}
+	if _, present := asMap["outputTokens"]; !present {
+		asMap["outputTokens"] = 0
+	}
+	if _, present := asMap["costUsd"]; !present {
+		asMap["costUsd"] = "0"
+	}
+
+	fieldsInOrder := [...]string{"inputTokens", "outputTokens", "costUsd"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "inputTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("inputTokens"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.InputTokens = data
+		case "outputTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("outputTokens"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OutputTokens = data
+		case "costUsd":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("costUsd"))
+			data, err := ec.unmarshalNDecimal2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CostUsd = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRunUsageInput unmarshals raw into the RunUsageInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRunUsageInput(ctx context.Context, raw any) (model.RunUsageInput, error) {
+	var out model.RunUsageInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunUsageInput", raw, &out)
 	return out, err
 }
 
@@ -28132,7 +35724,7 @@ func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"schedule", "manual"}
+	fieldsInOrder := [...]string{"schedule", "webhook", "manual"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -28146,6 +35738,13 @@ func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, 
 				return it, err
 			}
 			it.Schedule = data
+		case "webhook":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("webhook"))
+			data, err := ec.unmarshalOWebhookSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookSpecInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Webhook = data
 		case "manual":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("manual"))
 			data, err := ec.unmarshalOManualSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐManualSpecInput(ctx, v)
@@ -28345,6 +35944,104 @@ func UnmarshalUpdateProjectInput(ctx context.Context, raw any) (model.UpdateProj
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputUpdateRoutineInput(ctx context.Context, obj any) (model.UpdateRoutineInput, error) {
+	var it model.UpdateRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId", "expectedRevision", "name", "description", "assigneeId", "concurrencyPolicy", "catchUpPolicy", "catchUpMax", "variables"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = graphql.OmittableOf(data)
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalOMarkdown2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = graphql.OmittableOf(data)
+		case "assigneeId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("assigneeId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AssigneeID = graphql.OmittableOf(data)
+		case "concurrencyPolicy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("concurrencyPolicy"))
+			data, err := ec.unmarshalOConcurrencyPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐConcurrencyPolicy(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ConcurrencyPolicy = graphql.OmittableOf(data)
+		case "catchUpPolicy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("catchUpPolicy"))
+			data, err := ec.unmarshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐCatchUpPolicy(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CatchUpPolicy = graphql.OmittableOf(data)
+		case "catchUpMax":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("catchUpMax"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CatchUpMax = graphql.OmittableOf(data)
+		case "variables":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("variables"))
+			data, err := ec.unmarshalORoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Variables = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateRoutineInput unmarshals raw into the UpdateRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateRoutineInput(ctx context.Context, raw any) (model.UpdateRoutineInput, error) {
+	var out model.UpdateRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateRoutineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputUpdateTaskInput(ctx context.Context, obj any) (model.UpdateTaskInput, error) {
 	var it model.UpdateTaskInput
 	if obj == nil {
@@ -28426,6 +36123,97 @@ func (ec *executionContext) unmarshalInputUpdateTaskInput(ctx context.Context, o
 func UnmarshalUpdateTaskInput(ctx context.Context, raw any) (model.UpdateTaskInput, error) {
 	var out model.UpdateTaskInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateTaskInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputUpdateTriggerInput(ctx context.Context, obj any) (model.UpdateTriggerInput, error) {
+	var it model.UpdateTriggerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"triggerId", "expectedRevision", "enabled", "cron", "timeZone", "signingMode", "replayWindow", "requireTimestamp"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "enabled":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Enabled = graphql.OmittableOf(data)
+		case "cron":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("cron"))
+			data, err := ec.unmarshalOCronExpression2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Cron = graphql.OmittableOf(data)
+		case "timeZone":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeZone"))
+			data, err := ec.unmarshalOTimeZone2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TimeZone = graphql.OmittableOf(data)
+		case "signingMode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("signingMode"))
+			data, err := ec.unmarshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SigningMode = graphql.OmittableOf(data)
+		case "replayWindow":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("replayWindow"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReplayWindow = graphql.OmittableOf(data)
+		case "requireTimestamp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireTimestamp"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireTimestamp = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateTriggerInput unmarshals raw into the UpdateTriggerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateTriggerInput(ctx context.Context, raw any) (model.UpdateTriggerInput, error) {
+	var out model.UpdateTriggerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateTriggerInput", raw, &out)
 	return out, err
 }
 
@@ -28517,6 +36305,93 @@ func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx conte
 func UnmarshalUpdateWorkspaceSettingsInput(ctx context.Context, raw any) (model.UpdateWorkspaceSettingsInput, error) {
 	var out model.UpdateWorkspaceSettingsInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateWorkspaceSettingsInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputUpsertBudgetInput(ctx context.Context, obj any) (model.UpsertBudgetInput, error) {
+	var it model.UpsertBudgetInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["period"]; !present {
+		asMap["period"] = "MONTH"
+	}
+	if _, present := asMap["alertThresholds"]; !present {
+		asMap["alertThresholds"] = []any{80, 100}
+	}
+	if _, present := asMap["onExceed"]; !present {
+		asMap["onExceed"] = "PAUSE_AGENT"
+	}
+
+	fieldsInOrder := [...]string{"subject", "limitUsd", "period", "alertThresholds", "onExceed", "expectedRevision"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "subject":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("subject"))
+			data, err := ec.unmarshalNBudgetSubjectInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetSubjectInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Subject = data
+		case "limitUsd":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("limitUsd"))
+			data, err := ec.unmarshalNDecimal2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LimitUsd = data
+		case "period":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("period"))
+			data, err := ec.unmarshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Period = data
+		case "alertThresholds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("alertThresholds"))
+			data, err := ec.unmarshalNInt2ᚕintᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AlertThresholds = data
+		case "onExceed":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onExceed"))
+			data, err := ec.unmarshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnExceed = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpsertBudgetInput unmarshals raw into the UpsertBudgetInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpsertBudgetInput(ctx context.Context, raw any) (model.UpsertBudgetInput, error) {
+	var out model.UpsertBudgetInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpsertBudgetInput", raw, &out)
 	return out, err
 }
 
@@ -28706,6 +36581,89 @@ func UnmarshalWakeupOrder(ctx context.Context, raw any) (ent.WakeupRequestOrder,
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputWebhookSpecInput(ctx context.Context, obj any) (model.WebhookSpecInput, error) {
+	var it model.WebhookSpecInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["signingMode"]; !present {
+		asMap["signingMode"] = "HMAC_SHA256"
+	}
+	if _, present := asMap["replayWindow"]; !present {
+		asMap["replayWindow"] = "PT5M"
+	}
+	if _, present := asMap["requireTimestamp"]; !present {
+		asMap["requireTimestamp"] = false
+	}
+	if _, present := asMap["enabled"]; !present {
+		asMap["enabled"] = true
+	}
+
+	fieldsInOrder := [...]string{"signingMode", "replayWindow", "requireTimestamp", "secret", "enabled"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "signingMode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("signingMode"))
+			data, err := ec.unmarshalNSigningMode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SigningMode = data
+		case "replayWindow":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("replayWindow"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReplayWindow = data
+		case "requireTimestamp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireTimestamp"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireTimestamp = data
+		case "secret":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secret"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Secret = data
+		case "enabled":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Enabled = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalWebhookSpecInput unmarshals raw into the WebhookSpecInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalWebhookSpecInput(ctx context.Context, raw any) (model.WebhookSpecInput, error) {
+	var out model.WebhookSpecInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "WebhookSpecInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputWorkflowStepInput(ctx context.Context, obj any) (model.WorkflowStepInput, error) {
 	var it model.WorkflowStepInput
 	if obj == nil {
@@ -28789,6 +36747,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -28859,10 +36822,40 @@ func (ec *executionContext) _Actor(ctx context.Context, sel ast.SelectionSet, ob
 	}
 }
 
+func (ec *executionContext) _BudgetSubject(ctx context.Context, sel ast.SelectionSet, obj ent.Noder) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case *ent.Workspace:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Workspace(ctx, sel, obj)
+	case *ent.Agent:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Agent(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of BudgetSubject must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
 func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet, obj model.Executor) graphql.Marshaler {
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case model.PullExecutor:
+		return ec._PullExecutor(ctx, sel, &obj)
+	case *model.PullExecutor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PullExecutor(ctx, sel, obj)
 	case model.EchoExecutor:
 		return ec._EchoExecutor(ctx, sel, &obj)
 	case *model.EchoExecutor:
@@ -28905,6 +36898,11 @@ func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.Selection
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.WakeupRequest:
 		if obj == nil {
 			return graphql.Null
@@ -28935,6 +36933,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._WakeAgentPayload(ctx, sel, obj)
+	case model.UpsertBudgetPayload:
+		return ec._UpsertBudgetPayload(ctx, sel, &obj)
+	case *model.UpsertBudgetPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpsertBudgetPayload(ctx, sel, obj)
 	case model.UpdateWorkspaceSettingsPayload:
 		return ec._UpdateWorkspaceSettingsPayload(ctx, sel, &obj)
 	case *model.UpdateWorkspaceSettingsPayload:
@@ -28942,6 +36947,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateWorkspaceSettingsPayload(ctx, sel, obj)
+	case model.UpdateTriggerPayload:
+		return ec._UpdateTriggerPayload(ctx, sel, &obj)
+	case *model.UpdateTriggerPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateTriggerPayload(ctx, sel, obj)
 	case model.UpdateTaskPayload:
 		return ec._UpdateTaskPayload(ctx, sel, &obj)
 	case *model.UpdateTaskPayload:
@@ -28949,6 +36961,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateTaskPayload(ctx, sel, obj)
+	case model.UpdateRoutinePayload:
+		return ec._UpdateRoutinePayload(ctx, sel, &obj)
+	case *model.UpdateRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateRoutinePayload(ctx, sel, obj)
 	case model.UpdateProjectPayload:
 		return ec._UpdateProjectPayload(ctx, sel, &obj)
 	case *model.UpdateProjectPayload:
@@ -28984,6 +37003,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._SetTaskBlockersPayload(ctx, sel, obj)
+	case model.RotateTriggerSecretPayload:
+		return ec._RotateTriggerSecretPayload(ctx, sel, &obj)
+	case *model.RotateTriggerSecretPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._RotateTriggerSecretPayload(ctx, sel, obj)
 	case model.RevokeAPITokenPayload:
 		return ec._RevokeApiTokenPayload(ctx, sel, &obj)
 	case *model.RevokeAPITokenPayload:
@@ -28991,6 +37017,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RevokeApiTokenPayload(ctx, sel, obj)
+	case model.ResumeRoutinePayload:
+		return ec._ResumeRoutinePayload(ctx, sel, &obj)
+	case *model.ResumeRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ResumeRoutinePayload(ctx, sel, obj)
 	case model.ResumeAgentPayload:
 		return ec._ResumeAgentPayload(ctx, sel, &obj)
 	case *model.ResumeAgentPayload:
@@ -29012,6 +37045,48 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RequestApprovalPayload(ctx, sel, obj)
+	case model.ReportRunSucceededPayload:
+		return ec._ReportRunSucceededPayload(ctx, sel, &obj)
+	case *model.ReportRunSucceededPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunSucceededPayload(ctx, sel, obj)
+	case model.ReportRunStartedPayload:
+		return ec._ReportRunStartedPayload(ctx, sel, &obj)
+	case *model.ReportRunStartedPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunStartedPayload(ctx, sel, obj)
+	case model.ReportRunProgressPayload:
+		return ec._ReportRunProgressPayload(ctx, sel, &obj)
+	case *model.ReportRunProgressPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunProgressPayload(ctx, sel, obj)
+	case model.ReportRunHeartbeatPayload:
+		return ec._ReportRunHeartbeatPayload(ctx, sel, &obj)
+	case *model.ReportRunHeartbeatPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunHeartbeatPayload(ctx, sel, obj)
+	case model.ReportRunHandedBackPayload:
+		return ec._ReportRunHandedBackPayload(ctx, sel, &obj)
+	case *model.ReportRunHandedBackPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunHandedBackPayload(ctx, sel, obj)
+	case model.ReportRunFailedPayload:
+		return ec._ReportRunFailedPayload(ctx, sel, &obj)
+	case *model.ReportRunFailedPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunFailedPayload(ctx, sel, obj)
 	case model.QueueRunPayload:
 		return ec._QueueRunPayload(ctx, sel, &obj)
 	case *model.QueueRunPayload:
@@ -29019,6 +37094,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._QueueRunPayload(ctx, sel, obj)
+	case model.PauseRoutinePayload:
+		return ec._PauseRoutinePayload(ctx, sel, &obj)
+	case *model.PauseRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PauseRoutinePayload(ctx, sel, obj)
 	case model.PauseAgentPayload:
 		return ec._PauseAgentPayload(ctx, sel, &obj)
 	case *model.PauseAgentPayload:
@@ -29040,6 +37122,27 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._FireRoutinePayload(ctx, sel, obj)
+	case model.DeleteTriggerPayload:
+		return ec._DeleteTriggerPayload(ctx, sel, &obj)
+	case *model.DeleteTriggerPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteTriggerPayload(ctx, sel, obj)
+	case model.DeleteRoutinePayload:
+		return ec._DeleteRoutinePayload(ctx, sel, &obj)
+	case *model.DeleteRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteRoutinePayload(ctx, sel, obj)
+	case model.DeleteBudgetPayload:
+		return ec._DeleteBudgetPayload(ctx, sel, &obj)
+	case *model.DeleteBudgetPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteBudgetPayload(ctx, sel, obj)
 	case model.DeleteAgentPayload:
 		return ec._DeleteAgentPayload(ctx, sel, &obj)
 	case *model.DeleteAgentPayload:
@@ -29068,6 +37171,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CreateWorkflowPayload(ctx, sel, obj)
+	case model.CreateTriggerPayload:
+		return ec._CreateTriggerPayload(ctx, sel, &obj)
+	case *model.CreateTriggerPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CreateTriggerPayload(ctx, sel, obj)
 	case model.CreateTaskPayload:
 		return ec._CreateTaskPayload(ctx, sel, &obj)
 	case *model.CreateTaskPayload:
@@ -29131,6 +37241,20 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ArchiveTaskPayload(ctx, sel, obj)
+	case model.ArchiveRoutinePayload:
+		return ec._ArchiveRoutinePayload(ctx, sel, &obj)
+	case *model.ArchiveRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ArchiveRoutinePayload(ctx, sel, obj)
+	case model.AcquireRunPayload:
+		return ec._AcquireRunPayload(ctx, sel, &obj)
+	case *model.AcquireRunPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AcquireRunPayload(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -29144,11 +37268,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
-	case *ent.Workspace:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Workspace(ctx, sel, obj)
 	case model.WebhookTrigger:
 		return ec._WebhookTrigger(ctx, sel, &obj)
 	case *model.WebhookTrigger:
@@ -29156,11 +37275,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._WebhookTrigger(ctx, sel, obj)
-	case *ent.Task:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Task(ctx, sel, obj)
 	case model.ScheduleTrigger:
 		return ec._ScheduleTrigger(ctx, sel, &obj)
 	case *model.ScheduleTrigger:
@@ -29168,6 +37282,28 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._ScheduleTrigger(ctx, sel, obj)
+	case model.ManualTrigger:
+		return ec._ManualTrigger(ctx, sel, &obj)
+	case *model.ManualTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ManualTrigger(ctx, sel, obj)
+	case *ent.Workspace:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Workspace(ctx, sel, obj)
+	case model.Trigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Trigger(ctx, sel, obj)
+	case *ent.Task:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Task(ctx, sel, obj)
 	case *ent.Run:
 		if obj == nil {
 			return graphql.Null
@@ -29183,13 +37319,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Project(ctx, sel, obj)
-	case model.ManualTrigger:
-		return ec._ManualTrigger(ctx, sel, &obj)
-	case *model.ManualTrigger:
+	case *model.Budget:
 		if obj == nil {
 			return graphql.Null
 		}
-		return ec._ManualTrigger(ctx, sel, obj)
+		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -29210,11 +37344,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._WakeupRequest(ctx, sel, obj)
-	case model.Trigger:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Trigger(ctx, sel, obj)
 	case *ent.TaskSession:
 		if obj == nil {
 			return graphql.Null
@@ -29322,11 +37451,37 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case model.WebhookTrigger:
+		return ec._WebhookTrigger(ctx, sel, &obj)
+	case *model.WebhookTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._WebhookTrigger(ctx, sel, obj)
+	case model.ScheduleTrigger:
+		return ec._ScheduleTrigger(ctx, sel, &obj)
+	case *model.ScheduleTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ScheduleTrigger(ctx, sel, obj)
+	case model.ManualTrigger:
+		return ec._ManualTrigger(ctx, sel, &obj)
+	case *model.ManualTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ManualTrigger(ctx, sel, obj)
 	case *ent.Workspace:
 		if obj == nil {
 			return graphql.Null
 		}
 		return ec._Workspace(ctx, sel, obj)
+	case model.Trigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Trigger(ctx, sel, obj)
 	case *ent.Task:
 		if obj == nil {
 			return graphql.Null
@@ -29347,6 +37502,11 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._Project(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -29440,6 +37600,44 @@ func (ec *executionContext) _WakeupPayload(ctx context.Context, sel ast.Selectio
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var acquireRunPayloadImplementors = []string{"AcquireRunPayload", "MutationPayload"}
+
+func (ec *executionContext) _AcquireRunPayload(ctx context.Context, sel ast.SelectionSet, obj *model.AcquireRunPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, acquireRunPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AcquireRunPayload")
+		case "lease":
+			out.Values[i] = ec._AcquireRunPayload_lease(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._AcquireRunPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
 
 var activityImplementors = []string{"Activity", "Node"}
 
@@ -29594,7 +37792,7 @@ func (ec *executionContext) _ActivityEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
-var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "Node", "Versioned"}
+var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, obj *ent.Agent) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, agentImplementors)
@@ -29722,6 +37920,12 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_routines(ctx, field, obj)
+				})
+		case "budgetState":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_budgetState(ctx, field, obj)
 				})
 		case "actionableTaskCount":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -30225,6 +38429,44 @@ func (ec *executionContext) _ApprovalWakeup(ctx context.Context, sel ast.Selecti
 	return out
 }
 
+var archiveRoutinePayloadImplementors = []string{"ArchiveRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _ArchiveRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ArchiveRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, archiveRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ArchiveRoutinePayload")
+		case "routine":
+			out.Values[i] = ec._ArchiveRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ArchiveRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var archiveTaskPayloadImplementors = []string{"ArchiveTaskPayload", "MutationPayload"}
 
 func (ec *executionContext) _ArchiveTaskPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ArchiveTaskPayload) graphql.Marshaler {
@@ -30339,6 +38581,181 @@ func (ec *executionContext) _BlockersWakeup(ctx context.Context, sel ast.Selecti
 			}
 		case "resolvedBlockers":
 			out.Values[i] = ec._BlockersWakeup_resolvedBlockers(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var budgetImplementors = []string{"Budget", "ActivitySubject", "Node", "Versioned", "InboxSubject"}
+
+func (ec *executionContext) _Budget(ctx context.Context, sel ast.SelectionSet, obj *model.Budget) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Budget")
+		case "id":
+			out.Values[i] = ec._Budget_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._Budget_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "subject":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Budget_subject(ctx, field, obj)
+				})
+		case "subjectKind":
+			out.Values[i] = ec._Budget_subjectKind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "limitUsd":
+			out.Values[i] = ec._Budget_limitUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "spentUsd":
+			out.Values[i] = ec._Budget_spentUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "reservedUsd":
+			out.Values[i] = ec._Budget_reservedUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "percentUsed":
+			out.Values[i] = ec._Budget_percentUsed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "state":
+			out.Values[i] = ec._Budget_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "period":
+			out.Values[i] = ec._Budget_period(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "periodStart":
+			out.Values[i] = ec._Budget_periodStart(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "alertThresholds":
+			out.Values[i] = ec._Budget_alertThresholds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "onExceed":
+			out.Values[i] = ec._Budget_onExceed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "resetsAt":
+			out.Values[i] = ec._Budget_resetsAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var budgetConnectionImplementors = []string{"BudgetConnection"}
+
+func (ec *executionContext) _BudgetConnection(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BudgetConnection")
+		case "edges":
+			out.Values[i] = ec._BudgetConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._BudgetConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var budgetEdgeImplementors = []string{"BudgetEdge"}
+
+func (ec *executionContext) _BudgetEdge(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BudgetEdge")
+		case "cursor":
+			out.Values[i] = ec._BudgetEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._BudgetEdge_node(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -30764,6 +39181,70 @@ func (ec *executionContext) _CommentWakeup(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var costGroupImplementors = []string{"CostGroup"}
+
+func (ec *executionContext) _CostGroup(ctx context.Context, sel ast.SelectionSet, obj *model.CostGroup) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, costGroupImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CostGroup")
+		case "subject":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._CostGroup_subject(ctx, field, obj)
+				})
+		case "subjectId":
+			out.Values[i] = ec._CostGroup_subjectId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "day":
+			out.Values[i] = ec._CostGroup_day(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "costUsd":
+			out.Values[i] = ec._CostGroup_costUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "inputTokens":
+			out.Values[i] = ec._CostGroup_inputTokens(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "outputTokens":
+			out.Values[i] = ec._CostGroup_outputTokens(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "runs":
+			out.Values[i] = ec._CostGroup_runs(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var createAgentPayloadImplementors = []string{"CreateAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _CreateAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateAgentPayload) graphql.Marshaler {
@@ -30919,6 +39400,11 @@ func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "secrets":
+			out.Values[i] = ec._CreateRoutinePayload_secrets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "replayed":
 			out.Values[i] = ec._CreateRoutinePayload_replayed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -30974,6 +39460,54 @@ func (ec *executionContext) _CreateTaskPayload(ctx context.Context, sel ast.Sele
 			}
 		case "userErrors":
 			out.Values[i] = ec._CreateTaskPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var createTriggerPayloadImplementors = []string{"CreateTriggerPayload", "MutationPayload"}
+
+func (ec *executionContext) _CreateTriggerPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateTriggerPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, createTriggerPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CreateTriggerPayload")
+		case "trigger":
+			out.Values[i] = ec._CreateTriggerPayload_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._CreateTriggerPayload_secret(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._CreateTriggerPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._CreateTriggerPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -31166,6 +39700,120 @@ func (ec *executionContext) _DeleteAgentPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var deleteBudgetPayloadImplementors = []string{"DeleteBudgetPayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteBudgetPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteBudgetPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteBudgetPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteBudgetPayload")
+		case "deletedBudgetId":
+			out.Values[i] = ec._DeleteBudgetPayload_deletedBudgetId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteBudgetPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var deleteRoutinePayloadImplementors = []string{"DeleteRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteRoutinePayload")
+		case "deletedRoutineId":
+			out.Values[i] = ec._DeleteRoutinePayload_deletedRoutineId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var deleteTriggerPayloadImplementors = []string{"DeleteTriggerPayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteTriggerPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteTriggerPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteTriggerPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteTriggerPayload")
+		case "deletedTriggerId":
+			out.Values[i] = ec._DeleteTriggerPayload_deletedTriggerId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteTriggerPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var echoExecutorImplementors = []string{"EchoExecutor", "Executor"}
 
 func (ec *executionContext) _EchoExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.EchoExecutor) graphql.Marshaler {
@@ -31179,6 +39827,92 @@ func (ec *executionContext) _EchoExecutor(ctx context.Context, sel ast.Selection
 			out.Values[i] = graphql.MarshalString("EchoExecutor")
 		case "delay":
 			out.Values[i] = ec._EchoExecutor_delay(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var environmentVariableImplementors = []string{"EnvironmentVariable"}
+
+func (ec *executionContext) _EnvironmentVariable(ctx context.Context, sel ast.SelectionSet, obj *model.EnvironmentVariable) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, environmentVariableImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EnvironmentVariable")
+		case "name":
+			out.Values[i] = ec._EnvironmentVariable_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "value":
+			out.Values[i] = ec._EnvironmentVariable_value(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var firePreviewImplementors = []string{"FirePreview"}
+
+func (ec *executionContext) _FirePreview(ctx context.Context, sel ast.SelectionSet, obj *model.FirePreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, firePreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("FirePreview")
+		case "rendered":
+			out.Values[i] = ec._FirePreview_rendered(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "disposition":
+			out.Values[i] = ec._FirePreview_disposition(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "coalescesInto":
+			out.Values[i] = ec._FirePreview_coalescesInto(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._FirePreview_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -31213,6 +39947,11 @@ func (ec *executionContext) _FireRoutinePayload(ctx context.Context, sel ast.Sel
 		case "routineRun":
 			out.Values[i] = ec._FireRoutinePayload_routineRun(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "resolved":
+			out.Values[i] = ec._FireRoutinePayload_resolved(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "replayed":
@@ -31387,7 +40126,7 @@ func (ec *executionContext) _InboxItemEdge(ctx context.Context, sel ast.Selectio
 	return out
 }
 
-var manualTriggerImplementors = []string{"ManualTrigger", "Node", "Trigger"}
+var manualTriggerImplementors = []string{"ManualTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _ManualTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.ManualTrigger) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, manualTriggerImplementors)
@@ -31400,6 +40139,11 @@ func (ec *executionContext) _ManualTrigger(ctx context.Context, sel ast.Selectio
 			out.Values[i] = graphql.MarshalString("ManualTrigger")
 		case "id":
 			out.Values[i] = ec._ManualTrigger_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._ManualTrigger_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -31566,6 +40310,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "upsertBudget":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_upsertBudget(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteBudget":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteBudget(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "commentOnTask":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_commentOnTask(ctx, field)
@@ -31597,6 +40355,41 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "createRoutine":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_createRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "updateRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pauseRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_pauseRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "resumeRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_resumeRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "archiveRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_archiveRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteRoutine(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -31681,6 +40474,83 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "revokeApiToken":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_revokeApiToken(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "createTrigger":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createTrigger(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "updateTrigger":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateTrigger(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteTrigger":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteTrigger(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rotateTriggerSecret":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_rotateTriggerSecret(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "acquireRun":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_acquireRun(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunStarted":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunStarted(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunHeartbeat":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunHeartbeat(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunProgress":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunProgress(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunSucceeded":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunSucceeded(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunFailed":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunFailed(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunHandedBack":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunHandedBack(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -31789,6 +40659,87 @@ func (ec *executionContext) _PauseAgentPayload(ctx context.Context, sel ast.Sele
 			}
 		case "userErrors":
 			out.Values[i] = ec._PauseAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var pauseRoutinePayloadImplementors = []string{"PauseRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _PauseRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.PauseRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pauseRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PauseRoutinePayload")
+		case "routine":
+			out.Values[i] = ec._PauseRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._PauseRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var plannedFireImplementors = []string{"PlannedFire"}
+
+func (ec *executionContext) _PlannedFire(ctx context.Context, sel ast.SelectionSet, obj *model.PlannedFire) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, plannedFireImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PlannedFire")
+		case "at":
+			out.Values[i] = ec._PlannedFire_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "trigger":
+			out.Values[i] = ec._PlannedFire_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "routine":
+			out.Values[i] = ec._PlannedFire_routine(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -32014,6 +40965,49 @@ func (ec *executionContext) _ProjectEdge(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var pullExecutorImplementors = []string{"PullExecutor", "Executor"}
+
+func (ec *executionContext) _PullExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.PullExecutor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pullExecutorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PullExecutor")
+		case "command":
+			out.Values[i] = ec._PullExecutor_command(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "queue":
+			out.Values[i] = ec._PullExecutor_queue(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lease":
+			out.Values[i] = ec._PullExecutor_lease(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var queryImplementors = []string{"Query"}
 
 func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) graphql.Marshaler {
@@ -32038,6 +41032,24 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_agent(ctx, field)
+				})
+		case "nextFireTimes":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_nextFireTimes(ctx, field)
+				})
+		case "renderTemplate":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_renderTemplate(ctx, field)
+				})
+		case "previewFire":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_previewFire(ctx, field)
 				})
 		case "process":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -32245,6 +41257,244 @@ func (ec *executionContext) _QueueStats(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var reportRunFailedPayloadImplementors = []string{"ReportRunFailedPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunFailedPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunFailedPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunFailedPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunFailedPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunFailedPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "retryAt":
+			out.Values[i] = ec._ReportRunFailedPayload_retryAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunFailedPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunHandedBackPayloadImplementors = []string{"ReportRunHandedBackPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunHandedBackPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunHandedBackPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunHandedBackPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunHandedBackPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunHandedBackPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunHandedBackPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunHeartbeatPayloadImplementors = []string{"ReportRunHeartbeatPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunHeartbeatPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunHeartbeatPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunHeartbeatPayload")
+		case "expiresAt":
+			out.Values[i] = ec._ReportRunHeartbeatPayload_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "cancelRequested":
+			out.Values[i] = ec._ReportRunHeartbeatPayload_cancelRequested(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunHeartbeatPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunProgressPayloadImplementors = []string{"ReportRunProgressPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunProgressPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunProgressPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunProgressPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunProgressPayload")
+		case "acceptedThrough":
+			out.Values[i] = ec._ReportRunProgressPayload_acceptedThrough(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunProgressPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunStartedPayloadImplementors = []string{"ReportRunStartedPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunStartedPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunStartedPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunStartedPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunStartedPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunStartedPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunStartedPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunSucceededPayloadImplementors = []string{"ReportRunSucceededPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunSucceededPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunSucceededPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunSucceededPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunSucceededPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunSucceededPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunSucceededPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var requestApprovalPayloadImplementors = []string{"RequestApprovalPayload", "MutationPayload"}
 
 func (ec *executionContext) _RequestApprovalPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RequestApprovalPayload) graphql.Marshaler {
@@ -32331,6 +41581,49 @@ func (ec *executionContext) _ResolveInboxItemsPayload(ctx context.Context, sel a
 	return out
 }
 
+var resolvedVariableImplementors = []string{"ResolvedVariable"}
+
+func (ec *executionContext) _ResolvedVariable(ctx context.Context, sel ast.SelectionSet, obj *model.ResolvedVariable) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resolvedVariableImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResolvedVariable")
+		case "name":
+			out.Values[i] = ec._ResolvedVariable_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "value":
+			out.Values[i] = ec._ResolvedVariable_value(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "origin":
+			out.Values[i] = ec._ResolvedVariable_origin(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var resumeAgentPayloadImplementors = []string{"ResumeAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _ResumeAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeAgentPayload) graphql.Marshaler {
@@ -32374,6 +41667,44 @@ func (ec *executionContext) _ResumeAgentPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var resumeRoutinePayloadImplementors = []string{"ResumeRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _ResumeRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resumeRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResumeRoutinePayload")
+		case "routine":
+			out.Values[i] = ec._ResumeRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ResumeRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var revokeApiTokenPayloadImplementors = []string{"RevokeApiTokenPayload", "MutationPayload"}
 
 func (ec *executionContext) _RevokeApiTokenPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RevokeAPITokenPayload) graphql.Marshaler {
@@ -32392,6 +41723,54 @@ func (ec *executionContext) _RevokeApiTokenPayload(ctx context.Context, sel ast.
 			}
 		case "userErrors":
 			out.Values[i] = ec._RevokeApiTokenPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var rotateTriggerSecretPayloadImplementors = []string{"RotateTriggerSecretPayload", "MutationPayload"}
+
+func (ec *executionContext) _RotateTriggerSecretPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RotateTriggerSecretPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, rotateTriggerSecretPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RotateTriggerSecretPayload")
+		case "trigger":
+			out.Values[i] = ec._RotateTriggerSecretPayload_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._RotateTriggerSecretPayload_secret(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._RotateTriggerSecretPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._RotateTriggerSecretPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -32506,6 +41885,12 @@ func (ec *executionContext) _Routine(ctx context.Context, sel ast.SelectionSet, 
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Routine_triggers(ctx, field, obj)
+				})
+		case "scheduleState":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Routine_scheduleState(ctx, field, obj)
 				})
 		case "nextFireAt":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -33479,6 +42864,74 @@ func (ec *executionContext) _RunEventEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var runLeaseImplementors = []string{"RunLease"}
+
+func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet, obj *model.RunLease) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, runLeaseImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RunLease")
+		case "run":
+			out.Values[i] = ec._RunLease_run(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "attempt":
+			out.Values[i] = ec._RunLease_attempt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "leaseToken":
+			out.Values[i] = ec._RunLease_leaseToken(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "expiresAt":
+			out.Values[i] = ec._RunLease_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "prompt":
+			out.Values[i] = ec._RunLease_prompt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "command":
+			out.Values[i] = ec._RunLease_command(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "resumeSessionId":
+			out.Values[i] = ec._RunLease_resumeSessionId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "environment":
+			out.Values[i] = ec._RunLease_environment(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var runLogConnectionImplementors = []string{"RunLogConnection"}
 
 func (ec *executionContext) _RunLogConnection(ctx context.Context, sel ast.SelectionSet, obj *model.RunLogConnection) graphql.Marshaler {
@@ -33646,7 +43099,55 @@ func (ec *executionContext) _RunUsage(ctx context.Context, sel ast.SelectionSet,
 	return out
 }
 
-var scheduleTriggerImplementors = []string{"ScheduleTrigger", "Node", "Trigger"}
+var schedulePreviewImplementors = []string{"SchedulePreview"}
+
+func (ec *executionContext) _SchedulePreview(ctx context.Context, sel ast.SelectionSet, obj *model.SchedulePreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, schedulePreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SchedulePreview")
+		case "times":
+			out.Values[i] = ec._SchedulePreview_times(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "description":
+			out.Values[i] = ec._SchedulePreview_description(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dstNotes":
+			out.Values[i] = ec._SchedulePreview_dstNotes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._SchedulePreview_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var scheduleTriggerImplementors = []string{"ScheduleTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.ScheduleTrigger) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, scheduleTriggerImplementors)
@@ -33659,6 +43160,11 @@ func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.Select
 			out.Values[i] = graphql.MarshalString("ScheduleTrigger")
 		case "id":
 			out.Values[i] = ec._ScheduleTrigger_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._ScheduleTrigger_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -33700,6 +43206,24 @@ func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.Select
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._ScheduleTrigger_nextFireAt(ctx, field, obj)
+				})
+		case "nextFireTimes":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_nextFireTimes(ctx, field, obj)
+				})
+		case "description":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_description(ctx, field, obj)
+				})
+		case "condition":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_condition(ctx, field, obj)
 				})
 		case "error":
 			out.Values[i] = ec._ScheduleTrigger_error(ctx, field, obj)
@@ -34368,6 +43892,97 @@ func (ec *executionContext) _TaskWakeup(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var templatePreviewImplementors = []string{"TemplatePreview"}
+
+func (ec *executionContext) _TemplatePreview(ctx context.Context, sel ast.SelectionSet, obj *model.TemplatePreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, templatePreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TemplatePreview")
+		case "title":
+			out.Values[i] = ec._TemplatePreview_title(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "description":
+			out.Values[i] = ec._TemplatePreview_description(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "values":
+			out.Values[i] = ec._TemplatePreview_values(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "undeclared":
+			out.Values[i] = ec._TemplatePreview_undeclared(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._TemplatePreview_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var triggerSecretImplementors = []string{"TriggerSecret"}
+
+func (ec *executionContext) _TriggerSecret(ctx context.Context, sel ast.SelectionSet, obj *model.TriggerSecret) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, triggerSecretImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TriggerSecret")
+		case "triggerId":
+			out.Values[i] = ec._TriggerSecret_triggerId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._TriggerSecret_secret(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var updateAgentPayloadImplementors = []string{"UpdateAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateAgentPayload) graphql.Marshaler {
@@ -34444,6 +44059,49 @@ func (ec *executionContext) _UpdateProjectPayload(ctx context.Context, sel ast.S
 	return out
 }
 
+var updateRoutinePayloadImplementors = []string{"UpdateRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateRoutinePayload")
+		case "clamped":
+			out.Values[i] = ec._UpdateRoutinePayload_clamped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "routine":
+			out.Values[i] = ec._UpdateRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var updateTaskPayloadImplementors = []string{"UpdateTaskPayload", "MutationPayload"}
 
 func (ec *executionContext) _UpdateTaskPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateTaskPayload) graphql.Marshaler {
@@ -34487,6 +44145,44 @@ func (ec *executionContext) _UpdateTaskPayload(ctx context.Context, sel ast.Sele
 	return out
 }
 
+var updateTriggerPayloadImplementors = []string{"UpdateTriggerPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateTriggerPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateTriggerPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateTriggerPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateTriggerPayload")
+		case "trigger":
+			out.Values[i] = ec._UpdateTriggerPayload_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateTriggerPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var updateWorkspaceSettingsPayloadImplementors = []string{"UpdateWorkspaceSettingsPayload", "MutationPayload"}
 
 func (ec *executionContext) _UpdateWorkspaceSettingsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateWorkspaceSettingsPayload) graphql.Marshaler {
@@ -34510,6 +44206,44 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload(ctx context.Context,
 			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var upsertBudgetPayloadImplementors = []string{"UpsertBudgetPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpsertBudgetPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpsertBudgetPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, upsertBudgetPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpsertBudgetPayload")
+		case "budget":
+			out.Values[i] = ec._UpsertBudgetPayload_budget(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpsertBudgetPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -34945,7 +44679,61 @@ func (ec *executionContext) _WakeupRequestEdge(ctx context.Context, sel ast.Sele
 	return out
 }
 
-var webhookTriggerImplementors = []string{"WebhookTrigger", "Node", "Trigger"}
+var webhookDeliveryImplementors = []string{"WebhookDelivery"}
+
+func (ec *executionContext) _WebhookDelivery(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookDelivery) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, webhookDeliveryImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WebhookDelivery")
+		case "receivedAt":
+			out.Values[i] = ec._WebhookDelivery_receivedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "status":
+			out.Values[i] = ec._WebhookDelivery_status(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "outcome":
+			out.Values[i] = ec._WebhookDelivery_outcome(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "detail":
+			out.Values[i] = ec._WebhookDelivery_detail(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "routineRun":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookDelivery_routineRun(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var webhookTriggerImplementors = []string{"WebhookTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookTrigger) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, webhookTriggerImplementors)
@@ -34958,6 +44746,11 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 			out.Values[i] = graphql.MarshalString("WebhookTrigger")
 		case "id":
 			out.Values[i] = ec._WebhookTrigger_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._WebhookTrigger_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -35011,6 +44804,18 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "deliveries":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookTrigger_deliveries(ctx, field, obj)
+				})
+		case "sampleCurl":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookTrigger_sampleCurl(ctx, field, obj)
+				})
 		case "secretHint":
 			out.Values[i] = ec._WebhookTrigger_secretHint(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -35237,7 +45042,7 @@ func (ec *executionContext) _WorkflowStep(ctx context.Context, sel ast.Selection
 	return out
 }
 
-var workspaceImplementors = []string{"Workspace", "Node", "Versioned"}
+var workspaceImplementors = []string{"Workspace", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet, obj *ent.Workspace) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, workspaceImplementors)
@@ -35273,6 +45078,30 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "budgets":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_budgets(ctx, field, obj)
+				})
+		case "budgetState":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_budgetState(ctx, field, obj)
+				})
+		case "costs":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_costs(ctx, field, obj)
+				})
+		case "upcomingFires":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_upcomingFires(ctx, field, obj)
+				})
 		case "projects":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -35871,6 +45700,19 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) unmarshalNAcquireRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunInput(ctx context.Context, v any) (model.AcquireRunInput, error) {
+	res, err := ec.unmarshalInputAcquireRunInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAcquireRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.AcquireRunPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "AcquireRunPayload!")
+		return graphql.Null
+	}
+	return ec._AcquireRunPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNActivity2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivity(ctx context.Context, sel ast.SelectionSet, v *model.Activity) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "Activity!")
@@ -36119,6 +45961,19 @@ func (ec *executionContext) marshalNApprovalStatus2rouseᚗdevᚋrouseᚋinterna
 	return v
 }
 
+func (ec *executionContext) unmarshalNArchiveRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutineInput(ctx context.Context, v any) (model.ArchiveRoutineInput, error) {
+	res, err := ec.unmarshalInputArchiveRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNArchiveRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.ArchiveRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ArchiveRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._ArchiveRoutinePayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNArchiveTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveTaskInput(ctx context.Context, v any) (model.ArchiveTaskInput, error) {
 	res, err := ec.unmarshalInputArchiveTaskInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36157,6 +46012,91 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 		graphql.AddInvalidNullFromMarshaler(ctx, "Boolean!")
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx context.Context, sel ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Budget!")
+		return graphql.Null
+	}
+	return ec._Budget(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx context.Context, v any) (domain.BudgetAction, error) {
+	var res domain.BudgetAction
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx context.Context, sel ast.SelectionSet, v domain.BudgetAction) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNBudgetConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetConnection(ctx context.Context, sel ast.SelectionSet, v *model.BudgetConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "BudgetConnection!")
+		return graphql.Null
+	}
+	return ec._BudgetConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNBudgetEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.BudgetEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNBudgetEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNBudgetEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdge(ctx context.Context, sel ast.SelectionSet, v *model.BudgetEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "BudgetEdge!")
+		return graphql.Null
+	}
+	return ec._BudgetEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx context.Context, v any) (domain.BudgetPeriod, error) {
+	var res domain.BudgetPeriod
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx context.Context, sel ast.SelectionSet, v domain.BudgetPeriod) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx context.Context, v any) (domain.BudgetState, error) {
+	var res domain.BudgetState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx context.Context, sel ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNBudgetSubjectInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetSubjectInput(ctx context.Context, v any) (*model.BudgetSubjectInput, error) {
+	res, err := ec.unmarshalInputBudgetSubjectInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx context.Context, v any) (domain.BudgetSubjectKind, error) {
+	var res domain.BudgetSubjectKind
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx context.Context, sel ast.SelectionSet, v domain.BudgetSubjectKind) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) unmarshalNCancelRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelRunInput(ctx context.Context, v any) (model.CancelRunInput, error) {
@@ -36245,6 +46185,40 @@ func (ec *executionContext) marshalNConcurrencyPolicy2rouseᚗdevᚋrouseᚋinte
 	return v
 }
 
+func (ec *executionContext) marshalNCostGroup2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.CostGroup) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNCostGroup2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroup(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNCostGroup2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroup(ctx context.Context, sel ast.SelectionSet, v *model.CostGroup) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CostGroup!")
+		return graphql.Null
+	}
+	return ec._CostGroup(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx context.Context, v any) (domain.CostGrouping, error) {
+	var res domain.CostGrouping
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx context.Context, sel ast.SelectionSet, v domain.CostGrouping) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNCreateAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateAgentInput(ctx context.Context, v any) (model.CreateAgentInput, error) {
 	res, err := ec.unmarshalInputCreateAgentInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36308,6 +46282,19 @@ func (ec *executionContext) marshalNCreateTaskPayload2ᚖrouseᚗdevᚋrouseᚋg
 		return graphql.Null
 	}
 	return ec._CreateTaskPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNCreateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerInput(ctx context.Context, v any) (model.CreateTriggerInput, error) {
+	res, err := ec.unmarshalInputCreateTriggerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCreateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateTriggerPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CreateTriggerPayload!")
+		return graphql.Null
+	}
+	return ec._CreateTriggerPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNCreateWorkflowInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateWorkflowInput(ctx context.Context, v any) (model.CreateWorkflowInput, error) {
@@ -36374,6 +46361,53 @@ func (ec *executionContext) marshalNDateTime2timeᚐTime(ctx context.Context, se
 	return res
 }
 
+func (ec *executionContext) unmarshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx context.Context, v any) ([]*time.Time, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*time.Time, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNDateTime2ᚖtimeᚐTime(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx context.Context, sel ast.SelectionSet, v []*time.Time) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNDateTime2ᚖtimeᚐTime(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalNDateTime2ᚖtimeᚐTime(ctx context.Context, v any) (*time.Time, error) {
+	res, err := model.UnmarshalDateTime(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDateTime2ᚖtimeᚐTime(ctx context.Context, sel ast.SelectionSet, v *time.Time) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DateTime!")
+		return graphql.Null
+	}
+	_ = sel
+	res := model.MarshalDateTime(*v)
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "DateTime!")
+	}
+	return res
+}
+
 func (ec *executionContext) unmarshalNDecideApprovalInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDecideApprovalInput(ctx context.Context, v any) (model.DecideApprovalInput, error) {
 	res, err := ec.unmarshalInputDecideApprovalInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36414,6 +46448,45 @@ func (ec *executionContext) marshalNDeleteAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 	return ec._DeleteAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNDeleteBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetInput(ctx context.Context, v any) (model.DeleteBudgetInput, error) {
+	res, err := ec.unmarshalInputDeleteBudgetInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetPayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteBudgetPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteBudgetPayload!")
+		return graphql.Null
+	}
+	return ec._DeleteBudgetPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNDeleteRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutineInput(ctx context.Context, v any) (model.DeleteRoutineInput, error) {
+	res, err := ec.unmarshalInputDeleteRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._DeleteRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNDeleteTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerInput(ctx context.Context, v any) (model.DeleteTriggerInput, error) {
+	res, err := ec.unmarshalInputDeleteTriggerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerPayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteTriggerPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteTriggerPayload!")
+		return graphql.Null
+	}
+	return ec._DeleteTriggerPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNDuration2timeᚐDuration(ctx context.Context, v any) (time.Duration, error) {
 	res, err := model.UnmarshalDuration(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36426,6 +46499,38 @@ func (ec *executionContext) marshalNDuration2timeᚐDuration(ctx context.Context
 		graphql.AddInvalidNullFromMarshaler(ctx, "Duration!")
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNEnvironmentVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariableᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.EnvironmentVariable) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariable(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariable(ctx context.Context, sel ast.SelectionSet, v *model.EnvironmentVariable) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "EnvironmentVariable!")
+		return graphql.Null
+	}
+	return ec._EnvironmentVariable(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNFirePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐFirePreview(ctx context.Context, sel ast.SelectionSet, v *model.FirePreview) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "FirePreview!")
+		return graphql.Null
+	}
+	return ec._FirePreview(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNFireRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐFireRoutineInput(ctx context.Context, v any) (model.FireRoutineInput, error) {
@@ -36574,6 +46679,35 @@ func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.Selecti
 	return res
 }
 
+func (ec *executionContext) unmarshalNInt2ᚕintᚄ(ctx context.Context, v any) ([]int, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]int, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNInt2int(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNInt2ᚕintᚄ(ctx context.Context, sel ast.SelectionSet, v []int) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNInt2int(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalNJSONObject2map(ctx context.Context, v any) (map[string]any, error) {
 	res, err := model.UnmarshalJSONObject(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36717,6 +46851,43 @@ func (ec *executionContext) marshalNPauseAgentPayload2ᚖrouseᚗdevᚋrouseᚋg
 	return ec._PauseAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNPauseRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutineInput(ctx context.Context, v any) (model.PauseRoutineInput, error) {
+	res, err := ec.unmarshalInputPauseRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPauseRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.PauseRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "PauseRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._PauseRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNPlannedFire2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFireᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PlannedFire) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPlannedFire2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFire(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNPlannedFire2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFire(ctx context.Context, sel ast.SelectionSet, v *model.PlannedFire) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "PlannedFire!")
+		return graphql.Null
+	}
+	return ec._PlannedFire(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNProcessInfo2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐProcessInfo(ctx context.Context, sel ast.SelectionSet, v *model.ProcessInfo) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "ProcessInfo!")
@@ -36796,6 +46967,89 @@ func (ec *executionContext) marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋ
 	return ec._QueueStats(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNRenderTemplateInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRenderTemplateInput(ctx context.Context, v any) (model.RenderTemplateInput, error) {
+	res, err := ec.unmarshalInputRenderTemplateInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNReportRunFailedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedInput(ctx context.Context, v any) (model.ReportRunFailedInput, error) {
+	res, err := ec.unmarshalInputReportRunFailedInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunFailedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunFailedPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunFailedPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunFailedPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunHandedBackInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackInput(ctx context.Context, v any) (model.ReportRunHandedBackInput, error) {
+	res, err := ec.unmarshalInputReportRunHandedBackInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunHandedBackPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunHandedBackPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunHandedBackPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunHandedBackPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunHeartbeatInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatInput(ctx context.Context, v any) (model.ReportRunHeartbeatInput, error) {
+	res, err := ec.unmarshalInputReportRunHeartbeatInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunHeartbeatPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunHeartbeatPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunHeartbeatPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunHeartbeatPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunProgressInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressInput(ctx context.Context, v any) (model.ReportRunProgressInput, error) {
+	res, err := ec.unmarshalInputReportRunProgressInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunProgressPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunProgressPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunProgressPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunProgressPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunStartedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedInput(ctx context.Context, v any) (model.ReportRunStartedInput, error) {
+	res, err := ec.unmarshalInputReportRunStartedInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunStartedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunStartedPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunStartedPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunStartedPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunSucceededInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededInput(ctx context.Context, v any) (model.ReportRunSucceededInput, error) {
+	res, err := ec.unmarshalInputReportRunSucceededInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunSucceededPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunSucceededPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunSucceededPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunSucceededPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNRequestApprovalInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRequestApprovalInput(ctx context.Context, v any) (model.RequestApprovalInput, error) {
 	res, err := ec.unmarshalInputRequestApprovalInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36822,6 +47076,30 @@ func (ec *executionContext) marshalNResolveInboxItemsPayload2ᚖrouseᚗdevᚋro
 	return ec._ResolveInboxItemsPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNResolvedVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariableᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ResolvedVariable) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNResolvedVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariable(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNResolvedVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariable(ctx context.Context, sel ast.SelectionSet, v *model.ResolvedVariable) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ResolvedVariable!")
+		return graphql.Null
+	}
+	return ec._ResolvedVariable(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNResumeAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentInput(ctx context.Context, v any) (model.ResumeAgentInput, error) {
 	res, err := ec.unmarshalInputResumeAgentInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36835,6 +47113,19 @@ func (ec *executionContext) marshalNResumeAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 	return ec._ResumeAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNResumeRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutineInput(ctx context.Context, v any) (model.ResumeRoutineInput, error) {
+	res, err := ec.unmarshalInputResumeRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNResumeRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.ResumeRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ResumeRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._ResumeRoutinePayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNRevokeApiTokenInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRevokeAPITokenInput(ctx context.Context, v any) (model.RevokeAPITokenInput, error) {
 	res, err := ec.unmarshalInputRevokeApiTokenInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36846,6 +47137,19 @@ func (ec *executionContext) marshalNRevokeApiTokenPayload2ᚖrouseᚗdevᚋrouse
 		return graphql.Null
 	}
 	return ec._RevokeApiTokenPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRotateTriggerSecretInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretInput(ctx context.Context, v any) (model.RotateTriggerSecretInput, error) {
+	res, err := ec.unmarshalInputRotateTriggerSecretInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRotateTriggerSecretPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretPayload(ctx context.Context, sel ast.SelectionSet, v *model.RotateTriggerSecretPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RotateTriggerSecretPayload!")
+		return graphql.Null
+	}
+	return ec._RotateTriggerSecretPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNRoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx context.Context, sel ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
@@ -37002,6 +47306,20 @@ func (ec *executionContext) marshalNRoutineVariable2ᚕrouseᚗdevᚋrouseᚋint
 	return ret
 }
 
+func (ec *executionContext) unmarshalNRoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx context.Context, v any) ([]*model.RoutineVariableInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.RoutineVariableInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNRoutineVariableInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
 func (ec *executionContext) unmarshalNRoutineVariableInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInput(ctx context.Context, v any) (*model.RoutineVariableInput, error) {
 	res, err := ec.unmarshalInputRoutineVariableInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
@@ -37141,6 +47459,11 @@ func (ec *executionContext) marshalNRunEventKind2rouseᚗdevᚋrouseᚋinternal�
 	return v
 }
 
+func (ec *executionContext) unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx context.Context, v any) (*model.RunLeaseInput, error) {
+	res, err := ec.unmarshalInputRunLeaseInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNRunLogConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogConnection(ctx context.Context, sel ast.SelectionSet, v *model.RunLogConnection) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "RunLogConnection!")
@@ -37181,6 +47504,25 @@ func (ec *executionContext) marshalNRunLogLine2ᚖrouseᚗdevᚋrouseᚋgraphᚋ
 	return ec._RunLogLine(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNRunLogLineInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInputᚄ(ctx context.Context, v any) ([]*model.RunLogLineInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.RunLogLineInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNRunLogLineInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNRunLogLineInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInput(ctx context.Context, v any) (*model.RunLogLineInput, error) {
+	res, err := ec.unmarshalInputRunLogLineInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNRunOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐRunOrderField(ctx context.Context, v any) (*ent.RunOrderField, error) {
 	var res = new(ent.RunOrderField)
 	err := res.UnmarshalGQL(v)
@@ -37211,6 +47553,32 @@ func (ec *executionContext) marshalNRunStreamItem2rouseᚗdevᚋrouseᚋgraphᚋ
 		return graphql.Null
 	}
 	return ec._RunStreamItem(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNSchedulePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSchedulePreview(ctx context.Context, sel ast.SelectionSet, v *model.SchedulePreview) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SchedulePreview!")
+		return graphql.Null
+	}
+	return ec._SchedulePreview(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx context.Context, v any) (domain.ScheduleState, error) {
+	var res domain.ScheduleState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx context.Context, sel ast.SelectionSet, v domain.ScheduleState) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNScheduleTrigger2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleTrigger(ctx context.Context, sel ast.SelectionSet, v *model.ScheduleTrigger) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ScheduleTrigger!")
+		return graphql.Null
+	}
+	return ec._ScheduleTrigger(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNSchedulerState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐSchedulerState(ctx context.Context, v any) (model.SchedulerState, error) {
@@ -37493,6 +47861,14 @@ func (ec *executionContext) marshalNTaskState2rouseᚗdevᚋrouseᚋinternalᚋd
 	return v
 }
 
+func (ec *executionContext) marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx context.Context, sel ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TemplatePreview!")
+		return graphql.Null
+	}
+	return ec._TemplatePreview(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNTerminalShape2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTerminalShape(ctx context.Context, v any) (domain.TerminalShape, error) {
 	var res domain.TerminalShape
 	err := res.UnmarshalGQL(v)
@@ -37581,6 +47957,40 @@ func (ec *executionContext) marshalNTrigger2ᚕrouseᚗdevᚋrouseᚋgraphᚋmod
 	return ret
 }
 
+func (ec *executionContext) unmarshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx context.Context, v any) (domain.TriggerCondition, error) {
+	var res domain.TriggerCondition
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx context.Context, sel ast.SelectionSet, v domain.TriggerCondition) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNTriggerSecret2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecretᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.TriggerSecret) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTriggerSecret2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecret(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNTriggerSecret2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecret(ctx context.Context, sel ast.SelectionSet, v *model.TriggerSecret) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TriggerSecret!")
+		return graphql.Null
+	}
+	return ec._TriggerSecret(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNTriggerSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSpecInput(ctx context.Context, v any) (*model.TriggerSpecInput, error) {
 	res, err := ec.unmarshalInputTriggerSpecInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
@@ -37612,6 +48022,19 @@ func (ec *executionContext) marshalNUpdateProjectPayload2ᚖrouseᚗdevᚋrouse�
 	return ec._UpdateProjectPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNUpdateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutineInput(ctx context.Context, v any) (model.UpdateRoutineInput, error) {
+	res, err := ec.unmarshalInputUpdateRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._UpdateRoutinePayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNUpdateTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTaskInput(ctx context.Context, v any) (model.UpdateTaskInput, error) {
 	res, err := ec.unmarshalInputUpdateTaskInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -37625,6 +48048,19 @@ func (ec *executionContext) marshalNUpdateTaskPayload2ᚖrouseᚗdevᚋrouseᚋg
 	return ec._UpdateTaskPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNUpdateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerInput(ctx context.Context, v any) (model.UpdateTriggerInput, error) {
+	res, err := ec.unmarshalInputUpdateTriggerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateTriggerPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateTriggerPayload!")
+		return graphql.Null
+	}
+	return ec._UpdateTriggerPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
 	res, err := ec.unmarshalInputUpdateWorkspaceSettingsInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -37636,6 +48072,19 @@ func (ec *executionContext) marshalNUpdateWorkspaceSettingsPayload2ᚖrouseᚗde
 		return graphql.Null
 	}
 	return ec._UpdateWorkspaceSettingsPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUpsertBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetInput(ctx context.Context, v any) (model.UpsertBudgetInput, error) {
+	res, err := ec.unmarshalInputUpsertBudgetInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpsertBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpsertBudgetPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpsertBudgetPayload!")
+		return graphql.Null
+	}
+	return ec._UpsertBudgetPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
@@ -37669,6 +48118,16 @@ func (ec *executionContext) unmarshalNUserErrorCode2rouseᚗdevᚋrouseᚋintern
 }
 
 func (ec *executionContext) marshalNUserErrorCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐUserErrorCode(ctx context.Context, sel ast.SelectionSet, v domain.UserErrorCode) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNVariableOrigin2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐVariableOrigin(ctx context.Context, v any) (domain.VariableOrigin, error) {
+	var res domain.VariableOrigin
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNVariableOrigin2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐVariableOrigin(ctx context.Context, sel ast.SelectionSet, v domain.VariableOrigin) graphql.Marshaler {
 	return v
 }
 
@@ -37801,6 +48260,30 @@ func (ec *executionContext) unmarshalNWakeupStatus2rouseᚗdevᚋrouseᚋinterna
 
 func (ec *executionContext) marshalNWakeupStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeupStatus(ctx context.Context, sel ast.SelectionSet, v domain.WakeupStatus) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNWebhookDelivery2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDeliveryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.WebhookDelivery) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWebhookDelivery2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDelivery(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNWebhookDelivery2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDelivery(ctx context.Context, sel ast.SelectionSet, v *model.WebhookDelivery) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WebhookDelivery!")
+		return graphql.Null
+	}
+	return ec._WebhookDelivery(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNWorkflow2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflow(ctx context.Context, sel ast.SelectionSet, v *ent.Workflow) graphql.Marshaler {
@@ -38299,6 +48782,20 @@ func (ec *executionContext) marshalOBoolean2ᚖbool(ctx context.Context, sel ast
 	return res
 }
 
+func (ec *executionContext) marshalOBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx context.Context, sel ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Budget(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._BudgetSubject(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐCatchUpPolicy(ctx context.Context, v any) (*domain.CatchUpPolicy, error) {
 	if v == nil {
 		return nil, nil
@@ -38321,6 +48818,13 @@ func (ec *executionContext) unmarshalOChannelAuthorInput2ᚖrouseᚗdevᚋrouse�
 	}
 	res, err := ec.unmarshalInputChannelAuthorInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx context.Context, sel ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CommandExecutor(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOCommandExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutorInput(ctx context.Context, v any) (*model.CommandExecutorInput, error) {
@@ -38352,6 +48856,24 @@ func (ec *executionContext) marshalOConcurrencyPolicy2ᚖrouseᚗdevᚋrouseᚋi
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) unmarshalOCronExpression2ᚖstring(ctx context.Context, v any) (*string, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := graphql.UnmarshalString(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOCronExpression2ᚖstring(ctx context.Context, sel ast.SelectionSet, v *string) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(*v)
+	return res
 }
 
 func (ec *executionContext) unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
@@ -38669,6 +49191,14 @@ func (ec *executionContext) marshalOProject2ᚖrouseᚗdevᚋrouseᚋentᚐProje
 	return ec._Project(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx context.Context, v any) (*model.PullExecutorInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputPullExecutorInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalORetrySource2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐRetrySource(ctx context.Context, v any) (*domain.RetrySource, error) {
 	if v == nil {
 		return nil, nil
@@ -38886,6 +49416,13 @@ func (ec *executionContext) unmarshalORunFilter2ᚖrouseᚗdevᚋrouseᚋgraph�
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalORunLease2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLease(ctx context.Context, sel ast.SelectionSet, v *model.RunLease) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RunLease(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalORunLogFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogFilter(ctx context.Context, v any) (*model.RunLogFilter, error) {
 	if v == nil {
 		return nil, nil
@@ -38945,12 +49482,36 @@ func (ec *executionContext) marshalORunUsage2ᚖrouseᚗdevᚋrouseᚋgraphᚋmo
 	return ec._RunUsage(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx context.Context, v any) (*model.RunUsageInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputRunUsageInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalOScheduleSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleSpecInput(ctx context.Context, v any) (*model.ScheduleSpecInput, error) {
 	if v == nil {
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputScheduleSpecInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx context.Context, v any) (*domain.SigningMode, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.SigningMode)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx context.Context, sel ast.SelectionSet, v *domain.SigningMode) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOStreamCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
@@ -39314,6 +49875,14 @@ func (ec *executionContext) marshalOWakeupStatus2ᚕrouseᚗdevᚋrouseᚋintern
 	}
 
 	return ret
+}
+
+func (ec *executionContext) unmarshalOWebhookSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookSpecInput(ctx context.Context, v any) (*model.WebhookSpecInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputWebhookSpecInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOWorkflow2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflow(ctx context.Context, sel ast.SelectionSet, v *ent.Workflow) graphql.Marshaler {

@@ -33,6 +33,8 @@ const (
 	FieldEligibleAt = "eligible_at"
 	// FieldLastFinishedAt holds the string denoting the last_finished_at field in the database.
 	FieldLastFinishedAt = "last_finished_at"
+	// FieldReleasedAt holds the string denoting the released_at field in the database.
+	FieldReleasedAt = "released_at"
 	// FieldHeadAt holds the string denoting the head_at field in the database.
 	FieldHeadAt = "head_at"
 	// FieldHeadID holds the string denoting the head_id field in the database.
@@ -53,6 +55,7 @@ var Columns = []string{
 	FieldRunning,
 	FieldEligibleAt,
 	FieldLastFinishedAt,
+	FieldReleasedAt,
 	FieldHeadAt,
 	FieldHeadID,
 }
@@ -155,6 +158,11 @@ func ByEligibleAt(opts ...sql.OrderTermOption) OrderOption {
 // ByLastFinishedAt orders the results by the last_finished_at field.
 func ByLastFinishedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLastFinishedAt, opts...).ToFunc()
+}
+
+// ByReleasedAt orders the results by the released_at field.
+func ByReleasedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldReleasedAt, opts...).ToFunc()
 }
 
 // ByHeadAt orders the results by the head_at field.

@@ -100,6 +100,11 @@ func LastFinishedAt(v time.Time) predicate.AgentLane {
 	return predicate.AgentLane(sql.FieldEQ(FieldLastFinishedAt, v))
 }
 
+// ReleasedAt applies equality check predicate on the "released_at" field. It's identical to ReleasedAtEQ.
+func ReleasedAt(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldReleasedAt, v))
+}
+
 // HeadAt applies equality check predicate on the "head_at" field. It's identical to HeadAtEQ.
 func HeadAt(v time.Time) predicate.AgentLane {
 	return predicate.AgentLane(sql.FieldEQ(FieldHeadAt, v))
@@ -503,6 +508,56 @@ func LastFinishedAtIsNil() predicate.AgentLane {
 // LastFinishedAtNotNil applies the NotNil predicate on the "last_finished_at" field.
 func LastFinishedAtNotNil() predicate.AgentLane {
 	return predicate.AgentLane(sql.FieldNotNull(FieldLastFinishedAt))
+}
+
+// ReleasedAtEQ applies the EQ predicate on the "released_at" field.
+func ReleasedAtEQ(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldReleasedAt, v))
+}
+
+// ReleasedAtNEQ applies the NEQ predicate on the "released_at" field.
+func ReleasedAtNEQ(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNEQ(FieldReleasedAt, v))
+}
+
+// ReleasedAtIn applies the In predicate on the "released_at" field.
+func ReleasedAtIn(vs ...time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldIn(FieldReleasedAt, vs...))
+}
+
+// ReleasedAtNotIn applies the NotIn predicate on the "released_at" field.
+func ReleasedAtNotIn(vs ...time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNotIn(FieldReleasedAt, vs...))
+}
+
+// ReleasedAtGT applies the GT predicate on the "released_at" field.
+func ReleasedAtGT(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGT(FieldReleasedAt, v))
+}
+
+// ReleasedAtGTE applies the GTE predicate on the "released_at" field.
+func ReleasedAtGTE(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGTE(FieldReleasedAt, v))
+}
+
+// ReleasedAtLT applies the LT predicate on the "released_at" field.
+func ReleasedAtLT(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLT(FieldReleasedAt, v))
+}
+
+// ReleasedAtLTE applies the LTE predicate on the "released_at" field.
+func ReleasedAtLTE(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLTE(FieldReleasedAt, v))
+}
+
+// ReleasedAtIsNil applies the IsNil predicate on the "released_at" field.
+func ReleasedAtIsNil() predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldIsNull(FieldReleasedAt))
+}
+
+// ReleasedAtNotNil applies the NotNil predicate on the "released_at" field.
+func ReleasedAtNotNil() predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNotNull(FieldReleasedAt))
 }
 
 // HeadAtEQ applies the EQ predicate on the "head_at" field.

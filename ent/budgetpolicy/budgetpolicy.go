@@ -44,6 +44,8 @@ const (
 	FieldSpentUsd = "spent_usd"
 	// FieldReservedUsd holds the string denoting the reserved_usd field in the database.
 	FieldReservedUsd = "reserved_usd"
+	// FieldAlertedPercent holds the string denoting the alerted_percent field in the database.
+	FieldAlertedPercent = "alerted_percent"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
 	EdgeWorkspace = "workspace"
 	// Table holds the table name of the budgetpolicy in the database.
@@ -73,6 +75,7 @@ var Columns = []string{
 	FieldPeriodStart,
 	FieldSpentUsd,
 	FieldReservedUsd,
+	FieldAlertedPercent,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -104,6 +107,8 @@ var (
 	DefaultSpentUsd string
 	// DefaultReservedUsd holds the default value on creation for the "reserved_usd" field.
 	DefaultReservedUsd string
+	// DefaultAlertedPercent holds the default value on creation for the "alerted_percent" field.
+	DefaultAlertedPercent int
 	// DefaultID holds the default value on creation for the "id" field.
 	DefaultID func() xid.ID
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -210,6 +215,11 @@ func BySpentUsd(opts ...sql.OrderTermOption) OrderOption {
 // ByReservedUsd orders the results by the reserved_usd field.
 func ByReservedUsd(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldReservedUsd, opts...).ToFunc()
+}
+
+// ByAlertedPercent orders the results by the alerted_percent field.
+func ByAlertedPercent(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAlertedPercent, opts...).ToFunc()
 }
 
 // ByWorkspaceField orders the results by workspace field.

@@ -102,6 +102,11 @@ func ReservedUsd(v string) predicate.BudgetPolicy {
 	return predicate.BudgetPolicy(sql.FieldEQ(FieldReservedUsd, v))
 }
 
+// AlertedPercent applies equality check predicate on the "alerted_percent" field. It's identical to AlertedPercentEQ.
+func AlertedPercent(v int) predicate.BudgetPolicy {
+	return predicate.BudgetPolicy(sql.FieldEQ(FieldAlertedPercent, v))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v time.Time) predicate.BudgetPolicy {
 	return predicate.BudgetPolicy(sql.FieldEQ(FieldCreatedAt, v))
@@ -680,6 +685,46 @@ func ReservedUsdEqualFold(v string) predicate.BudgetPolicy {
 // ReservedUsdContainsFold applies the ContainsFold predicate on the "reserved_usd" field.
 func ReservedUsdContainsFold(v string) predicate.BudgetPolicy {
 	return predicate.BudgetPolicy(sql.FieldContainsFold(FieldReservedUsd, v))
+}
+
+// AlertedPercentEQ applies the EQ predicate on the "alerted_percent" field.
+func AlertedPercentEQ(v int) predicate.BudgetPolicy {
+	return predicate.BudgetPolicy(sql.FieldEQ(FieldAlertedPercent, v))
+}
+
+// AlertedPercentNEQ applies the NEQ predicate on the "alerted_percent" field.
+func AlertedPercentNEQ(v int) predicate.BudgetPolicy {
+	return predicate.BudgetPolicy(sql.FieldNEQ(FieldAlertedPercent, v))
+}
+
+// AlertedPercentIn applies the In predicate on the "alerted_percent" field.
+func AlertedPercentIn(vs ...int) predicate.BudgetPolicy {
+	return predicate.BudgetPolicy(sql.FieldIn(FieldAlertedPercent, vs...))
+}
+
+// AlertedPercentNotIn applies the NotIn predicate on the "alerted_percent" field.
+func AlertedPercentNotIn(vs ...int) predicate.BudgetPolicy {
+	return predicate.BudgetPolicy(sql.FieldNotIn(FieldAlertedPercent, vs...))
+}
+
+// AlertedPercentGT applies the GT predicate on the "alerted_percent" field.
+func AlertedPercentGT(v int) predicate.BudgetPolicy {
+	return predicate.BudgetPolicy(sql.FieldGT(FieldAlertedPercent, v))
+}
+
+// AlertedPercentGTE applies the GTE predicate on the "alerted_percent" field.
+func AlertedPercentGTE(v int) predicate.BudgetPolicy {
+	return predicate.BudgetPolicy(sql.FieldGTE(FieldAlertedPercent, v))
+}
+
+// AlertedPercentLT applies the LT predicate on the "alerted_percent" field.
+func AlertedPercentLT(v int) predicate.BudgetPolicy {
+	return predicate.BudgetPolicy(sql.FieldLT(FieldAlertedPercent, v))
+}
+
+// AlertedPercentLTE applies the LTE predicate on the "alerted_percent" field.
+func AlertedPercentLTE(v int) predicate.BudgetPolicy {
+	return predicate.BudgetPolicy(sql.FieldLTE(FieldAlertedPercent, v))
 }
 
 // HasWorkspace applies the HasEdge predicate on the "workspace" edge.

@@ -136,6 +136,7 @@ var (
 		{Name: "running", Type: field.TypeInt, Default: "0"},
 		{Name: "eligible_at", Type: field.TypeTime, Default: schema.Expr("'1970-01-01 00:00:00+00'::timestamptz")},
 		{Name: "last_finished_at", Type: field.TypeTime, Nullable: true},
+		{Name: "released_at", Type: field.TypeTime, Nullable: true},
 		{Name: "head_at", Type: field.TypeTime, Nullable: true},
 		{Name: "head_id", Type: field.TypeString, Nullable: true, Size: 64},
 	}
@@ -148,9 +149,17 @@ var (
 			{
 				Name:    "agent_lanes_due",
 				Unique:  false,
-				Columns: []*schema.Column{AgentLanesColumns[1], AgentLanesColumns[10], AgentLanesColumns[11], AgentLanesColumns[8]},
+				Columns: []*schema.Column{AgentLanesColumns[1], AgentLanesColumns[11], AgentLanesColumns[12], AgentLanesColumns[8]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "head_at IS NOT NULL AND running < max_sessions",
+				},
+			},
+			{
+				Name:    "agent_lanes_over_budget",
+				Unique:  false,
+				Columns: []*schema.Column{AgentLanesColumns[1], AgentLanesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "pause_reason = 'BUDGET'",
 				},
 			},
 			{
@@ -267,6 +276,8 @@ var (
 		{Name: "owner", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "queue", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "lease_until", Type: field.TypeTime},
+		{Name: "lease_ms", Type: field.TypeInt64, Default: "0"},
+		{Name: "log_bytes", Type: field.TypeInt64, Default: "0"},
 		{Name: "host", Type: field.TypeString, Nullable: true, Size: 200},
 		{Name: "boot_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "owner_pid", Type: field.TypeInt, Nullable: true},
@@ -279,6 +290,16 @@ var (
 		Name:       "attempt_leases",
 		Columns:    AttemptLeasesColumns,
 		PrimaryKey: []*schema.Column{AttemptLeasesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "attempt_leases_offered",
+				Unique:  false,
+				Columns: []*schema.Column{AttemptLeasesColumns[1], AttemptLeasesColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "owner IS NULL",
+				},
+			},
+		},
 	}
 	// BudgetHoldsColumns holds the columns for the "budget_holds" table.
 	BudgetHoldsColumns = []*schema.Column{
@@ -347,6 +368,7 @@ var (
 		{Name: "period_start", Type: field.TypeTime},
 		{Name: "spent_usd", Type: field.TypeString, Default: "0", SchemaType: map[string]string{"postgres": "numeric(18,6)"}},
 		{Name: "reserved_usd", Type: field.TypeString, Default: "0", SchemaType: map[string]string{"postgres": "numeric(18,6)"}},
+		{Name: "alerted_percent", Type: field.TypeInt, Default: "0"},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 	}
 	// BudgetPoliciesTable holds the schema information for the "budget_policies" table.
@@ -357,7 +379,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "budget_policies_workspaces_workspace",
-				Columns:    []*schema.Column{BudgetPoliciesColumns[13]},
+				Columns:    []*schema.Column{BudgetPoliciesColumns[14]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -366,7 +388,7 @@ var (
 			{
 				Name:    "budgetpolicy_workspace_id_subject_kind_subject_id",
 				Unique:  true,
-				Columns: []*schema.Column{BudgetPoliciesColumns[13], BudgetPoliciesColumns[4], BudgetPoliciesColumns[5]},
+				Columns: []*schema.Column{BudgetPoliciesColumns[14], BudgetPoliciesColumns[4], BudgetPoliciesColumns[5]},
 			},
 		},
 	}
@@ -531,6 +553,14 @@ var (
 				Name:    "costentry_agent_id_created_at",
 				Unique:  false,
 				Columns: []*schema.Column{CostEntriesColumns[9], CostEntriesColumns[1]},
+			},
+			{
+				Name:    "costentry_project_id_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{CostEntriesColumns[10], CostEntriesColumns[1]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "project_id IS NOT NULL",
+				},
 			},
 		},
 	}
@@ -837,6 +867,7 @@ var (
 		{Name: "previous_secret_expires_at", Type: field.TypeTime, Nullable: true},
 		{Name: "replay_window_ms", Type: field.TypeInt64, Default: 300000},
 		{Name: "require_timestamp", Type: field.TypeBool, Default: false},
+		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "routine_id", Type: field.TypeString, Size: 64},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 	}
@@ -848,13 +879,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "routine_triggers_routines_triggers",
-				Columns:    []*schema.Column{RoutineTriggersColumns[20]},
+				Columns:    []*schema.Column{RoutineTriggersColumns[21]},
 				RefColumns: []*schema.Column{RoutinesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "routine_triggers_workspaces_workspace",
-				Columns:    []*schema.Column{RoutineTriggersColumns[21]},
+				Columns:    []*schema.Column{RoutineTriggersColumns[22]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -879,12 +910,12 @@ var (
 			{
 				Name:    "routinetrigger_routine_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineTriggersColumns[20]},
+				Columns: []*schema.Column{RoutineTriggersColumns[21]},
 			},
 			{
 				Name:    "routinetrigger_workspace_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineTriggersColumns[21]},
+				Columns: []*schema.Column{RoutineTriggersColumns[22]},
 			},
 		},
 	}
@@ -901,6 +932,7 @@ var (
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"QUEUED", "CLAIMED", "FINISHED", "FAILED", "CANCELLED"}, Default: "QUEUED"},
 		{Name: "parked_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"WINDOW", "BACKOFF", "RATE_LIMIT", "SCOPE_BUSY", "TASK_BLOCKED", "BUDGET_RESERVED", "GUARD_ERROR", "NO_WORKER"}},
 		{Name: "parked_until", Type: field.TypeTime, Nullable: true},
+		{Name: "due_at", Type: field.TypeTime, Nullable: true},
 		{Name: "attempt", Type: field.TypeInt, Default: "0"},
 		{Name: "abandonments", Type: field.TypeInt, Default: "0"},
 		{Name: "coalesced_count", Type: field.TypeInt, Default: "1"},
@@ -939,25 +971,25 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_workspaces_workspace",
-				Columns:    []*schema.Column{RunsColumns[36]},
+				Columns:    []*schema.Column{RunsColumns[37]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "runs_agents_agent",
-				Columns:    []*schema.Column{RunsColumns[37]},
+				Columns:    []*schema.Column{RunsColumns[38]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "runs_tasks_task",
-				Columns:    []*schema.Column{RunsColumns[38]},
+				Columns:    []*schema.Column{RunsColumns[39]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "runs_routines_routine",
-				Columns:    []*schema.Column{RunsColumns[39]},
+				Columns:    []*schema.Column{RunsColumns[40]},
 				RefColumns: []*schema.Column{RoutinesColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -971,7 +1003,7 @@ var (
 			{
 				Name:    "runs_due",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[30], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[38], RunsColumns[31], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_reason IS NULL",
 				},
@@ -987,7 +1019,7 @@ var (
 			{
 				Name:    "runs_parked_lane",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[10]},
+				Columns: []*schema.Column{RunsColumns[38], RunsColumns[10]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_until IS NOT NULL",
 				},
@@ -995,7 +1027,7 @@ var (
 			{
 				Name:    "runs_scope_busy",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[4], RunsColumns[30], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[38], RunsColumns[4], RunsColumns[31], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'",
 				},
@@ -1003,7 +1035,7 @@ var (
 			{
 				Name:    "runs_task_blocked",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37]},
+				Columns: []*schema.Column{RunsColumns[38]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_reason = 'TASK_BLOCKED'",
 				},
@@ -1011,7 +1043,7 @@ var (
 			{
 				Name:    "runs_queued",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[36], RunsColumns[9]},
+				Columns: []*schema.Column{RunsColumns[37], RunsColumns[9]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED'",
 				},
@@ -1019,7 +1051,7 @@ var (
 			{
 				Name:    "runs_ended",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[36], RunsColumns[33], RunsColumns[8]},
+				Columns: []*schema.Column{RunsColumns[37], RunsColumns[34], RunsColumns[8]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NOT NULL",
 				},
@@ -1027,7 +1059,7 @@ var (
 			{
 				Name:    "runs_queued_scope",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[4]},
+				Columns: []*schema.Column{RunsColumns[38], RunsColumns[4]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED'",
 				},
@@ -1035,25 +1067,33 @@ var (
 			{
 				Name:    "runs_live_scope",
 				Unique:  true,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[4]},
+				Columns: []*schema.Column{RunsColumns[38], RunsColumns[4]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'CLAIMED'",
 				},
 			},
 			{
+				Name:    "runs_silent",
+				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[37], RunsColumns[34]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'FINISHED' AND outcome = 'processed' AND session_id IS NULL",
+				},
+			},
+			{
 				Name:    "run_workspace_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[36], RunsColumns[30], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[37], RunsColumns[31], RunsColumns[0]},
 			},
 			{
 				Name:    "run_agent_id_finished_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[33]},
+				Columns: []*schema.Column{RunsColumns[38], RunsColumns[34]},
 			},
 			{
 				Name:    "run_task_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[38]},
+				Columns: []*schema.Column{RunsColumns[39]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "task_id IS NOT NULL",
 				},
@@ -1061,7 +1101,7 @@ var (
 			{
 				Name:    "run_routine_id_requested_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39], RunsColumns[30]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[31]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "routine_id IS NOT NULL",
 				},
@@ -1323,6 +1363,14 @@ var (
 				},
 			},
 			{
+				Name:    "tasks_unstarted",
+				Unique:  false,
+				Columns: []*schema.Column{TasksColumns[14], TasksColumns[1]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "state = 'TODO' AND assignee_id IS NOT NULL AND archived_at IS NULL AND deleted_at IS NULL",
+				},
+			},
+			{
 				Name:    "task_parent_id",
 				Unique:  false,
 				Columns: []*schema.Column{TasksColumns[18]},
@@ -1566,6 +1614,14 @@ var (
 				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
 			},
 			{
+				Name:    "wakeup_requests_ended_unlinked",
+				Unique:  false,
+				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[23]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "run_id IS NULL AND finished_at IS NOT NULL",
+				},
+			},
+			{
 				Name:    "wakeuprequest_routine_run_id",
 				Unique:  false,
 				Columns: []*schema.Column{WakeupRequestsColumns[29]},
@@ -1733,6 +1789,7 @@ var (
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 		{Name: "running", Type: field.TypeInt, Default: "0"},
 		{Name: "max_running", Type: field.TypeInt, Nullable: true},
+		{Name: "released_at", Type: field.TypeTime, Nullable: true},
 	}
 	// WorkspaceLanesTable holds the schema information for the "workspace_lanes" table.
 	WorkspaceLanesTable = &schema.Table{
@@ -1968,6 +2025,7 @@ func init() {
 		"runs_parked_reason": "parked_reason IN ('WINDOW', 'BACKOFF', 'RATE_LIMIT', 'SCOPE_BUSY', 'TASK_BLOCKED', 'BUDGET_RESERVED', 'GUARD_ERROR', 'NO_WORKER')",
 		"runs_parked_until":  "parked_until IS NULL OR parked_reason IS NOT NULL",
 		"runs_retry_source":  "retry_source IN ('BACKOFF', 'RATE_LIMIT_PARSED')",
+		"runs_session":       "session_id <> ''",
 		"runs_source":        "source IN ('ROUTINE', 'COMMENT', 'AGENT_ERROR', 'SELF', 'USER', 'TASK_ASSIGNED', 'TASK_BLOCKERS_RESOLVED', 'TASK_CHILDREN_COMPLETED', 'APPROVAL_RESOLVED', 'BUDGET_ALERT')",
 		"runs_status":        "status IN ('QUEUED', 'CLAIMED', 'FINISHED', 'FAILED', 'CANCELLED')",
 		"runs_wake_class":    "wake_class IN ('PERIODIC', 'EVENT')",

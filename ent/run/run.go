@@ -46,6 +46,8 @@ const (
 	FieldParkedReason = "parked_reason"
 	// FieldParkedUntil holds the string denoting the parked_until field in the database.
 	FieldParkedUntil = "parked_until"
+	// FieldDueAt holds the string denoting the due_at field in the database.
+	FieldDueAt = "due_at"
 	// FieldAttempt holds the string denoting the attempt field in the database.
 	FieldAttempt = "attempt"
 	// FieldAbandonments holds the string denoting the abandonments field in the database.
@@ -180,6 +182,7 @@ var Columns = []string{
 	FieldStatus,
 	FieldParkedReason,
 	FieldParkedUntil,
+	FieldDueAt,
 	FieldAttempt,
 	FieldAbandonments,
 	FieldCoalescedCount,
@@ -418,6 +421,11 @@ func ByParkedReason(opts ...sql.OrderTermOption) OrderOption {
 // ByParkedUntil orders the results by the parked_until field.
 func ByParkedUntil(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldParkedUntil, opts...).ToFunc()
+}
+
+// ByDueAt orders the results by the due_at field.
+func ByDueAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDueAt, opts...).ToFunc()
 }
 
 // ByAttempt orders the results by the attempt field.

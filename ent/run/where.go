@@ -107,6 +107,11 @@ func ParkedUntil(v time.Time) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldParkedUntil, v))
 }
 
+// DueAt applies equality check predicate on the "due_at" field. It's identical to DueAtEQ.
+func DueAt(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldDueAt, v))
+}
+
 // Attempt applies equality check predicate on the "attempt" field. It's identical to AttemptEQ.
 func Attempt(v int) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldAttempt, v))
@@ -985,6 +990,56 @@ func ParkedUntilIsNil() predicate.Run {
 // ParkedUntilNotNil applies the NotNil predicate on the "parked_until" field.
 func ParkedUntilNotNil() predicate.Run {
 	return predicate.Run(sql.FieldNotNull(FieldParkedUntil))
+}
+
+// DueAtEQ applies the EQ predicate on the "due_at" field.
+func DueAtEQ(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldDueAt, v))
+}
+
+// DueAtNEQ applies the NEQ predicate on the "due_at" field.
+func DueAtNEQ(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldDueAt, v))
+}
+
+// DueAtIn applies the In predicate on the "due_at" field.
+func DueAtIn(vs ...time.Time) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldDueAt, vs...))
+}
+
+// DueAtNotIn applies the NotIn predicate on the "due_at" field.
+func DueAtNotIn(vs ...time.Time) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldDueAt, vs...))
+}
+
+// DueAtGT applies the GT predicate on the "due_at" field.
+func DueAtGT(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldDueAt, v))
+}
+
+// DueAtGTE applies the GTE predicate on the "due_at" field.
+func DueAtGTE(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldDueAt, v))
+}
+
+// DueAtLT applies the LT predicate on the "due_at" field.
+func DueAtLT(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldDueAt, v))
+}
+
+// DueAtLTE applies the LTE predicate on the "due_at" field.
+func DueAtLTE(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldDueAt, v))
+}
+
+// DueAtIsNil applies the IsNil predicate on the "due_at" field.
+func DueAtIsNil() predicate.Run {
+	return predicate.Run(sql.FieldIsNull(FieldDueAt))
+}
+
+// DueAtNotNil applies the NotNil predicate on the "due_at" field.
+func DueAtNotNil() predicate.Run {
+	return predicate.Run(sql.FieldNotNull(FieldDueAt))
 }
 
 // AttemptEQ applies the EQ predicate on the "attempt" field.

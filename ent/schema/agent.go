@@ -70,7 +70,8 @@ func (Agent) Annotations() []schema.Annotation {
 // (docs/architecture.md, lock order). Nothing references it; a missing row is an error.
 type AgentLane struct{ ent.Schema }
 
-// Fields of AgentLane. head_at and head_id name the oldest due queued run.
+// Fields of AgentLane. head_at and head_id name the oldest due queued run; released_at is when a session last fell free of
+// an agent that had none.
 func (AgentLane) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("agent_id").MaxLen(64),
@@ -83,16 +84,18 @@ func (AgentLane) Fields() []ent.Field {
 		field.Int("running").Default(0).Annotations(entsql.Default("0")),
 		field.Time("eligible_at").Annotations(entsql.DefaultExpr("'1970-01-01 00:00:00+00'::timestamptz")),
 		field.Time("last_finished_at").Optional().Nillable(),
+		field.Time("released_at").Optional().Nillable(),
 		field.Time("head_at").Optional().Nillable(),
 		field.String("head_id").MaxLen(64).Optional().Nillable(),
 	}
 }
 
 // Indexes of AgentLane: what a claim may take, oldest first, where eligible_at is looked at in the index so that ten
-// thousand resting lanes in front cost no look at their rows; and the next end of a rest.
+// thousand resting lanes in front cost no look at their rows; the next end of a rest; and who a budget holds.
 func (AgentLane) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("workspace_id", "head_at", "head_id", "eligible_at").StorageKey("agent_lanes_due").Annotations(where("head_at IS NOT NULL AND running < max_sessions")),
+		index.Fields("workspace_id", "id").StorageKey("agent_lanes_over_budget").Annotations(where("pause_reason = 'BUDGET'")),
 		index.Fields("eligible_at").StorageKey("agent_lanes_resting").Annotations(where("head_at IS NOT NULL AND running < max_sessions")),
 	}
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
@@ -18,7 +19,8 @@ func (BudgetPolicy) Mixin() []ent.Mixin {
 	return []ent.Mixin{record{prefix: "bud"}, owned{}, versioned{}}
 }
 
-// Fields of BudgetPolicy. spent_usd and reserved_usd belong to the period that began at period_start.
+// Fields of BudgetPolicy. spent_usd, reserved_usd and alerted_percent, the highest threshold that was told, belong to the
+// period that began at period_start.
 func (BudgetPolicy) Fields() []ent.Field {
 	return []ent.Field{
 		field.Enum("subject_kind").GoType(domain.BudgetSubjectKind("")),
@@ -30,6 +32,7 @@ func (BudgetPolicy) Fields() []ent.Field {
 		field.Time("period_start"),
 		field.String("spent_usd").SchemaType(money()).Default("0"),
 		field.String("reserved_usd").SchemaType(money()).Default("0"),
+		field.Int("alerted_percent").Default(0).Annotations(entsql.Default("0")),
 	}
 }
 
@@ -119,6 +122,7 @@ func (CostEntry) Indexes() []ent.Index {
 		index.Fields("run_id", "attempt").Unique(),
 		index.Fields("workspace_id", "created_at"),
 		index.Fields("agent_id", "created_at"),
+		index.Fields("project_id", "created_at").Annotations(where("project_id IS NOT NULL")),
 	}
 }
 

@@ -22,6 +22,7 @@ type Run struct{ ent.Schema }
 func (Run) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "run"}, owned{}, caused{}} }
 
 // Fields of Run. A QUEUED run is due when parked_reason is NULL; parked_until NULL with a reason means "until an event".
+// due_at is when it last became due after it had waited, NULL since it was asked for.
 // attempt is the number of the newest attempt and only rises. outcome is text without a CHECK (SPEC S10.2).
 func (Run) Fields() []ent.Field {
 	return []ent.Field{
@@ -36,6 +37,7 @@ func (Run) Fields() []ent.Field {
 		field.Enum("status").GoType(domain.RunStatus("")).Default(string(domain.RunStatusQueued)).Annotations(entgql.Type("RunStatus")),
 		field.Enum("parked_reason").GoType(domain.ParkedReason("")).Optional().Nillable().Annotations(hidden()),
 		field.Time("parked_until").Optional().Nillable().Annotations(hidden()),
+		field.Time("due_at").Optional().Nillable().Annotations(hidden()),
 		field.Int("attempt").Default(0).Annotations(entsql.Default("0"), hidden()),
 		field.Int("abandonments").Default(0).Annotations(entsql.Default("0"), hidden()),
 		field.Int("coalesced_count").Default(1).Annotations(entsql.Default("1")),
@@ -89,6 +91,7 @@ func (Run) Indexes() []ent.Index {
 		index.Fields("workspace_id", "finished_at", "status").StorageKey("runs_ended").Annotations(where("finished_at IS NOT NULL")),
 		index.Fields("agent_id", "scope").StorageKey("runs_queued_scope").Annotations(where("status = 'QUEUED'")),
 		index.Fields("agent_id", "scope").StorageKey("runs_live_scope").Unique().Annotations(where("status = 'CLAIMED'")),
+		index.Fields("workspace_id", "finished_at").StorageKey("runs_silent").Annotations(where("status = 'FINISHED' AND outcome = 'processed' AND session_id IS NULL")),
 		index.Fields("workspace_id", "requested_at", "id"),
 		index.Fields("agent_id", "finished_at"),
 		index.Fields("task_id").Annotations(where("task_id IS NOT NULL")),
@@ -108,6 +111,7 @@ func (Run) Annotations() []schema.Annotation {
 			"runs_end_reason":    oneOf("end_reason", domain.EndReason("").Values()),
 			"runs_error_code":    oneOf("error_code", domain.RunErrorCode("").Values()),
 			"runs_retry_source":  oneOf("retry_source", domain.RetrySource("").Values()),
+			"runs_session":       "session_id <> ''",
 			"runs_parked":        "parked_reason IS NULL OR status = 'QUEUED'",
 			"runs_parked_until":  "parked_until IS NULL OR parked_reason IS NOT NULL",
 			"runs_claimed":       "(claimed_at IS NOT NULL) OR (status <> 'CLAIMED')",

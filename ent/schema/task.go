@@ -71,6 +71,7 @@ func (Task) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("workspace_id", "created_at", "id"),
 		index.Fields("assignee_id", "state").Annotations(where("archived_at IS NULL")),
+		index.Fields("workspace_id", "created_at").StorageKey("tasks_unstarted").Annotations(where("state = 'TODO' AND assignee_id IS NOT NULL AND archived_at IS NULL AND deleted_at IS NULL")),
 		index.Fields("parent_id"),
 		index.Fields("project_id"),
 		index.Fields("checkout_run_id").Annotations(where("checkout_run_id IS NOT NULL")),

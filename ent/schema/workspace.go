@@ -53,12 +53,13 @@ func (Workspace) Annotations() []schema.Annotation {
 // WorkspaceLane is the hot state of a workspace: its live runs and its ceiling. Nothing references it.
 type WorkspaceLane struct{ ent.Schema }
 
-// Fields of WorkspaceLane.
+// Fields of WorkspaceLane. released_at is when a place last fell free in a workspace that had none.
 func (WorkspaceLane) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("workspace_id").MaxLen(64),
 		field.Int("running").Default(0).Annotations(entsql.Default("0")),
 		field.Int("max_running").Optional().Nillable(),
+		field.Time("released_at").Optional().Nillable(),
 	}
 }
 

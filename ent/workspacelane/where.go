@@ -3,6 +3,8 @@
 package workspacelane
 
 import (
+	"time"
+
 	"entgo.io/ent/dialect/sql"
 	"rouse.dev/rouse/ent/predicate"
 )
@@ -70,6 +72,11 @@ func Running(v int) predicate.WorkspaceLane {
 // MaxRunning applies equality check predicate on the "max_running" field. It's identical to MaxRunningEQ.
 func MaxRunning(v int) predicate.WorkspaceLane {
 	return predicate.WorkspaceLane(sql.FieldEQ(FieldMaxRunning, v))
+}
+
+// ReleasedAt applies equality check predicate on the "released_at" field. It's identical to ReleasedAtEQ.
+func ReleasedAt(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldEQ(FieldReleasedAt, v))
 }
 
 // RunningEQ applies the EQ predicate on the "running" field.
@@ -160,6 +167,56 @@ func MaxRunningIsNil() predicate.WorkspaceLane {
 // MaxRunningNotNil applies the NotNil predicate on the "max_running" field.
 func MaxRunningNotNil() predicate.WorkspaceLane {
 	return predicate.WorkspaceLane(sql.FieldNotNull(FieldMaxRunning))
+}
+
+// ReleasedAtEQ applies the EQ predicate on the "released_at" field.
+func ReleasedAtEQ(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldEQ(FieldReleasedAt, v))
+}
+
+// ReleasedAtNEQ applies the NEQ predicate on the "released_at" field.
+func ReleasedAtNEQ(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldNEQ(FieldReleasedAt, v))
+}
+
+// ReleasedAtIn applies the In predicate on the "released_at" field.
+func ReleasedAtIn(vs ...time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldIn(FieldReleasedAt, vs...))
+}
+
+// ReleasedAtNotIn applies the NotIn predicate on the "released_at" field.
+func ReleasedAtNotIn(vs ...time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldNotIn(FieldReleasedAt, vs...))
+}
+
+// ReleasedAtGT applies the GT predicate on the "released_at" field.
+func ReleasedAtGT(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldGT(FieldReleasedAt, v))
+}
+
+// ReleasedAtGTE applies the GTE predicate on the "released_at" field.
+func ReleasedAtGTE(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldGTE(FieldReleasedAt, v))
+}
+
+// ReleasedAtLT applies the LT predicate on the "released_at" field.
+func ReleasedAtLT(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldLT(FieldReleasedAt, v))
+}
+
+// ReleasedAtLTE applies the LTE predicate on the "released_at" field.
+func ReleasedAtLTE(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldLTE(FieldReleasedAt, v))
+}
+
+// ReleasedAtIsNil applies the IsNil predicate on the "released_at" field.
+func ReleasedAtIsNil() predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldIsNull(FieldReleasedAt))
+}
+
+// ReleasedAtNotNil applies the NotNil predicate on the "released_at" field.
+func ReleasedAtNotNil() predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldNotNull(FieldReleasedAt))
 }
 
 // And groups predicates with the AND operator between them.

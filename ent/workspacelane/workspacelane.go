@@ -15,6 +15,8 @@ const (
 	FieldRunning = "running"
 	// FieldMaxRunning holds the string denoting the max_running field in the database.
 	FieldMaxRunning = "max_running"
+	// FieldReleasedAt holds the string denoting the released_at field in the database.
+	FieldReleasedAt = "released_at"
 	// Table holds the table name of the workspacelane in the database.
 	Table = "workspace_lanes"
 )
@@ -24,6 +26,7 @@ var Columns = []string{
 	FieldID,
 	FieldRunning,
 	FieldMaxRunning,
+	FieldReleasedAt,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -59,4 +62,9 @@ func ByRunning(opts ...sql.OrderTermOption) OrderOption {
 // ByMaxRunning orders the results by the max_running field.
 func ByMaxRunning(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldMaxRunning, opts...).ToFunc()
+}
+
+// ByReleasedAt orders the results by the released_at field.
+func ByReleasedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldReleasedAt, opts...).ToFunc()
 }

@@ -34,6 +34,7 @@ type RunStreamItem interface {
 // What makes a routine fire.
 type Trigger interface {
 	IsNode()
+	IsVersioned()
 	IsTrigger()
 }
 
@@ -46,6 +47,28 @@ type Versioned interface {
 type WakeupPayload interface {
 	IsWakeupPayload()
 }
+
+// Input of acquireRun.
+type AcquireRunInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Queue of the pull executor.
+	Queue string `json:"queue"`
+	// Only these agents, at most 100.
+	AgentIds []xid.ID `json:"agentIds,omitempty"`
+	// Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier.
+	WaitUpTo *time.Duration `json:"waitUpTo,omitempty"`
+}
+
+// Result of acquireRun.
+type AcquireRunPayload struct {
+	// The lease; null: there is nothing to do.
+	Lease *RunLease `json:"lease,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (AcquireRunPayload) IsMutationPayload() {}
 
 // Page of Activity.
 type ActivityConnection struct {
@@ -129,6 +152,22 @@ type ApprovalWakeup struct {
 
 func (ApprovalWakeup) IsWakeupPayload() {}
 
+// Input of archiveRoutine.
+type ArchiveRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of archiveRoutine.
+type ArchiveRoutinePayload struct {
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ArchiveRoutinePayload) IsMutationPayload() {}
+
 // Input of archiveTask.
 type ArchiveTaskInput struct {
 	// Task.
@@ -182,6 +221,32 @@ type BlockersWakeup struct {
 }
 
 func (BlockersWakeup) IsWakeupPayload() {}
+
+// Page of Budget.
+type BudgetConnection struct {
+	// Rows with their positions.
+	Edges []*BudgetEdge `json:"edges"`
+	// Page.
+	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+}
+
+// Row of a page.
+type BudgetEdge struct {
+	// Position.
+	Cursor entgql.Cursor[xid.ID] `json:"cursor"`
+	// Row.
+	Node *Budget `json:"node"`
+}
+
+// What a budget limits: exactly one member.
+type BudgetSubjectInput struct {
+	// Workspace.
+	WorkspaceID *xid.ID `json:"workspaceId,omitempty"`
+	// Project.
+	ProjectID *xid.ID `json:"projectId,omitempty"`
+	// Agent.
+	AgentID *xid.ID `json:"agentId,omitempty"`
+}
 
 // A budget crossed a threshold.
 type BudgetWakeup struct {
@@ -425,6 +490,8 @@ type CreateRoutinePayload struct {
 	Clamped []string `json:"clamped"`
 	// The routine; null on error.
 	Routine *ent.Routine `json:"routine,omitempty"`
+	// Secrets of new webhook triggers, in the order of the triggers; shown once, and not again when the call is replayed.
+	Secrets []*TriggerSecret `json:"secrets"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
 	// Problems the caller can fix; empty on success.
@@ -472,6 +539,30 @@ type CreateTaskPayload struct {
 }
 
 func (CreateTaskPayload) IsMutationPayload() {}
+
+// Input of createTrigger.
+type CreateTriggerInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+	// What to make.
+	Spec *TriggerSpecInput `json:"spec"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of createTrigger.
+type CreateTriggerPayload struct {
+	// The trigger; null on error.
+	Trigger Trigger `json:"trigger,omitempty"`
+	// Webhook secret; shown once, and not again when the call is replayed.
+	Secret *string `json:"secret,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (CreateTriggerPayload) IsMutationPayload() {}
 
 // Input of createWorkflow.
 type CreateWorkflowInput struct {
@@ -569,6 +660,54 @@ type DeleteAgentPayload struct {
 
 func (DeleteAgentPayload) IsMutationPayload() {}
 
+// Input of deleteBudget.
+type DeleteBudgetInput struct {
+	// Budget.
+	BudgetID xid.ID `json:"budgetId"`
+}
+
+// Result of deleteBudget.
+type DeleteBudgetPayload struct {
+	// Id of the deleted budget; null on error.
+	DeletedBudgetID *xid.ID `json:"deletedBudgetId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteBudgetPayload) IsMutationPayload() {}
+
+// Input of deleteRoutine.
+type DeleteRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of deleteRoutine.
+type DeleteRoutinePayload struct {
+	// Id of the deleted routine; null on error.
+	DeletedRoutineID *xid.ID `json:"deletedRoutineId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteRoutinePayload) IsMutationPayload() {}
+
+// Input of deleteTrigger.
+type DeleteTriggerInput struct {
+	// Trigger.
+	TriggerID xid.ID `json:"triggerId"`
+}
+
+// Result of deleteTrigger.
+type DeleteTriggerPayload struct {
+	// Id of the deleted trigger; null on error.
+	DeletedTriggerID *xid.ID `json:"deletedTriggerId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteTriggerPayload) IsMutationPayload() {}
+
 // Answers with its prompt; for a first try and for tests, it is no agent.
 type EchoExecutor struct {
 	// Pause before the answer.
@@ -583,12 +722,34 @@ type EchoExecutorInput struct {
 	Delay time.Duration `json:"delay"`
 }
 
+// A variable in plain text.
+type EnvironmentVariable struct {
+	// Name.
+	Name string `json:"name"`
+	// Value.
+	Value string `json:"value"`
+}
+
 // Exactly one member.
 type ExecutorInput struct {
 	// Command line.
 	Command *CommandExecutorInput `json:"command,omitempty"`
+	// Workers.
+	Pull *PullExecutorInput `json:"pull,omitempty"`
 	// Echo.
 	Echo *EchoExecutorInput `json:"echo,omitempty"`
+}
+
+// Dry run of a fire.
+type FirePreview struct {
+	// Rendered task, or name and prompt text of a lightweight routine.
+	Rendered *TemplatePreview `json:"rendered"`
+	// What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why.
+	Disposition domain.RoutineRunStatus `json:"disposition"`
+	// Fire it would merge into.
+	CoalescesInto *ent.RoutineRun `json:"coalescesInto,omitempty"`
+	// Problems for which the fire would be refused.
+	UserErrors []*UserError `json:"userErrors"`
 }
 
 // Input of fireRoutine.
@@ -607,6 +768,8 @@ type FireRoutineInput struct {
 type FireRoutinePayload struct {
 	// The fire; null on error.
 	RoutineRun *ent.RoutineRun `json:"routineRun,omitempty"`
+	// What its variables resolved to, and where each value came from.
+	Resolved []*ResolvedVariable `json:"resolved"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
 	// Problems the caller can fix; empty on success.
@@ -699,6 +862,32 @@ type PauseAgentPayload struct {
 
 func (PauseAgentPayload) IsMutationPayload() {}
 
+// Input of pauseRoutine.
+type PauseRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of pauseRoutine.
+type PauseRoutinePayload struct {
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (PauseRoutinePayload) IsMutationPayload() {}
+
+// A fire that is due to come.
+type PlannedFire struct {
+	// When.
+	At time.Time `json:"at"`
+	// Trigger.
+	Trigger *ScheduleTrigger `json:"trigger"`
+	// Routine.
+	Routine *ent.Routine `json:"routine"`
+}
+
 // State of the process; the same for every reader.
 type ProcessInfo struct {
 	// Version.
@@ -713,6 +902,28 @@ type ProcessInfo struct {
 	CronTicks int `json:"cronTicks"`
 	// Scheduler state.
 	Scheduler SchedulerState `json:"scheduler"`
+}
+
+// Taken by workers through acquireRun.
+type PullExecutor struct {
+	// What the worker runs; null: its own.
+	Command *CommandExecutor `json:"command,omitempty"`
+	// Queue name that workers ask for.
+	Queue string `json:"queue"`
+	// Lease length.
+	Lease time.Duration `json:"lease"`
+}
+
+func (PullExecutor) IsExecutor() {}
+
+// Pull executor.
+type PullExecutorInput struct {
+	// What the worker runs; absent: its own.
+	Command *CommandExecutorInput `json:"command,omitempty"`
+	// Queue name, 1..64 characters without spaces around.
+	Queue string `json:"queue"`
+	// Lease length, PT15S..PT1H.
+	Lease time.Duration `json:"lease"`
 }
 
 // Input of queueRun.
@@ -762,6 +973,140 @@ type QueueStats struct {
 	// Taken at.
 	At time.Time `json:"at"`
 }
+
+// Input of renderTemplate.
+type RenderTemplateInput struct {
+	// Title.
+	Title string `json:"title"`
+	// Description.
+	Description string `json:"description"`
+	// Declarations.
+	Variables []*RoutineVariableInput `json:"variables"`
+	// Values; one that is no string is taken as its JSON text.
+	Values map[string]any `json:"values,omitempty"`
+	// Pretend it is now.
+	At *time.Time `json:"at,omitempty"`
+	// Zone of {{date}}.
+	TimeZone string `json:"timeZone"`
+}
+
+// Input of reportRunFailed.
+type ReportRunFailedInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+	// What happened, and what to do next; beyond 8 KiB it is cut.
+	Message string `json:"message"`
+	// Class.
+	Code domain.RunErrorCode `json:"code"`
+	// Money and tokens.
+	Usage *RunUsageInput `json:"usage,omitempty"`
+}
+
+// Result of reportRunFailed.
+type ReportRunFailedPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Not before; null when given up.
+	RetryAt *time.Time `json:"retryAt,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunFailedPayload) IsMutationPayload() {}
+
+// Input of reportRunHandedBack.
+type ReportRunHandedBackInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+}
+
+// Result of reportRunHandedBack.
+type ReportRunHandedBackPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunHandedBackPayload) IsMutationPayload() {}
+
+// Input of reportRunHeartbeat.
+type ReportRunHeartbeatInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+}
+
+// Result of reportRunHeartbeat.
+type ReportRunHeartbeatPayload struct {
+	// End of the lease.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Stop: the run was cancelled. End the agent, then report reportRunFailed.
+	CancelRequested bool `json:"cancelRequested"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunHeartbeatPayload) IsMutationPayload() {}
+
+// Input of reportRunProgress.
+type ReportRunProgressInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+	// Number of the first line, from 1 within the attempt; lines already stored are ignored.
+	FirstSequence int `json:"firstSequence"`
+	// Log lines, at most 500.
+	Lines []*RunLogLineInput `json:"lines"`
+	// Progress details, at most 16 KiB: a PROGRESS event.
+	Progress map[string]any `json:"progress,omitempty"`
+}
+
+// Result of reportRunProgress.
+type ReportRunProgressPayload struct {
+	// Number of the newest stored line; null on error. It stands still once a run has as much output as is kept.
+	AcceptedThrough *int `json:"acceptedThrough,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunProgressPayload) IsMutationPayload() {}
+
+// Input of reportRunStarted.
+type ReportRunStartedInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+	// Session of the agent, 1..256 characters.
+	SessionID string `json:"sessionId"`
+}
+
+// Result of reportRunStarted.
+type ReportRunStartedPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunStartedPayload) IsMutationPayload() {}
+
+// Input of reportRunSucceeded.
+type ReportRunSucceededInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+	// Structured result; session_id in it names a session that can be resumed.
+	Result map[string]any `json:"result,omitempty"`
+	// Money and tokens; what result.usage says by default.
+	Usage *RunUsageInput `json:"usage,omitempty"`
+}
+
+// Result of reportRunSucceeded.
+type ReportRunSucceededPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunSucceededPayload) IsMutationPayload() {}
 
 // Input of requestApproval.
 type RequestApprovalInput struct {
@@ -823,6 +1168,22 @@ type ResumeAgentPayload struct {
 
 func (ResumeAgentPayload) IsMutationPayload() {}
 
+// Input of resumeRoutine.
+type ResumeRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of resumeRoutine.
+type ResumeRoutinePayload struct {
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ResumeRoutinePayload) IsMutationPayload() {}
+
 // Input of revokeApiToken.
 type RevokeAPITokenInput struct {
 	// Token.
@@ -838,6 +1199,30 @@ type RevokeAPITokenPayload struct {
 }
 
 func (RevokeAPITokenPayload) IsMutationPayload() {}
+
+// Input of rotateTriggerSecret.
+type RotateTriggerSecretInput struct {
+	// Webhook trigger.
+	TriggerID xid.ID `json:"triggerId"`
+	// How long the old secret also works, PT0S..P7D.
+	Overlap *time.Duration `json:"overlap,omitempty"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of rotateTriggerSecret.
+type RotateTriggerSecretPayload struct {
+	// The trigger; null on error.
+	Trigger Trigger `json:"trigger,omitempty"`
+	// Shown once, and not again when the call is replayed.
+	Secret *string `json:"secret,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (RotateTriggerSecretPayload) IsMutationPayload() {}
 
 // Conditions, all of which must hold.
 type RoutineFilter struct {
@@ -951,6 +1336,36 @@ type RunFilter struct {
 	Until *time.Time `json:"until,omitempty"`
 }
 
+// A worker's hold on one attempt, with all it needs to run the agent.
+type RunLease struct {
+	// Run.
+	Run *ent.Run `json:"run"`
+	// Attempt number.
+	Attempt int `json:"attempt"`
+	// Send back with each report.
+	LeaseToken string `json:"leaseToken"`
+	// Lost unless a heartbeat comes before.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// Prompt to give the agent.
+	Prompt string `json:"prompt"`
+	// What to run; null: the worker's own.
+	Command *CommandExecutor `json:"command,omitempty"`
+	// Session to resume; null: a fresh one.
+	ResumeSessionID *string `json:"resumeSessionId,omitempty"`
+	// Environment for the agent, run token included; values are secret.
+	Environment []*EnvironmentVariable `json:"environment"`
+}
+
+// Proof that an attempt is the reporter's own. A token that is not, or an attempt that has ended, is refused as STALE_LEASE.
+type RunLeaseInput struct {
+	// Run.
+	RunID xid.ID `json:"runId"`
+	// Attempt number.
+	Attempt int `json:"attempt"`
+	// Token of the lease; an agent service that rouse called by HTTP sends its run token.
+	LeaseToken string `json:"leaseToken"`
+}
+
 // Page of RunLog.
 type RunLogConnection struct {
 	// Edges.
@@ -977,6 +1392,16 @@ type RunLogFilter struct {
 	Search *string `json:"search,omitempty"`
 }
 
+// A line to store.
+type RunLogLineInput struct {
+	// Stream.
+	Stream domain.LogStream `json:"stream"`
+	// Text; beyond 8 KiB it is cut.
+	Text string `json:"text"`
+	// When; now by default.
+	At *time.Time `json:"at,omitempty"`
+}
+
 // Use of a run.
 type RunUsage struct {
 	// Tokens in.
@@ -985,6 +1410,28 @@ type RunUsage struct {
 	OutputTokens int `json:"outputTokens"`
 	// Cost in US dollars.
 	CostUsd string `json:"costUsd"`
+}
+
+// Money and tokens of an attempt.
+type RunUsageInput struct {
+	// Tokens in.
+	InputTokens int `json:"inputTokens"`
+	// Tokens out.
+	OutputTokens int `json:"outputTokens"`
+	// Cost in US dollars, at least 0, at most six decimals.
+	CostUsd string `json:"costUsd"`
+}
+
+// Preview of a schedule; nothing is stored.
+type SchedulePreview struct {
+	// Fires.
+	Times []*time.Time `json:"times"`
+	// Words, e.g. at 09:00 every day.
+	Description string `json:"description"`
+	// Slots in the window that a clock change removes or repeats.
+	DstNotes []string `json:"dstNotes"`
+	// Problems.
+	UserErrors []*UserError `json:"userErrors"`
 }
 
 // A schedule trigger to make.
@@ -1125,10 +1572,34 @@ type TaskWakeup struct {
 
 func (TaskWakeup) IsWakeupPayload() {}
 
+// Preview of a template; nothing is stored.
+type TemplatePreview struct {
+	// Title.
+	Title string `json:"title"`
+	// Description.
+	Description string `json:"description"`
+	// Values used and where they came from.
+	Values []*ResolvedVariable `json:"values"`
+	// Names used but not declared; saving declares them.
+	Undeclared []string `json:"undeclared"`
+	// Problems.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+// Secret of a new webhook trigger.
+type TriggerSecret struct {
+	// Trigger.
+	TriggerID xid.ID `json:"triggerId"`
+	// Secret, shown once.
+	Secret string `json:"secret"`
+}
+
 // Exactly one member.
 type TriggerSpecInput struct {
 	// Cron schedule.
 	Schedule *ScheduleSpecInput `json:"schedule,omitempty"`
+	// Signed HTTP POST.
+	Webhook *WebhookSpecInput `json:"webhook,omitempty"`
 	// By hand.
 	Manual *ManualSpecInput `json:"manual,omitempty"`
 }
@@ -1191,6 +1662,40 @@ type UpdateProjectPayload struct {
 
 func (UpdateProjectPayload) IsMutationPayload() {}
 
+// Input of updateRoutine.
+type UpdateRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// Name, 1..200 characters; null is refused.
+	Name graphql.Omittable[*string] `json:"name,omitempty"`
+	// Text; the prompt of a lightweight fire; null: none.
+	Description graphql.Omittable[*string] `json:"description,omitempty"`
+	// Who is woken; null is refused. What the former assignee was sent stays with it.
+	AssigneeID graphql.Omittable[*xid.ID] `json:"assigneeId,omitempty"`
+	// When a fire meets an active one; null: COALESCE_IF_ACTIVE.
+	ConcurrencyPolicy graphql.Omittable[*domain.ConcurrencyPolicy] `json:"concurrencyPolicy,omitempty"`
+	// What to do about missed ticks; null: ENQUEUE_MISSED_WITH_CAP.
+	CatchUpPolicy graphql.Omittable[*domain.CatchUpPolicy] `json:"catchUpPolicy,omitempty"`
+	// Most missed slots fired, clamped to 1..1000; null: 25.
+	CatchUpMax graphql.Omittable[*int] `json:"catchUpMax,omitempty"`
+	// Variables, at most 100, instead of those there are; names that the text uses are declared besides.
+	Variables graphql.Omittable[[]*RoutineVariableInput] `json:"variables,omitempty"`
+}
+
+// Result of updateRoutine.
+type UpdateRoutinePayload struct {
+	// Fields whose value was clamped.
+	Clamped []string `json:"clamped"`
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateRoutinePayload) IsMutationPayload() {}
+
 // Input of updateTask.
 type UpdateTaskInput struct {
 	// Task.
@@ -1220,6 +1725,36 @@ type UpdateTaskPayload struct {
 }
 
 func (UpdateTaskPayload) IsMutationPayload() {}
+
+// Input of updateTrigger.
+type UpdateTriggerInput struct {
+	// Trigger.
+	TriggerID xid.ID `json:"triggerId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// May fire; null: true.
+	Enabled graphql.Omittable[*bool] `json:"enabled,omitempty"`
+	// Expression of a schedule; null is refused.
+	Cron graphql.Omittable[*string] `json:"cron,omitempty"`
+	// Zone of a schedule; null: the workspace's.
+	TimeZone graphql.Omittable[*string] `json:"timeZone,omitempty"`
+	// How callers of a webhook prove themselves; null: HMAC_SHA256.
+	SigningMode graphql.Omittable[*domain.SigningMode] `json:"signingMode,omitempty"`
+	// Accepted clock difference of a webhook, PT30S..PT24H; null: PT5M.
+	ReplayWindow graphql.Omittable[*time.Duration] `json:"replayWindow,omitempty"`
+	// Refuse signatures without a timestamp; null: false.
+	RequireTimestamp graphql.Omittable[*bool] `json:"requireTimestamp,omitempty"`
+}
+
+// Result of updateTrigger.
+type UpdateTriggerPayload struct {
+	// The trigger; null on error.
+	Trigger Trigger `json:"trigger,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateTriggerPayload) IsMutationPayload() {}
 
 // Input of updateWorkspaceSettings.
 type UpdateWorkspaceSettingsInput struct {
@@ -1252,6 +1787,32 @@ type UpdateWorkspaceSettingsPayload struct {
 }
 
 func (UpdateWorkspaceSettingsPayload) IsMutationPayload() {}
+
+// Input of upsertBudget.
+type UpsertBudgetInput struct {
+	// What it limits.
+	Subject *BudgetSubjectInput `json:"subject"`
+	// Limit in US dollars, above 0, at most six decimals.
+	LimitUsd string `json:"limitUsd"`
+	// Period.
+	Period domain.BudgetPeriod `json:"period"`
+	// Percentages that raise an alert, 1..1000, at most 10.
+	AlertThresholds []int `json:"alertThresholds"`
+	// When exceeded.
+	OnExceed domain.BudgetAction `json:"onExceed"`
+	// Refuse with CONFLICT unless the budget that is there has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+}
+
+// Result of upsertBudget.
+type UpsertBudgetPayload struct {
+	// The budget; null on error.
+	Budget *Budget `json:"budget,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpsertBudgetPayload) IsMutationPayload() {}
 
 // A person, known by the id that the front end gave, or else by the API token that was used, or `local` on the machine of local mode.
 type UserActor struct {
@@ -1307,6 +1868,20 @@ type WakeupFilter struct {
 	CausationID *xid.ID `json:"causationId,omitempty"`
 	// Asked at or after.
 	Since *time.Time `json:"since,omitempty"`
+}
+
+// A webhook trigger to make.
+type WebhookSpecInput struct {
+	// How callers prove themselves.
+	SigningMode domain.SigningMode `json:"signingMode"`
+	// Accepted clock difference, PT30S..PT24H.
+	ReplayWindow *time.Duration `json:"replayWindow,omitempty"`
+	// Refuse signatures without a timestamp.
+	RequireTimestamp bool `json:"requireTimestamp"`
+	// Own secret, 16 to 256 visible ASCII characters; made by default.
+	Secret *string `json:"secret,omitempty"`
+	// May fire.
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // A step.

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
@@ -62,6 +63,9 @@ type fakeStore struct {
 	uptime     time.Duration
 	badRun     xid.ID
 	repairs    store.Repairs
+	old        int // runs to remove
+	resumed    int
+	recovered  []store.Recovered
 }
 
 // lock takes the fake's lock and says whether the database is away.
@@ -176,6 +180,14 @@ func (f *fakeStore) Leases(_ context.Context, notOwner xid.ID, host string) ([]s
 	return slices.Clone(f.leftovers), err
 }
 
+func (f *fakeStore) Withdraw(_ context.Context, a store.Attempt) (bool, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("withdraw %s", a.RunID)
+	f.leftovers = slices.DeleteFunc(f.leftovers, func(l store.Leftover) bool { return l.Attempt == a })
+	return true, err
+}
+
 func (f *fakeStore) Abandon(_ context.Context, a store.Attempt, dead bool) (bool, error) {
 	unlock, err := f.lock()
 	defer unlock()
@@ -198,6 +210,32 @@ func (f *fakeStore) Repair(context.Context) (store.Repairs, error) {
 	defer unlock()
 	f.add("repair")
 	return f.repairs, err
+}
+
+// Prune finds a full batch, then the rest.
+func (f *fakeStore) Prune(context.Context, domain.Retention) (domain.Removed, bool, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	if f.old == 0 || err != nil {
+		return domain.Removed{}, false, err
+	}
+	n := min(f.old, 2)
+	f.old -= n
+	return domain.Removed{Runs: n}, n == 2, nil
+}
+
+func (f *fakeStore) SweepBudgets(context.Context) (int, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("budgets")
+	return f.resumed, err
+}
+
+func (f *fakeStore) Recover(context.Context) ([]store.Recovered, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("recover")
+	return f.recovered, err
 }
 
 // fakeWorker has slots that stay taken until the test frees them.

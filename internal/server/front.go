@@ -17,6 +17,7 @@ import (
 	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/console"
 	"rouse.dev/rouse/internal/edge"
+	"rouse.dev/rouse/internal/webhook"
 )
 
 const graphqlPath = "/graphql"
@@ -30,6 +31,8 @@ type front struct {
 
 	base    context.Context // of every request
 	cancel  context.CancelFunc
+	leaving context.Context // ends as the stop begins: requests that wait for something are answered then
+	leave   context.CancelFunc
 	api     *edge.Server
 	servers []*http.Server
 	serving sync.WaitGroup
@@ -39,6 +42,7 @@ type front struct {
 func listen(ctx context.Context, c config.Config, log *slog.Logger) (*front, error) {
 	f := &front{log: log}
 	f.base, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	f.leaving, f.leave = context.WithCancel(f.base)
 	var err error
 	if f.listener, err = take(ctx, c.Addr, "--addr", config.EnvAddr); err != nil {
 		return nil, err
@@ -86,9 +90,9 @@ func (f *front) url() string {
 }
 
 // serve answers from now on. fail is told when a listener breaks.
-func (f *front) serve(api *edge.Server, ready func(context.Context) error, metrics http.Handler, fail func(error)) {
+func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.Context) error, metrics http.Handler, fail func(error)) {
 	f.api = api
-	f.start(f.listener, f.public(ready), fail)
+	f.start(f.listener, f.public(hooks, ready), fail)
 	if f.admin != nil {
 		f.start(f.admin, adminMux(ready, metrics), fail)
 	}
@@ -106,8 +110,9 @@ func (f *front) start(l net.Listener, h http.Handler, fail func(error)) {
 }
 
 // public is what the listener of the API shows. Health is for anybody who reaches it; the console is a page without data;
-// the API asks for a token, or in local mode for a caller of this machine that is no agent.
-func (f *front) public(ready func(context.Context) error) http.Handler {
+// the API asks for a token, or in local mode for a caller of this machine that is no agent. Webhooks ask for neither: their
+// callers prove themselves to the trigger, whose path nobody can guess, and come through tunnels under any name (C227).
+func (f *front) public(hooks http.Handler, ready func(context.Context) error) http.Handler {
 	guard := func(h http.Handler) http.Handler { return h }
 	if f.loopback {
 		guard = edge.LocalOnly
@@ -115,6 +120,7 @@ func (f *front) public(ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
 	addHealth(mux, ready)
 	mux.Handle(graphqlPath, guard(f.api))
+	mux.Handle(webhook.Path, hooks)
 	mux.Handle("/", guard(console.Handler(console.Options{TokenRequired: !f.loopback})))
 	return mux
 }
@@ -153,6 +159,7 @@ func (f *front) stop(hurry context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(hurry, limit)
 	defer cancel()
 	defer f.cancel()
+	f.leave()
 	if f.api == nil { // it never served
 		return f.closeListeners()
 	}

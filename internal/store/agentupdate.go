@@ -57,6 +57,11 @@ func (t *tx) updateAgent(ctx context.Context, l lane, in UpdateAgent, next domai
 	if err := t.writeCapacity(ctx, l, next); err != nil {
 		return err
 	}
+	if in.Executor.Set { // runs that wait for a worker may have another executor now
+		if err := t.unparkOffersOf(ctx, l, ""); err != nil {
+			return err
+		}
+	}
 	return t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"),
 		summary: "The agent was changed.", subjectID: in.AgentID, agentID: in.AgentID, data: map[string]any{"changed": changed}})
 }
@@ -104,10 +109,10 @@ func (t *tx) writeCapacity(ctx context.Context, l lane, s domain.AgentSettings) 
 		return nil
 	}
 	const query = `
-UPDATE agent_lanes SET max_sessions = $2, cooldown_ms = $3,
+UPDATE agent_lanes SET max_sessions = $2, cooldown_ms = $3, released_at = $4,
   eligible_at = CASE WHEN cooldown_ms = $3 OR last_finished_at IS NULL THEN eligible_at ELSE last_finished_at + $3 * interval '1 millisecond' END
 WHERE agent_id = $1`
-	if err := execOne(ctx, t, query, l.agentID, s.Sessions, s.Cooldown.Milliseconds()); err != nil {
+	if err := execOne(ctx, t, query, l.agentID, s.Sessions, s.Cooldown.Milliseconds(), t.now); err != nil {
 		return fmt.Errorf("write the agent's capacity: %w", err)
 	}
 	return t.fixHead(ctx, l)

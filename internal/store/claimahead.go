@@ -36,8 +36,9 @@ func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) (clai
 		if ctx.Err() != nil || isConnectionError(err) || isRetryable(err) {
 			return nil, err
 		}
+		cause := err // err is what this returns
 		c.onCommit(func(s *Store) {
-			s.log.Warn("runs could not be claimed together, and are claimed one by one", "error", err)
+			s.log.Warn("runs could not be claimed together, and are claimed one by one", "error", cause)
 		})
 		return nil, nil
 	}
@@ -53,22 +54,27 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 		statuses[l.agentID] = l.status
 	}
 	candidates, err := collect(ctx, c, func(rows *sql.Rows) (x candidate, err error) {
-		x.run, err = scanRunAnd(rows, &x.facts.AgentDeleted, &x.facts.SkipIdleWakeups, &x.facts.ActionableTasks)
+		var queue string
+		x.run, err = scanRunAnd(rows, &x.facts.AgentDeleted, &x.facts.SkipIdleWakeups, &x.facts.ActionableTasks, &queue)
+		x.run.queue = queue
 		x.facts.AgentStatus, x.facts.WakeClass, x.facts.CancelRequested = statuses[x.run.agentID], x.run.class, x.run.cancelRequestedAt != nil
 		return x, err
 	}, readAheadQuery, ids(agents), intArray(places))
 	if err != nil {
 		return nil, fmt.Errorf("read the lanes' due runs: %w", err)
 	}
-	return candidates, c.readTasksAhead(ctx, candidates)
+	runs := make([]runRow, len(candidates))
+	for i, x := range candidates {
+		runs[i] = x.run
+	}
+	if err := c.readProjects(ctx, runs...); err != nil {
+		return nil, err
+	}
+	return candidates, c.readTasksAhead(ctx, candidates, runs)
 }
 
 // readTasksAhead locks the tasks of candidates that nobody holds, and reads what their guards look at.
-func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate) error {
-	var runs []runRow
-	for _, x := range candidates {
-		runs = append(runs, x.run)
-	}
+func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate, runs []runRow) error {
 	locked, err := c.tryTasks(ctx, tasksOf(runs))
 	if err != nil {
 		return err
@@ -89,7 +95,8 @@ func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate) er
 
 const readAheadQuery = `
 SELECT ` + runColumns + `, a.deleted_at IS NOT NULL, a.skip_idle_wakeups, CASE WHEN r.wake_class = 'PERIODIC' AND a.skip_idle_wakeups THEN
-  (SELECT count(*) FROM tasks WHERE assignee_id = a.id AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL) ELSE 0 END
+  (SELECT count(*) FROM tasks WHERE assignee_id = a.id AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL) ELSE 0 END,
+  coalesce(` + queueOfRun + `, '')
 FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places) JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
   SELECT * FROM runs WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT l.places) r
 ORDER BY r.requested_at, r.id`
@@ -97,18 +104,20 @@ ORDER BY r.requested_at, r.id`
 // admitted is the runs to claim: in their order, within the workspaces' ceilings, up to the first that a guard refuses and
 // to the newest head that was looked at.
 func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
-	taken, tasks := map[xid.ID]int{}, map[xid.ID]bool{}
+	taken, tasks, reserved := map[xid.ID]int{}, map[xid.ID]bool{}, map[string]domain.Money{}
 	for _, x := range candidates {
 		places, bound := c.free[x.run.workspaceID]
 		if bound && taken[x.run.workspaceID] >= places {
 			continue
 		}
-		if len(runs) == limit || c.beyond(x.run) || x.busy || tasks[x.run.taskID] || !domain.Admit(x.facts).Launches() {
+		if len(runs) == limit || c.beyond(x.run) || x.busy || tasks[x.run.taskID] || !domain.Admit(x.facts).Launches() ||
+			c.budgets.admit(x.run, reserved) != (domain.BudgetAnswer{}) {
 			break
 		}
 		if x.run.taskID != "" {
 			tasks[x.run.taskID] = true
 		}
+		c.budgets.reserve(x.run, reserved)
 		taken[x.run.workspaceID]++
 		runs = append(runs, x.run)
 	}

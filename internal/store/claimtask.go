@@ -89,7 +89,7 @@ func (t *tx) readGuards(ctx context.Context, runs []runRow) (map[xid.ID]taskGuar
 var guardsQuery = `
 SELECT r.id, t.state, t.archived_at IS NOT NULL, t.deleted_at IS NOT NULL, t.assignee_id IS NOT DISTINCT FROM r.agent_id,
   t.checkout_run_id IS NOT NULL AND t.checkout_run_id <> r.id,
-  EXISTS (SELECT 1 FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + openTask("x") + `),
+  ` + hasOpenBlocker + `,
   EXISTS (SELECT 1 FROM task_reviewers p WHERE p.task_id = t.id AND p.agent_id = r.agent_id),
   EXISTS (SELECT 1 FROM task_approvers p WHERE p.task_id = t.id AND p.agent_id = r.agent_id),
   ARRAY(SELECT DISTINCT q.source || ':' || coalesce(q.basis, '') FROM wakeup_requests q

@@ -161,7 +161,7 @@ func (s *Store) finishTogether(ctx context.Context, batch []*finishing) []error 
 }
 
 // finishAll ends the runs that are live; results says of the others that they are fenced. All lanes are locked first, in
-// the order of their ids, and the workspaces' last.
+// the order of their ids, the workspaces' and the budgets last.
 func (t *tx) finishAll(ctx context.Context, batch []*finishing, results []error) error {
 	lanes, err := t.lockLanesOf(ctx, batch)
 	if err != nil {
@@ -175,7 +175,7 @@ func (t *tx) finishAll(ctx context.Context, batch []*finishing, results []error)
 	if err != nil {
 		return err
 	}
-	left := map[xid.ID]int{}
+	left := map[xid.ID][]runRow{}
 	for i, f := range batch {
 		run, live := runs[f.attempt]
 		if !live {
@@ -186,19 +186,24 @@ func (t *tx) finishAll(ctx context.Context, batch []*finishing, results []error)
 		if err := t.finish(ctx, lanes[run.agentID], run, f.success, tasks, leave{countLater: true}); err != nil {
 			return err
 		}
-		left[run.workspaceID]++
+		left[run.workspaceID] = append(left[run.workspaceID], run)
 	}
 	var workspaces []xid.ID
 	for id := range left {
 		workspaces = append(workspaces, id)
 	}
 	slices.Sort(workspaces)
+	var charged []runRow
 	for _, id := range workspaces {
-		if err := t.countWorkspace(ctx, id, -left[id]); err != nil {
+		budgeted, err := t.countWorkspace(ctx, id, -len(left[id]))
+		if err != nil {
 			return err
 		}
+		if budgeted {
+			charged = append(charged, left[id]...)
+		}
 	}
-	return nil
+	return t.chargeBudgets(ctx, charged)
 }
 
 func (t *tx) lockLanesOf(ctx context.Context, batch []*finishing) (map[xid.ID]lane, error) {

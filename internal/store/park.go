@@ -55,7 +55,7 @@ SELECT r.id, r.scope FROM parked p JOIN runs r ON r.id = p.id WHERE r.status = '
 
 // One EXISTS for each partial index: no index serves the two conditions ORed.
 const unparkQuery = `
-UPDATE runs SET parked_until = NULL, revision = revision + 1, parked_reason = CASE WHEN
+UPDATE runs SET parked_until = NULL, due_at = parked_until, revision = revision + 1, parked_reason = CASE WHEN
     EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = $2 AND o.scope = $3 AND o.status = 'CLAIMED' AND o.id <> $1)
     OR EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = $2 AND o.scope = $3 AND o.status = 'QUEUED' AND o.parked_reason IS NULL AND o.id <> $1)
   THEN 'SCOPE_BUSY' END
@@ -71,7 +71,7 @@ func (t *tx) releaseScope(ctx context.Context, agentID xid.ID, scope string) err
 }
 
 const releaseScopeQuery = `
-UPDATE runs SET parked_reason = NULL, parked_until = NULL, revision = revision + 1
+UPDATE runs SET parked_reason = NULL, parked_until = NULL, due_at = clock_timestamp(), revision = revision + 1
 WHERE id = (SELECT id FROM runs WHERE agent_id = $1 AND scope = $2 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'
             ORDER BY requested_at, id LIMIT 1)
   AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = $2 AND status = 'CLAIMED')

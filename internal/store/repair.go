@@ -10,14 +10,14 @@ import (
 )
 
 // Repairs counts what a repair sweep had to put right. All zero is the normal case: each is a defect to look into.
-type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Checkouts, Blocked int }
+type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds, Checkouts, Blocked int }
 
 // repairLock is the advisory lock that keeps sweeps of several processes apart.
 const repairLock = 0x726f757365 // "rouse"
 
 // Repair puts right what should never be wrong (queue rule 6): lanes' heads and counts, workspaces' counts, runs that
-// wait for a scope that is free or a blocker that is gone, leases and checkouts without a live run. It does nothing while
-// another process sweeps.
+// wait for a scope that is free or a blocker that is gone, leases, checkouts and holds of budgets without a live
+// run. It does nothing while another process sweeps.
 func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 	var done Repairs
 	suspects, err := s.suspectLanes(ctx)
@@ -34,6 +34,9 @@ func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 	}
 	if err := s.repairCheckouts(ctx, &done); err != nil {
 		return done, fmt.Errorf("repair checkouts: %w", err)
+	}
+	if err := s.repairHolds(ctx, &done); err != nil {
+		return done, fmt.Errorf("repair holds: %w", err)
 	}
 	s.countRepairs(done)
 	return done, nil
@@ -61,8 +64,8 @@ func (s *Store) repairCheckouts(ctx context.Context, done *Repairs) error {
 }
 
 func (s *Store) countRepairs(done Repairs) {
-	for what, n := range map[string]int{"head": done.Heads, "running": done.Running, "workspace": done.Workspaces, "scope": done.Scopes, "lease": done.Leases,
-		"checkout": done.Checkouts, "blocked": done.Blocked} {
+	for what, n := range map[string]int{"head": done.Heads, "running": done.Running, "workspace": done.Workspaces, "scope": done.Scopes,
+		"lease": done.Leases, "hold": done.Holds, "checkout": done.Checkouts, "blocked": done.Blocked} {
 		s.counters.Repaired(what, n)
 	}
 }
@@ -95,7 +98,7 @@ LIMIT 200`
 
 // wronglyBlocked are runs that are parked TASK_BLOCKED although no blocker is open, and nothing is on its way to them.
 var wronglyBlocked = `b.status = 'QUEUED' AND b.parked_reason = 'TASK_BLOCKED' AND NOT EXISTS (
-    SELECT 1 FROM task_blockers k JOIN tasks x ON x.id = k.blocker_id WHERE k.task_id = b.task_id AND ` + openTask("x") + `)
+    SELECT 1 FROM task_blockers k JOIN tasks x ON x.id = k.blocker_id WHERE k.task_id = b.task_id AND ` + isOpen("x") + `)
   AND NOT EXISTS (SELECT 1 FROM wakeup_requests q WHERE q.agent_id = b.agent_id AND q.scope = b.scope AND q.status = 'QUEUED' AND q.run_id IS NULL)`
 
 func (t *tx) repairLane(ctx context.Context, agentID xid.ID, done *Repairs) error {
@@ -198,5 +201,40 @@ WHERE w.workspace_id = s.workspace_id AND w.workspace_id = ANY($1) AND w.running
 	n, err := exec(ctx, t, fix, ids(workspaces))
 	done.Workspaces += int(n)
 	t.publish(event.Event{Kind: event.Queue})
+	return err
+}
+
+// orphanHold says of a hold that its attempt is not live any more.
+const orphanHold = `h.status = 'HELD' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = h.run_id AND r.status = 'CLAIMED' AND r.attempt = h.attempt)`
+
+// repairHolds voids holds of attempts that are not live and makes each budget's reserve the sum of its holds.
+func (s *Store) repairHolds(ctx context.Context, done *Repairs) error {
+	const suspects = `
+SELECT b.id FROM budget_policies b WHERE reserved_usd <> (SELECT coalesce(sum(amount_usd), 0) FROM budget_holds WHERE policy_id = b.id AND status = 'HELD')
+  OR EXISTS (SELECT 1 FROM budget_holds h WHERE h.policy_id = b.id AND ` + orphanHold + `) ORDER BY id LIMIT 100`
+	policies, err := collect(ctx, s.db, scanOne[xid.ID], suspects)
+	if err != nil {
+		return err
+	}
+	for _, id := range policies {
+		if err := s.inTx(ctx, func(t *tx) error { return t.repairBudget(ctx, id, done) }); err != nil {
+			return fmt.Errorf("budget %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (t *tx) repairBudget(ctx context.Context, id xid.ID, done *Repairs) error {
+	if _, err := exec(ctx, t, `SELECT 1 FROM budget_policies WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
+		return err
+	}
+	if _, err := exec(ctx, t, `UPDATE budget_holds h SET status = 'VOID' WHERE policy_id = $1 AND `+orphanHold, id); err != nil {
+		return err
+	}
+	const sum = `
+UPDATE budget_policies b SET reserved_usd = h.amount
+FROM (SELECT coalesce(sum(amount_usd), 0) AS amount FROM budget_holds WHERE policy_id = $1 AND status = 'HELD') h WHERE b.id = $1 AND b.reserved_usd <> h.amount`
+	n, err := exec(ctx, t, sum, id)
+	done.Holds += int(n)
 	return err
 }

@@ -128,7 +128,7 @@ func (r *router) readBlocked(ctx context.Context, requests []requestRow) error {
 		return nil
 	}
 	query := `
-SELECT DISTINCT b.task_id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = ANY($1) AND ` + openTask("x")
+SELECT DISTINCT b.task_id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = ANY($1) AND ` + isOpen("x")
 	blocked, err := collect(ctx, r, scanOne[xid.ID], query, ids(assigned))
 	for _, id := range blocked {
 		r.blocked[id] = true
@@ -213,8 +213,8 @@ func (r *router) newRun(ctx context.Context, q requestRow, plan domain.CoalesceP
 	const query = `
 WITH run AS (
   INSERT INTO runs (id, workspace_id, agent_id, task_id, routine_id, causation_id, scope, source, wake_class, fingerprint, status,
-    parked_reason, parked_until, retry_count, hops, requested_at, event_seq)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'QUEUED', $11, $12, $13, $14, $15, 1) RETURNING id, workspace_id, agent_id, task_id, causation_id),
+    parked_reason, parked_until, due_at, retry_count, hops, requested_at, event_seq)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'QUEUED', $11, $12, $21, $13, $14, $15, 1) RETURNING id, workspace_id, agent_id, task_id, causation_id),
 act AS (` + activityInto + `
   SELECT $19, workspace_id, 'WAKEUP_QUEUED', 'The wakeup was queued.', 'SYSTEM', 'router', $16, agent_id, task_id, jsonb_build_object('runId', id), causation_id, $18 FROM run
   WHERE $20),
@@ -227,7 +227,7 @@ SELECT workspace_id, id, 1, 'CREATED', $17, $18 FROM run`
 	}
 	err = execOne(ctx, r, query, run.ID, q.workspaceID, r.lane.agentID, q.taskID, q.routineID, q.causationID, q.scope, q.source, q.class, q.fingerprint,
 		nullable(plan.ParkedReason), nullableTime(plan.ParkedUntil), q.retryCount, q.hops, requestedAt, q.id, data, r.now,
-		xid.New("act"), q.resends == 0) // a re-send is in the feed already
+		xid.New("act"), q.resends == 0, dueFrom(plan.ParkedReason, r.now)) // a re-send is in the feed already
 	if err != nil {
 		return fmt.Errorf("insert run: %w", err)
 	}
@@ -235,6 +235,14 @@ SELECT workspace_id, id, 1, 'CREATED', $17, $18 FROM run`
 	r.scopes[q.scope] = append(r.scopes[q.scope], run)
 	r.publish(event.Event{Kind: event.Run, WorkspaceID: q.workspaceID, ID: xid.ID(run.ID)})
 	return nil
+}
+
+// dueFrom is due_at of a run that is parked so from now on: an instant unless it is parked.
+func dueFrom(parked domain.ParkedReason, now time.Time) any {
+	if parked != "" {
+		return nil
+	}
+	return now
 }
 
 // join links a request to a run of its scope and notes what the run gains.
@@ -265,8 +273,10 @@ func (r *router) change(ctx context.Context, run *domain.ScopeRun, plan domain.C
 		return nil
 	}
 	run.ParkedReason, run.ParkedUntil = plan.ParkedReason, plan.ParkedUntil
-	const park = `UPDATE runs SET parked_reason = $2, parked_until = $3, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
-	if err := execOne(ctx, r, park, run.ID, nullable(plan.ParkedReason), nullableTime(plan.ParkedUntil)); err != nil {
+	const park = `
+UPDATE runs SET parked_reason = $2, parked_until = $3, due_at = $4, revision = revision + 1
+WHERE id = $1 AND status = 'QUEUED'`
+	if err := execOne(ctx, r, park, run.ID, nullable(plan.ParkedReason), nullableTime(plan.ParkedUntil), dueFrom(plan.ParkedReason, r.now)); err != nil {
 		return fmt.Errorf("change the run's parking: %w", err)
 	}
 	return nil

@@ -53,6 +53,9 @@ func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped 
 		}
 		return t.updateSettings(ctx, in, change)
 	})
+	if err == nil && in.DefaultExecutor.Set { // runs that wait for a worker may have another executor now
+		err = s.unparkOffers(ctx, in.WorkspaceID, "", nil)
+	}
 	return clamped, wrap("update settings", err)
 }
 
@@ -81,7 +84,7 @@ func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domai
 	if err := u.Exec(ctx); err != nil {
 		return fmt.Errorf("update the workspace's row: %w", err)
 	}
-	if err := execOne(ctx, t, `UPDATE workspace_lanes SET max_running = $2 WHERE workspace_id = $1`, in.WorkspaceID, s.MaxRuns); err != nil {
+	if err := execOne(ctx, t, `UPDATE workspace_lanes SET max_running = $2, released_at = $3 WHERE workspace_id = $1`, in.WorkspaceID, s.MaxRuns, t.now); err != nil {
 		return fmt.Errorf("write the workspace's ceiling: %w", err)
 	}
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})

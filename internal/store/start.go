@@ -54,7 +54,7 @@ func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error
 		if admission.Settle != nil {
 			return t.settleStart(ctx, l, run, *admission.Settle)
 		}
-		launch, err = t.start(ctx, l, a, run, ag)
+		launch, err = t.start(ctx, l, a, run, ag, "")
 		return err
 	})
 	return launch, wrap("start run", err)
@@ -68,13 +68,18 @@ func (t *tx) settleStart(ctx context.Context, l lane, run runRow, s domain.Settl
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusCancelled})
 }
 
-func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.Agent) (*Launch, error) {
+// start writes the start of a run for its owner: rouse itself, or with a queue a worker of it. A run whose executor was
+// changed to another kind of owner since the claim is due again.
+func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.Agent, queue string) (*Launch, error) {
 	spec, holder, err := t.resolveExecutor(ctx, run, ag)
 	if err != nil {
 		return nil, err
 	}
 	if spec == nil {
 		return nil, t.failWithoutExecutor(ctx, l, run)
+	}
+	if spec.Queue() != queue {
+		return nil, t.giveBack(ctx, l, run, domain.RunAttemptStatusInterrupted, false)
 	}
 	requests, err := t.promptRequests(ctx, run.id)
 	if err != nil {
@@ -209,7 +214,7 @@ func promptWake(q requestRow, r *ent.Routine) (prompt.Wake, error) {
 		w.User = p.UserID
 	case *domain.RoutinePayload:
 		if r != nil {
-			w.Routine, w.Text = r.Name, domain.Render(r.Description, p.Variables)
+			w.Routine, w.Text = r.Name, p.Text
 		}
 	}
 	return w, nil

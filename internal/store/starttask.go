@@ -53,7 +53,7 @@ func (t *tx) taskInPrompt(ctx context.Context, taskID xid.ID) (*prompt.Task, err
 	if p := k.Edges.Project; p != nil {
 		shown.Project = p.Name
 	}
-	blockers := `SELECT x.id, x.title, x.state FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = $1 AND ` + openTask("x") + ` ORDER BY x.id LIMIT $2`
+	blockers := `SELECT x.id, x.title, x.state FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = $1 AND ` + isOpen("x") + ` ORDER BY x.id LIMIT $2`
 	if shown.Blockers, err = t.taskRefs(ctx, blockers, taskID, promptTasks); err != nil {
 		return nil, err
 	}

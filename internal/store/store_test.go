@@ -57,7 +57,11 @@ const lease = 20 * time.Second
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	db := pgtest.New(t)
+	return newWorldOn(t, pgtest.New(t))
+}
+
+func newWorldOn(t testing.TB, db *sql.DB) *world {
+	t.Helper()
 	w := &world{test: test{t}, db: db, events: &recorder{}, owner: Owner{ID: xid.New("prc"), Host: "here", BootID: "boot", PID: 1, Started: 1}}
 	w.Store = New(db, Options{Events: w.events, Counters: metrics.New(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Jitter: func() float64 { return 0 }})
 	if err := w.Activate(t.Context()); err != nil {
@@ -248,6 +252,10 @@ SELECT count(*) FROM runs b WHERE status = 'QUEUED' AND parked_reason = 'SCOPE_B
 SELECT count(*) FROM run_attempts a JOIN runs r ON r.id = a.run_id WHERE a.finished_at IS NULL AND (r.status <> 'CLAIMED' OR r.attempt <> a.number)`,
 		"a request of an ended run has not ended": `
 SELECT count(*) FROM wakeup_requests q JOIN runs r ON r.id = q.run_id WHERE r.finished_at IS NOT NULL AND q.finished_at IS NULL`,
+		"a hold has outlived its run": `
+SELECT count(*) FROM budget_holds h WHERE status = 'HELD' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = h.run_id AND r.status = 'CLAIMED' AND r.attempt = h.attempt)`,
+		"a budget's reserve is not what its holds are": `
+SELECT count(*) FROM budget_policies b WHERE reserved_usd <> (SELECT coalesce(sum(amount_usd), 0) FROM budget_holds WHERE policy_id = b.id AND status = 'HELD')`,
 		"a run's events have a gap": `SELECT count(*) FROM runs r WHERE event_seq <> (SELECT count(*) FROM run_events e WHERE e.run_id = r.id)`,
 	} {
 		if n := one[int](w, query); n != 0 {

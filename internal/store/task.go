@@ -36,16 +36,19 @@ type taskRow struct {
 // officeTask is domain.IsOffice in SQL, of a task t with its workspace w and its workflow f.
 const officeTask = `(t.project_id IS NOT NULL OR t.workflow_id IS NOT DISTINCT FROM w.office_workflow_id OR f.kind = 'ROUTINE')`
 
-// openTask says in SQL that the task of this alias is neither done, cancelled, archived nor deleted.
-func openTask(alias string) string {
+// isOpen says in SQL that the task of this alias is neither done, cancelled, archived nor deleted.
+func isOpen(alias string) string {
 	return alias + `.state NOT IN ('DONE', 'CANCELLED') AND ` + alias + `.archived_at IS NULL AND ` + alias + `.deleted_at IS NULL`
 }
+
+// hasOpenBlocker says in SQL that a blocker of the task t is open (SPEC S5.3).
+var hasOpenBlocker = `EXISTS (SELECT 1 FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + isOpen("x") + `)`
 
 var taskQuery = `
 SELECT t.id, t.workspace_id, t.workflow_id, t.step_id, t.project_id, t.parent_id, t.assignee_id, t.checkout_run_id, t.title, t.description, t.state,
   t.archived_at IS NOT NULL, t.requires_approval, t.revision, t.assignment_version, t.wake_generation, ` + officeTask + `, s.on_enter,
   ARRAY(SELECT agent_id FROM task_reviewers WHERE task_id = t.id ORDER BY 1), ARRAY(SELECT agent_id FROM task_approvers WHERE task_id = t.id ORDER BY 1),
-  ARRAY(SELECT x.id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + openTask("x") + ` ORDER BY 1)
+  ARRAY(SELECT x.id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + isOpen("x") + ` ORDER BY 1)
 FROM tasks t JOIN workspaces w ON w.id = t.workspace_id JOIN workflows f ON f.id = t.workflow_id JOIN workflow_steps s ON s.id = t.step_id
 WHERE t.id = ANY($1) AND t.deleted_at IS NULL`
 

@@ -83,7 +83,7 @@ func (t *tx) blockerEnded(ctx context.Context, r *taskRow, ended *change) ([]xid
 
 // childEnded tells a parent's assignee when none of its children is open.
 func (t *tx) childEnded(ctx context.Context, parent *taskRow, by cause) ([]xid.ID, error) {
-	open, err := queryOne[int](ctx, t, `SELECT count(*) FROM tasks x WHERE x.parent_id = $1 AND `+openTask("x"), parent.id)
+	open, err := queryOne[int](ctx, t, `SELECT count(*) FROM tasks x WHERE x.parent_id = $1 AND `+isOpen("x"), parent.id)
 	if err != nil {
 		return nil, fmt.Errorf("count the open children: %w", err)
 	}

@@ -50,7 +50,7 @@ func (s *Store) Mentions(ctx context.Context, commentIDs []xid.ID) (map[xid.ID][
 
 // BlockedTasks says which of the tasks have an open blocker.
 func (s *Store) BlockedTasks(ctx context.Context, taskIDs []xid.ID) (map[xid.ID]bool, error) {
-	query := `SELECT DISTINCT b.task_id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = ANY($1) AND ` + openTask("x")
+	query := `SELECT DISTINCT b.task_id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = ANY($1) AND ` + isOpen("x")
 	blocked, err := collect(ctx, s.db, scanOne[xid.ID], query, ids(taskIDs))
 	found := make(map[xid.ID]bool, len(blocked))
 	for _, id := range blocked {

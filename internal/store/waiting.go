@@ -281,7 +281,7 @@ func (f *waitFacts) nameBlockers(ctx context.Context, out map[xid.ID]domain.Wait
 	}
 	query := `
 SELECT r.id, x.id FROM runs r JOIN task_blockers b ON b.task_id = r.task_id JOIN tasks x ON x.id = b.blocker_id
-WHERE r.id = ANY($1) AND ` + openTask("x") + ` ORDER BY x.id`
+WHERE r.id = ANY($1) AND ` + isOpen("x") + ` ORDER BY x.id`
 	_, err := collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
 		var run xid.ID
 		var blocker string

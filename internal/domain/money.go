@@ -1,0 +1,86 @@
+package domain
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Money is an amount in US dollars, in millionths: exact, like the numeric(18,6) it is stored in.
+type Money int64
+
+const (
+	microsPerDollar = 1_000_000
+	moneyDecimals   = 6
+	// MaxMoney is the largest amount that is stored: a trillion dollars less a millionth.
+	MaxMoney Money = 1_000_000_000_000*microsPerDollar - 1
+)
+
+// ParseMoney reads a decimal that is not negative, such as "12.345". More than six decimals are refused, not rounded.
+func ParseMoney(text string) (Money, error) {
+	whole, fraction, point := strings.Cut(text, ".")
+	if !digits(whole) || point && !digits(fraction) {
+		return 0, fmt.Errorf("%q is not an amount: write dollars as a decimal, such as 12.50", clipText(text))
+	}
+	fraction = strings.TrimRight(fraction, "0")
+	if len(fraction) > moneyDecimals {
+		return 0, fmt.Errorf("%q has more than six decimals", clipText(text))
+	}
+	whole = strings.TrimLeft(whole, "0")
+	if len(whole) > 12 {
+		return 0, fmt.Errorf("%q is too much: an amount is below a trillion dollars", clipText(text))
+	}
+	var m Money
+	for _, d := range whole + fraction + strings.Repeat("0", moneyDecimals-len(fraction)) {
+		m = m*10 + Money(d-'0')
+	}
+	return m, nil
+}
+
+// digits says whether a text is one or more decimal digits.
+func digits(s string) bool {
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// clipText keeps an error short that quotes what somebody sent.
+func clipText(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		return string(r[:40]) + "…"
+	}
+	return s
+}
+
+// String is the shortest decimal of the amount, such as "12.345".
+func (m Money) String() string {
+	sign := ""
+	if m < 0 {
+		sign, m = "-", -m
+	}
+	fraction := strings.TrimRight(fmt.Sprintf("%06d", int64(m%microsPerDollar)), "0")
+	if fraction != "" {
+		fraction = "." + fraction
+	}
+	return fmt.Sprintf("%s%d%s", sign, int64(m/microsPerDollar), fraction)
+}
+
+// Percent is how much of whole the amount is, in percent with one decimal, rounded down: what is below a threshold never
+// looks as if it had reached it. Of nothing, everything is 100.
+func (m Money) Percent(whole Money) float64 {
+	if whole <= 0 {
+		return 100
+	}
+	return math.Floor(float64(m)/float64(whole)*1000) / 10
+}
+
+// reaches says exactly whether the amount is at least so many percent of whole.
+func (m Money) reaches(percent int, whole Money) bool {
+	// whole*percent/100 <= m, without overflow: amounts are below 10^18, percentages below 1,000.
+	hundredth, rest := whole/100, whole%100
+	need := hundredth*Money(percent) + (rest*Money(percent)+99)/100
+	return m >= need
+}

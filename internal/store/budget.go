@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// budgetRow is a stored budget policy.
+type budgetRow struct {
+	domain.Budget
+	workspaceID xid.ID
+	revision    int
+}
+
+const budgetColumns = `b.id, b.workspace_id, b.revision, b.subject_kind, b.subject_id, b.limit_usd::text, b.spent_usd::text, b.reserved_usd::text,
+  b.period, b.period_start, b.on_exceed, b.alert_thresholds, b.alerted_percent`
+
+func scanBudget(rows *sql.Rows) (b budgetRow, err error) {
+	var limit, spent, reserved string
+	var thresholds []byte
+	err = rows.Scan(&b.ID, &b.workspaceID, &b.revision, &b.SubjectKind, &b.SubjectID, &limit, &spent, &reserved,
+		&b.Period, &b.PeriodStart, &b.OnExceed, &thresholds, &b.AlertedPercent)
+	if err != nil {
+		return b, err
+	}
+	for _, amount := range []struct {
+		to   *domain.Money
+		text string
+	}{{&b.Limit, limit}, {&b.Spent, spent}, {&b.Reserved, reserved}} {
+		if *amount.to, err = domain.ParseMoney(amount.text); err != nil {
+			return b, fmt.Errorf("budget %s: %w", b.ID, err)
+		}
+	}
+	if err := json.Unmarshal(thresholds, &b.Thresholds); err != nil {
+		return b, fmt.Errorf("thresholds of budget %s: %w", b.ID, err)
+	}
+	return b, nil
+}
+
+// applies says whether a run of this agent, and of a task of this project ("" for none), is charged to the budget.
+func (b budgetRow) applies(workspaceID, agentID, projectID xid.ID) bool {
+	if b.workspaceID != workspaceID {
+		return false
+	}
+	switch b.SubjectKind {
+	case domain.BudgetSubjectKindAgent:
+		return b.SubjectID == string(agentID)
+	case domain.BudgetSubjectKindProject:
+		return projectID != "" && b.SubjectID == string(projectID)
+	}
+	return true
+}
+
+// UpsertBudget is a limit of what a workspace, one of its projects or one of its agents may spend in a period. A subject
+// has at most one budget.
+type UpsertBudget struct {
+	WorkspaceID      xid.ID
+	SubjectKind      domain.BudgetSubjectKind
+	SubjectID        xid.ID
+	LimitUSD         string // a decimal above 0
+	Period           domain.BudgetPeriod
+	Thresholds       []int // percent
+	OnExceed         domain.BudgetAction
+	ExpectedRevision *int
+}
+
+// UpsertBudget makes or changes the budget of a subject and counts what was spent in the running period. Thresholds that
+// are reached already are told of at once; agents that no budget holds any more are resumed.
+func (s *Store) UpsertBudget(ctx context.Context, in UpsertBudget) (id xid.ID, err error) {
+	limit, thresholds, problems := domain.BudgetSettings{LimitUSD: in.LimitUSD, Thresholds: in.Thresholds}.Check()
+	if err := domain.AsUserError(problems); err != nil {
+		return "", err
+	}
+	in.Thresholds = thresholds
+	err = s.inTx(ctx, func(t *tx) error {
+		id, err = t.upsertBudget(ctx, in, limit)
+		return err
+	})
+	if err != nil {
+		return "", wrap("set budget", err)
+	}
+	return id, wrap("resume agents of the changed budget", s.releaseBudgets(ctx, in.WorkspaceID))
+}
+
+func (t *tx) upsertBudget(ctx context.Context, in UpsertBudget, limit domain.Money) (xid.ID, error) {
+	if err := t.checkBudgetSubject(ctx, in); err != nil {
+		return "", err
+	}
+	if err := t.readClock(ctx); err != nil {
+		return "", err
+	}
+	const insert = `
+INSERT INTO budget_policies (id, workspace_id, subject_kind, subject_id, limit_usd, period, alert_thresholds, on_exceed, period_start, spent_usd, reserved_usd)
+VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $8, 0, 0) ON CONFLICT (workspace_id, subject_kind, subject_id) DO NOTHING`
+	made, err := exec(ctx, t, insert, xid.New("bud"), in.WorkspaceID, in.SubjectKind, in.SubjectID, limit.String(), in.Period, in.OnExceed, in.Period.Start(t.now))
+	if err != nil {
+		return "", fmt.Errorf("insert budget: %w", err)
+	}
+	const lock = `
+SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = $1 AND subject_kind = $2 AND subject_id = $3 FOR NO KEY UPDATE`
+	found, err := collect(ctx, t, scanBudget, lock, in.WorkspaceID, in.SubjectKind, in.SubjectID)
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("lock budget (%d found): %w", len(found), err)
+	}
+	b := found[0]
+	if made == 0 {
+		if err := checkRevision(in.ExpectedRevision, b.revision, "budget"); err != nil {
+			return "", err
+		}
+		b.revision++
+	}
+	return xid.ID(b.ID), t.changeBudget(ctx, b, in, limit)
+}
+
+// changeBudget gives a locked budget its settings, its spending and its alerts.
+func (t *tx) changeBudget(ctx context.Context, b budgetRow, in UpsertBudget, limit domain.Money) error {
+	thresholds, err := json.Marshal(append([]int{}, in.Thresholds...))
+	if err != nil {
+		return fmt.Errorf("encode thresholds: %w", err)
+	}
+	const change = `
+UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, on_exceed = $5, revision = $6, updated_at = $7 WHERE id = $1`
+	if err := execOne(ctx, t, change, b.ID, limit.String(), in.Period, thresholds, in.OnExceed, b.revision, t.now); err != nil {
+		return fmt.Errorf("change budget: %w", err)
+	}
+	if b.Period != in.Period { // another period: nothing was told in it
+		b.AlertedPercent = 0
+	}
+	b.Limit, b.Thresholds, b.OnExceed, b.Period, b.PeriodStart = limit, in.Thresholds, in.OnExceed, in.Period, in.Period.Start(t.now)
+	if b.Spent, err = t.spentOf(ctx, b); err != nil {
+		return err
+	}
+	var subject xid.ID
+	if b.SubjectKind == domain.BudgetSubjectKindAgent {
+		subject = xid.ID(b.SubjectID)
+	}
+	if err := t.writeBudgets(ctx, []*budgetRow{&b}, alertCause{agentID: subject, causationID: xid.New("cau"), hops: domain.NextHops(-1)}); err != nil {
+		return err
+	}
+	t.publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
+	return t.noteBudget(ctx, b, "The budget was set.")
+}
+
+func (t *tx) noteBudget(ctx context.Context, b budgetRow, summary string) error {
+	e := entry{workspaceID: b.workspaceID, code: domain.ActivityCodeBudgetChanged, by: callerOr(ctx, "budget"), summary: summary, subjectID: xid.ID(b.ID),
+		data: map[string]any{"limitUsd": b.Limit.String(), "period": b.Period, "onExceed": b.OnExceed}}
+	if b.SubjectKind == domain.BudgetSubjectKindAgent {
+		e.agentID = xid.ID(b.SubjectID)
+	}
+	return t.note(ctx, e)
+}
+
+// checkBudgetSubject refuses a budget for something that is not there.
+func (t *tx) checkBudgetSubject(ctx context.Context, in UpsertBudget) error {
+	switch in.SubjectKind {
+	case domain.BudgetSubjectKindAgent:
+		return t.checkAgent(ctx, in.WorkspaceID, in.SubjectID, []string{"subject", "agentId"})
+	case domain.BudgetSubjectKindProject:
+		const query = `SELECT true FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
+		if _, err := queryOne[bool](ctx, t, query, in.SubjectID, in.WorkspaceID); err != nil {
+			return notFound(err, []string{"subject", "projectId"}, "project", in.SubjectID)
+		}
+	}
+	return nil
+}
+
+// spentOf sums what was spent in the budget's period. The budget is locked: an end that this statement does not see has
+// not charged it yet.
+func (t *tx) spentOf(ctx context.Context, b budgetRow) (domain.Money, error) {
+	query := `SELECT least(coalesce(sum(cost_usd), 0), 999999999999)::text FROM cost_entries WHERE created_at >= $1 AND `
+	switch b.SubjectKind {
+	case domain.BudgetSubjectKindAgent:
+		query += `agent_id = $2`
+	case domain.BudgetSubjectKindProject:
+		query += `project_id = $2`
+	default:
+		query += `workspace_id = $2`
+	}
+	sum, err := queryOne[string](ctx, t, query, b.PeriodStart, b.SubjectID)
+	if err != nil {
+		return 0, fmt.Errorf("sum what was spent: %w", err)
+	}
+	return domain.ParseMoney(sum)
+}
+
+// DeleteBudget removes a budget with its holds; agents that only it held are resumed.
+func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) error {
+	err := s.inTx(ctx, func(t *tx) error {
+		if err := t.readClock(ctx); err != nil {
+			return err
+		}
+		const lock = `SELECT ` + budgetColumns + ` FROM budget_policies b WHERE id = $1 AND workspace_id = $2 FOR UPDATE`
+		found, err := collect(ctx, t, scanBudget, lock, budgetID, workspaceID)
+		if err == nil && len(found) == 0 {
+			err = sql.ErrNoRows
+		}
+		if err != nil {
+			return notFound(err, []string{"budgetId"}, "budget", budgetID)
+		}
+		if _, err := exec(ctx, t, `DELETE FROM budget_holds WHERE policy_id = $1`, budgetID); err != nil {
+			return fmt.Errorf("delete its holds: %w", err)
+		}
+		if err := execOne(ctx, t, `DELETE FROM budget_policies WHERE id = $1`, budgetID); err != nil {
+			return err
+		}
+		t.publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
+		return t.noteBudget(ctx, found[0], "The budget was deleted.")
+	})
+	if err != nil {
+		return wrap("delete budget", err)
+	}
+	return wrap("resume agents of the deleted budget", s.releaseBudgets(ctx, workspaceID))
+}

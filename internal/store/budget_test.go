@@ -1,0 +1,417 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// budget sets a budget of an agent and returns it; change adjusts it.
+func (w *world) budget(agent xid.ID, limit string, change ...func(*UpsertBudget)) xid.ID {
+	w.Helper()
+	in := UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: agent, LimitUSD: limit,
+		Period: domain.BudgetPeriodMonth, Thresholds: []int{80, 100}, OnExceed: domain.BudgetActionPauseAgent}
+	for _, f := range change {
+		f(&in)
+	}
+	id, err := w.UpsertBudget(w.Context(), in)
+	return must(w, id, err)
+}
+
+func notifyOnly(b *UpsertBudget) { b.OnExceed = domain.BudgetActionNotify }
+
+// counters reads a budget's spent, reserved and alerted.
+func (w *world) counters(budget xid.ID) string {
+	w.Helper()
+	return one[string](w, `SELECT trim_scale(spent_usd) || ' spent, ' || trim_scale(reserved_usd) || ' reserved, ' || alerted_percent || ' told' FROM budget_policies WHERE id = $1`, budget)
+}
+
+func (w *world) wantCounters(when string, budget xid.ID, want string) {
+	w.Helper()
+	if got := w.counters(budget); got != want {
+		w.Errorf("%s: %s, want %s", when, got, want)
+	}
+}
+
+// costly lets an agent be woken and its run cost something.
+func (w *world) costly(agent xid.ID, costUSD string) {
+	w.Helper()
+	w.wake(agent)
+	c := w.claimOne()
+	w.start(c)
+	w.finishAt(c, costUSD)
+}
+
+// projectTask makes a task of a project, assigned to an agent.
+func (w *world) projectTask(project, assignee xid.ID) xid.ID {
+	w.Helper()
+	id := w.bareTask(assignee)
+	w.sql(`UPDATE tasks SET project_id = $2 WHERE id = $1`, id, project)
+	return id
+}
+
+func (w *world) project(name string) xid.ID {
+	w.Helper()
+	id := xid.New("prj")
+	w.sql(`INSERT INTO projects (id, workspace_id, name) VALUES ($1, $2, $3)`, id, w.workspace, name)
+	return id
+}
+
+// assigned inserts and routes a TASK_ASSIGNED request for a task's assignee.
+func (w *world) assigned(agent, task xid.ID) xid.ID {
+	w.Helper()
+	return w.request(agent, func(r *newRequest) {
+		basis := domain.WakeBasisAssignee
+		r.source, r.taskID, r.scope, r.basis = domain.WakeupSourceTaskAssigned, task, domain.TaskScope(string(task)), &basis
+		r.payload = &domain.TaskPayload{TaskID: string(task), Basis: basis}
+	})
+}
+
+func TestASpentBudgetHoldsTheAgentUntilItMayGoOn(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	other := w.agent("other")
+	budget := w.budget(agent, "10")
+	w.costly(agent, "10")
+	w.wantCounters("after the first run", budget, "10 spent, 0 reserved, 100 told")
+
+	blocked, behind := w.wake(agent), w.request(agent, scoped("task:t1"))
+	free := w.wake(other)
+	claimed := w.claimOne()
+	if claimed.RunID != w.runOf(free) {
+		t.Errorf("C224 claimed %s, want only the run of the agent without a budget", claimed.RunID)
+	}
+	w.wantRequest(blocked, domain.WakeupStatusSkipped)
+	w.wantRequest(behind, domain.WakeupStatusFinished)
+	if got := one[string](w, `SELECT outcome || ' ' || end_reason FROM runs WHERE id = $1`, w.runOf(blocked)); got != "budget_blocked BUDGET_BLOCKED" {
+		t.Errorf("C89 the run ended %s", got)
+	}
+	if got := one[string](w, `SELECT status || ' ' || pause_reason FROM agent_lanes WHERE agent_id = $1`, agent); got != "PAUSED BUDGET" {
+		t.Errorf("C89 the agent is %s", got)
+	}
+	for code, n := range map[string]int{"WAKEUP_BUDGET_BLOCKED": 1, "AGENT_PAUSED": 1, "WAKEUP_AGENT_INACTIVE": 1} {
+		if got := one[int](w, `SELECT count(*) FROM activities WHERE code = $1`, code); got != n {
+			t.Errorf("the feed has %d entries %s, want %d", got, code, n)
+		}
+	}
+	w.sound()
+
+	if n := must(w, first(w.SweepBudgets(t.Context())), nil); n != 0 {
+		t.Error("the agent was resumed while its budget is spent")
+	}
+	w.budget(agent, "11")
+	w.wantRequest(blocked, domain.WakeupStatusQueued)
+	w.wantRequest(behind, domain.WakeupStatusQueued)
+	w.route(agent)
+	if got := w.claimOne(); got.AgentID != agent {
+		t.Errorf("C314 claimed %+v after the limit was raised", got)
+	}
+	if got := one[int](w, `SELECT resends FROM wakeup_requests WHERE id = $1`, blocked); got != 1 {
+		t.Errorf("the dropped wake was sent again %d times, want once", got)
+	}
+	w.sound()
+}
+
+func TestANewPeriodResumesTheAgent(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	budget := w.budget(agent, "10")
+	w.costly(agent, "12.5")
+	dropped := w.wake(agent)
+	if got := w.claim(10); len(got) != 0 {
+		t.Fatalf("C224 claimed %d runs over budget", len(got))
+	}
+	w.sql(`UPDATE cost_entries SET created_at = created_at - interval '2 months'`)
+	w.sql(`UPDATE budget_policies SET period_start = date_trunc('month', now() - interval '2 months', 'UTC'), updated_at = now() - interval '2 months'`)
+	if n := must(w, first(w.SweepBudgets(t.Context())), nil); n != 1 {
+		t.Errorf("C314 %d agents were resumed in the new period, want 1", n)
+	}
+	w.wantCounters("C314 in the new period", budget, "0 spent, 0 reserved, 0 told")
+	w.wantRequest(dropped, domain.WakeupStatusQueued)
+	w.route(agent)
+	w.claimOne()
+	w.sound()
+}
+
+func TestAPauseEndsWithItsBudgetAndNotWithAPersonsPause(t *testing.T) {
+	w := newWorld(t)
+	mine, theirs := w.agent("mine"), w.agent("theirs")
+	budget := w.budget("", "1", func(b *UpsertBudget) {
+		b.SubjectKind, b.SubjectID = domain.BudgetSubjectKindWorkspace, w.workspace
+	})
+	w.costly(mine, "1")
+	w.wake(mine)
+	w.wake(theirs)
+	w.claim(10)
+	w.ok(w.PauseAgent(t.Context(), HoldAgent{WorkspaceID: w.workspace, AgentID: theirs}))
+	w.ok(w.DeleteBudget(t.Context(), w.workspace, budget))
+	for agent, want := range map[xid.ID]string{mine: "IDLE", theirs: "PAUSED"} {
+		if got := one[string](w, `SELECT status FROM agent_lanes WHERE agent_id = $1`, agent); got != want {
+			t.Errorf("once the budget was gone, the agent is %s, want %s", got, want)
+		}
+	}
+	wantUserError(t, w.DeleteBudget(t.Context(), w.workspace, budget), domain.UserErrorCodeNotFound)
+	w.sound()
+}
+
+func TestABudgetThatOnlyTellsHoldsNothingUp(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	budget := w.budget(agent, "1", notifyOnly)
+	w.costly(agent, "5")
+	w.costly(agent, "5")
+	w.wantCounters("C89", budget, "10 spent, 0 reserved, 100 told")
+}
+
+func TestLiveRunsReserveWhatTheyWillCost(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker", func(a *CreateAgent) { a.MaxConcurrentSessions = 5 })
+	budget := w.budget(agent, "10")
+	w.costly(agent, "3")
+	w.costly(agent, "1")
+	var requests []xid.ID
+	for _, scope := range []string{"task:1", "task:2", "task:3", "task:4", "task:5"} {
+		requests = append(requests, w.request(agent, scoped(scope)))
+	}
+	claimed := w.claim(10) // 4 spent, each holds the mean 2: the fourth finds 4 + 6 reached
+	if len(claimed) != 3 {
+		t.Fatalf("claimed %d runs, want 3", len(claimed))
+	}
+	w.wantCounters("with three live runs", budget, "4 spent, 6 reserved, 0 told")
+	for _, id := range requests[3:] {
+		w.wantRun(w.runOf(id), domain.RunStatusQueued, domain.ParkedReasonBudgetReserved)
+	}
+	until := one[time.Time](w, `SELECT parked_until FROM runs WHERE id = $1`, w.runOf(requests[3]))
+	if left := until.Sub(one[time.Time](w, `SELECT clock_timestamp()`)); left > domain.BudgetRetry || left < 0 {
+		t.Errorf("the run is parked for %s, want 30 s from its guard", left)
+	}
+	w.sound()
+
+	w.start(claimed[0])
+	w.finishAt(claimed[0], "0.5")
+	w.wantCounters("one cost less", budget, "4.5 spent, 4 reserved, 0 told")
+	w.ok(w.HandBack(t.Context(), claimed[1].Attempt))
+	w.wantCounters("one was handed back", budget, "4.5 spent, 2 reserved, 0 told")
+	w.start(claimed[2])
+	w.ok(w.Fail(t.Context(), claimed[2].Attempt, Failure{Code: domain.RunErrorCodeCrash, Message: "killed"}))
+	w.wantCounters("one failed", budget, "4.5 spent, 0 reserved, 0 told")
+	if got := one[string](w, `SELECT string_agg(status, ' ' ORDER BY status) FROM budget_holds WHERE amount_usd > 0`); got != "SETTLED SETTLED VOID VOID" {
+		t.Errorf("the holds are %s", got)
+	}
+	w.sql(`UPDATE runs SET parked_until = clock_timestamp() - interval '1 second' WHERE parked_reason = 'BUDGET_RESERVED'`)
+	if got := w.claim(10); len(got) != 3 {
+		t.Errorf("claimed %d runs once the holds were gone, want the handed back one and the parked two", len(got))
+	}
+	w.sound()
+}
+
+func TestThresholdsAreToldOncePerPeriod(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	boss := w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })
+	budget := w.budget(agent, "1000", notifyOnly)
+	told := func() string {
+		t.Helper()
+		return one[string](w, `SELECT coalesce(string_agg(split_part(idempotency_key, ':', 4), ' ' ORDER BY requested_at), '') FROM wakeup_requests
+WHERE source = 'BUDGET_ALERT' AND agent_id = $1`, boss)
+	}
+	for _, c := range []struct{ costs, told string }{{"799", ""}, {"1", "80"}, {"199", "80"}, {"1", "80 100"}, {"500", "80 100"}} {
+		w.wake(agent)
+		w.ok(w.inTx(t.Context(), func(x *tx) error { _, err := x.lockLane(t.Context(), agent); return err }))
+		claimed := w.claim(1)
+		for len(claimed) == 1 && claimed[0].AgentID != agent { // the boss is woken too
+			w.start(claimed[0])
+			w.finish(claimed[0])
+			claimed = w.claim(1)
+		}
+		if len(claimed) != 1 {
+			t.Fatalf("claimed %d runs", len(claimed))
+		}
+		w.start(claimed[0])
+		w.finishAt(claimed[0], c.costs)
+		if got := told(); got != c.told {
+			t.Errorf("C88 after %s the boss was told of %q, want %q", w.counters(budget), got, c.told)
+		}
+	}
+	if got := one[int](w, `SELECT count(*) FROM inbox_items WHERE kind = 'BUDGET_ALERT'`); got != 2 {
+		t.Errorf("%d inbox items, want 2", got)
+	}
+	if got := one[int](w, `SELECT count(*) FROM activities WHERE code = 'BUDGET_THRESHOLD'`); got != 2 {
+		t.Errorf("%d entries in the feed, want 2", got)
+	}
+	w.sql(`UPDATE inbox_items SET resolved_at = now()`)
+	w.budget(agent, "2000", notifyOnly)
+	w.budget(agent, "1000", notifyOnly)
+	if got := told(); got != "80 100" {
+		t.Errorf("C90 a limit that was raised and lowered again told once more: %q", got)
+	}
+	w.sql(`UPDATE budget_policies SET period_start = period_start - interval '1 month', updated_at = now() - interval '1 hour'`)
+	w.sql(`UPDATE cost_entries SET created_at = created_at - interval '1 month'`)
+	w.sql(`UPDATE wakeup_requests SET idempotency_key = regexp_replace(idempotency_key, ':\d{4}-\d\d-01:', ':the month before:')`)
+	w.route(boss)
+	for _, c := range w.claim(10) {
+		w.start(c)
+		w.finish(c)
+	}
+	w.costly(agent, "850")
+	if got := told(); got != "80 100 80" {
+		t.Errorf("C90 in the next month the boss was told of %q, want 80 once more", got)
+	}
+}
+
+func TestTheCoordinatorIsNotToldOfItself(t *testing.T) {
+	w := newWorld(t)
+	boss := w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })
+	w.budget(boss, "1")
+	w.costly(boss, "2")
+	if got := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE source = 'BUDGET_ALERT'`); got != 0 {
+		t.Errorf("the only coordinator got %d alerts about itself", got)
+	}
+	if got := one[int](w, `SELECT count(*) FROM inbox_items WHERE kind = 'BUDGET_ALERT'`); got != 2 {
+		t.Errorf("%d inbox items, want one for 80 and one for 100", got)
+	}
+}
+
+func TestAProjectsBudgetHoldsWhoWorksForIt(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	project, elsewhere := w.project("dear"), w.project("free")
+	budget := w.budget("", "5", func(b *UpsertBudget) {
+		b.SubjectKind, b.SubjectID = domain.BudgetSubjectKindProject, project
+	})
+	w.assigned(agent, w.projectTask(project, agent))
+	c := w.claimOne()
+	w.start(c)
+	w.finishAt(c, "6")
+	w.wantCounters("after a run of the project", budget, "6 spent, 0 reserved, 100 told")
+	w.assigned(agent, w.projectTask(elsewhere, agent))
+	c = w.claimOne()
+	w.start(c)
+	w.finishAt(c, "6")
+	w.wantCounters("after a run of another project", budget, "6 spent, 0 reserved, 100 told")
+	blocked := w.assigned(agent, w.projectTask(project, agent))
+	if got := w.claim(10); len(got) != 0 {
+		t.Errorf("claimed %d runs of a project whose budget is spent", len(got))
+	}
+	w.wantRequest(blocked, domain.WakeupStatusSkipped)
+	if n := must(w, first(w.SweepBudgets(t.Context())), nil); n != 0 {
+		t.Error("the agent was resumed while the project's budget is spent")
+	}
+	w.sql(`UPDATE tasks SET project_id = $1`, elsewhere)
+	if n := must(w, first(w.SweepBudgets(t.Context())), nil); n != 1 {
+		t.Error("the agent was not resumed once its task left the project")
+	}
+	w.wantRequest(blocked, domain.WakeupStatusQueued)
+	w.sound()
+}
+
+func TestABudgetCountsWhatWasSpentBefore(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	w.costly(agent, "4")
+	w.sql(`UPDATE cost_entries SET created_at = date_trunc('month', now(), 'UTC') - interval '1 second'`)
+	w.costly(agent, "3")
+	month := w.budget(agent, "3")
+	w.wantCounters("a month's budget", month, "3 spent, 0 reserved, 100 told")
+	total := w.budget(agent, "100", func(b *UpsertBudget) { b.Period = domain.BudgetPeriodTotal })
+	if total != month {
+		t.Error("the agent has two budgets")
+	}
+	w.wantCounters("a budget for ever", total, "7 spent, 0 reserved, 0 told")
+	_, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: agent, LimitUSD: "1",
+		Period: domain.BudgetPeriodDay, OnExceed: domain.BudgetActionNotify, ExpectedRevision: ptr(7)})
+	wantUserError(t, err, domain.UserErrorCodeConflict)
+	for _, subject := range []UpsertBudget{
+		{SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: xid.New("agt")}, {SubjectKind: domain.BudgetSubjectKindProject, SubjectID: xid.New("prj")},
+	} {
+		subject.WorkspaceID, subject.LimitUSD, subject.Period, subject.OnExceed = w.workspace, "1", domain.BudgetPeriodDay, domain.BudgetActionNotify
+		_, err := w.UpsertBudget(t.Context(), subject)
+		wantUserError(t, err, domain.UserErrorCodeNotFound)
+	}
+}
+
+func TestAnEndThatDidNotSeeTheBudgetIsCountedLater(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	budget := w.budget(agent, "10", notifyOnly)
+	w.costly(agent, "4")
+	w.sql(`UPDATE budget_policies SET spent_usd = 0, alerted_percent = 0`) // as if the end had begun before the budget was there
+	must(w, first(w.SweepBudgets(t.Context())), nil)
+	w.wantCounters("after the sweep", budget, "4 spent, 0 reserved, 0 told")
+}
+
+func TestABudgetThatCannotBeReadHoldsThatRunOnly(t *testing.T) {
+	w := newWorld(t)
+	bad, good := w.agent("bad"), w.agent("good")
+	project := w.project("p")
+	w.budget("", "5", func(b *UpsertBudget) {
+		b.SubjectKind, b.SubjectID = domain.BudgetSubjectKindProject, project
+	})
+	held := w.assigned(bad, w.projectTask(project, bad))
+	w.wake(good)
+	w.sql(`CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'broken'; END $$`)
+	w.sql(`CREATE TRIGGER broken BEFORE INSERT ON budget_holds FOR EACH ROW EXECUTE FUNCTION broken()`)
+	claimed := w.claim(10)
+	if len(claimed) != 1 || claimed[0].AgentID != good {
+		t.Errorf("C224 claimed %v, want the run whose budgets can be read", claimed)
+	}
+	w.wantRun(w.runOf(held), domain.RunStatusQueued, domain.ParkedReasonGuardError)
+	w.sound()
+}
+
+// TestBudgetsOfOthersCostNoStatement counts the statements of a claim and a finish.
+func TestBudgetsOfOthersCostNoStatement(t *testing.T) {
+	db, statements := countingDB(t)
+	w := newWorldOn(t, db)
+	agent := w.agent("worker")
+	count := func() int64 {
+		t.Helper()
+		w.wake(agent)
+		before := statements.Load()
+		c := w.claimOne()
+		w.ok(w.Finish(t.Context(), c.Attempt, Success{Summary: "done"}))
+		return statements.Load() - before
+	}
+	without := count()
+	other, err := w.CreateWorkspace(t.Context(), CreateWorkspace{Name: "Other"})
+	w.ok(err)
+	_, err = w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: other.ID, SubjectKind: domain.BudgetSubjectKindWorkspace, SubjectID: other.ID, LimitUSD: "1",
+		Period: domain.BudgetPeriodDay, OnExceed: domain.BudgetActionPauseAgent})
+	w.ok(err)
+	if with := count(); with != without || without == 0 {
+		t.Errorf("a claim and a finish take %d statements, %d while another workspace has a budget", without, with)
+	}
+	budget := w.budget(agent, "100")
+	t.Logf("statements of a claim and a finish: %d without a budget, %d with one", without, count())
+	w.wantCounters("a hold outlived its run", budget, "0 spent, 0 reserved, 0 told")
+	w.ok(w.DeleteBudget(t.Context(), w.workspace, budget))
+	w.sql(`DELETE FROM budget_policies`)
+	before := statements.Load()
+	must(w, first(w.SweepBudgets(t.Context())), nil)
+	if n := statements.Load() - before; n != 1 {
+		t.Errorf("a sweep without budgets takes %d statements, want 1", n)
+	}
+}
+
+func TestAHoldWithoutALiveRunIsRepaired(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	budget := w.budget(agent, "10")
+	w.costly(agent, "2")
+	w.wake(agent)
+	c := w.claimOne()
+	w.start(c)
+	w.finish(c)
+	w.sql(`UPDATE budget_holds SET status = 'HELD' WHERE run_id = $1`, c.RunID)
+	w.sql(`UPDATE budget_policies SET reserved_usd = 2`)
+	if done := must(w, first(w.Repair(t.Context())), nil); done.Holds != 1 {
+		t.Errorf("repaired %+v, want one budget", done)
+	}
+	w.wantCounters("after the repair", budget, "2 spent, 0 reserved, 0 told")
+	w.sound()
+	if done := must(w, first(w.Repair(t.Context())), nil); done != (Repairs{}) {
+		t.Errorf("a second repair did %+v", done)
+	}
+}

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// SweepBudgets begins new periods, counts again what a budget that was just set may have missed, and resumes agents that
+// no budget holds any more (SPEC S6.3). It takes one statement where there is no budget. It returns how many agents it
+// resumed.
+func (s *Store) SweepBudgets(ctx context.Context) (resumed int, err error) {
+	const used = `SELECT EXISTS (SELECT 1 FROM budget_policies) OR EXISTS (SELECT 1 FROM agent_lanes WHERE pause_reason = 'BUDGET')`
+	any, err := queryOne[bool](ctx, s.db, used)
+	if err != nil || !any {
+		return 0, wrap("look for budgets", err)
+	}
+	if err := s.renewBudgets(ctx); err != nil {
+		return 0, fmt.Errorf("renew budgets: %w", err)
+	}
+	resumed, err = s.releaseHeld(ctx, "")
+	return resumed, wrap("resume agents that a budget held", err)
+}
+
+// settling is for how long after a change a budget is counted again: an end that began before the change may not have
+// seen the budget, and so not have charged it.
+const settling = 5 * time.Minute
+
+// renewBudgets writes the period that is running now into budgets whose own is over, and counts young ones again.
+func (s *Store) renewBudgets(ctx context.Context) error {
+	const stale = `
+SELECT id FROM budget_policies WHERE updated_at > clock_timestamp() - make_interval(secs => $1)
+  OR CASE WHEN period = 'TOTAL' THEN false ELSE period_start <> date_trunc(lower(period), clock_timestamp(), 'UTC') END ORDER BY id LIMIT 1000`
+	policies, err := collect(ctx, s.db, scanOne[xid.ID], stale, settling.Seconds())
+	if err != nil {
+		return err
+	}
+	for _, id := range policies {
+		err := s.inTx(ctx, func(t *tx) error { return t.renewBudget(ctx, id) })
+		if err != nil {
+			return fmt.Errorf("budget %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (t *tx) renewBudget(ctx context.Context, id xid.ID) error {
+	found, err := collect(ctx, t, scanBudget, `SELECT `+budgetColumns+` FROM budget_policies b WHERE id = $1 FOR NO KEY UPDATE`, id)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	if err := t.readClock(ctx); err != nil {
+		return err
+	}
+	b := found[0]
+	b.Budget = b.At(t.now)
+	if b.Spent, err = t.spentOf(ctx, b); err != nil {
+		return err
+	}
+	return t.writeBudgets(ctx, []*budgetRow{&b}, alertCause{causationID: xid.New("cau"), hops: domain.NextHops(-1)})
+}
+
+// releaseBudgets resumes the agents of a workspace that no budget holds any more.
+func (s *Store) releaseBudgets(ctx context.Context, workspaceID xid.ID) error {
+	_, err := s.releaseHeld(ctx, workspaceID)
+	return err
+}
+
+// releaseHeld goes through the agents that a budget holds, of one workspace or of all, one transaction for each.
+func (s *Store) releaseHeld(ctx context.Context, workspaceID xid.ID) (resumed int, err error) {
+	const held = `SELECT agent_id FROM agent_lanes WHERE pause_reason = 'BUDGET' AND ($1 = '' OR workspace_id = $1) ORDER BY workspace_id, agent_id LIMIT 10000`
+	agents, err := collect(ctx, s.db, scanOne[xid.ID], held, string(workspaceID))
+	if err != nil {
+		return 0, err
+	}
+	for _, agentID := range agents {
+		done := false
+		err := s.inTx(ctx, func(t *tx) (err error) { done, err = t.releaseAgent(ctx, agentID); return err })
+		if err != nil {
+			return resumed, fmt.Errorf("agent %s: %w", agentID, err)
+		}
+		if done {
+			resumed++
+		}
+	}
+	return resumed, nil
+}
+
+// releaseAgent resumes an agent that a budget holds, unless one that applies to it is exceeded: its workspace's, its own,
+// or that of a project whose runs were blocked since it is held.
+func (t *tx) releaseAgent(ctx context.Context, agentID xid.ID) (bool, error) {
+	l, err := t.lockLane(ctx, agentID)
+	if err != nil {
+		return false, err
+	}
+	now, err := t.readHold(ctx, agentID)
+	if err != nil || now.PauseReason == nil || *now.PauseReason != domain.AgentPauseReasonBudget {
+		return false, err
+	}
+	projects, err := t.blockedProjects(ctx, agentID, now)
+	if err != nil {
+		return false, err
+	}
+	list, err := collect(ctx, t, scanBudget, `SELECT `+budgetColumns+` FROM budget_policies b WHERE workspace_id = $1`, l.workspaceID)
+	if err != nil {
+		return false, fmt.Errorf("read budgets: %w", err)
+	}
+	holds := func(b budgetRow) bool {
+		applies := b.applies(l.workspaceID, agentID, "") || b.SubjectKind == domain.BudgetSubjectKindProject && slices.Contains(projects, b.SubjectID)
+		return applies && b.OnExceed == domain.BudgetActionPauseAgent && b.At(t.now).Exceeded()
+	}
+	if slices.ContainsFunc(list, holds) {
+		return false, nil
+	}
+	resent, err := t.resume(ctx, l, now)
+	if err != nil {
+		return false, err
+	}
+	return true, t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
+		summary: "The agent was resumed: no budget of it is exceeded any more.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": len(resent)}})
+}
+
+// blockedProjects is the projects of the tasks whose wakes a budget blocked since the agent is held.
+func (t *tx) blockedProjects(ctx context.Context, agentID xid.ID, h domain.AgentHold) ([]string, error) {
+	if h.Since == nil {
+		return nil, nil
+	}
+	const query = `
+SELECT DISTINCT p.project_id FROM wakeup_requests q JOIN tasks p ON p.id = q.task_id
+WHERE q.agent_id = $1 AND q.finished_at >= $2 AND q.end_reason = 'BUDGET_BLOCKED' AND p.project_id IS NOT NULL`
+	projects, err := collect(ctx, t, scanOne[string], query, agentID, *h.Since)
+	return projects, wrap("read the projects of blocked wakes", err)
+}
