@@ -29,6 +29,10 @@ type AttemptLease struct {
 	Queue *string `json:"queue,omitempty"`
 	// LeaseUntil holds the value of the "lease_until" field.
 	LeaseUntil time.Time `json:"lease_until,omitempty"`
+	// LeaseMs holds the value of the "lease_ms" field.
+	LeaseMs int64 `json:"lease_ms,omitempty"`
+	// LogBytes holds the value of the "log_bytes" field.
+	LogBytes int64 `json:"log_bytes,omitempty"`
 	// Host holds the value of the "host" field.
 	Host *string `json:"host,omitempty"`
 	// BootID holds the value of the "boot_id" field.
@@ -49,7 +53,7 @@ func (*AttemptLease) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case attemptlease.FieldAttempt, attemptlease.FieldOwnerPid, attemptlease.FieldOwnerStarted, attemptlease.FieldProcessGroup, attemptlease.FieldProcessStarted:
+		case attemptlease.FieldAttempt, attemptlease.FieldLeaseMs, attemptlease.FieldLogBytes, attemptlease.FieldOwnerPid, attemptlease.FieldOwnerStarted, attemptlease.FieldProcessGroup, attemptlease.FieldProcessStarted:
 			values[i] = new(sql.NullInt64)
 		case attemptlease.FieldID, attemptlease.FieldWorkspaceID, attemptlease.FieldAgentID, attemptlease.FieldOwner, attemptlease.FieldQueue, attemptlease.FieldHost, attemptlease.FieldBootID:
 			values[i] = new(sql.NullString)
@@ -113,6 +117,18 @@ func (_m *AttemptLease) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field lease_until", values[i])
 			} else if value.Valid {
 				_m.LeaseUntil = value.Time
+			}
+		case attemptlease.FieldLeaseMs:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field lease_ms", values[i])
+			} else if value.Valid {
+				_m.LeaseMs = value.Int64
+			}
+		case attemptlease.FieldLogBytes:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field log_bytes", values[i])
+			} else if value.Valid {
+				_m.LogBytes = value.Int64
 			}
 		case attemptlease.FieldHost:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -213,6 +229,12 @@ func (_m *AttemptLease) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("lease_until=")
 	builder.WriteString(_m.LeaseUntil.Format(time.ANSIC))
+	builder.WriteString(", ")
+	builder.WriteString("lease_ms=")
+	builder.WriteString(fmt.Sprintf("%v", _m.LeaseMs))
+	builder.WriteString(", ")
+	builder.WriteString("log_bytes=")
+	builder.WriteString(fmt.Sprintf("%v", _m.LogBytes))
 	builder.WriteString(", ")
 	if v := _m.Host; v != nil {
 		builder.WriteString("host=")

@@ -75,6 +75,34 @@ func (_c *AttemptLeaseCreate) SetLeaseUntil(v time.Time) *AttemptLeaseCreate {
 	return _c
 }
 
+// SetLeaseMs sets the "lease_ms" field.
+func (_c *AttemptLeaseCreate) SetLeaseMs(v int64) *AttemptLeaseCreate {
+	_c.mutation.SetLeaseMs(v)
+	return _c
+}
+
+// SetNillableLeaseMs sets the "lease_ms" field if the given value is not nil.
+func (_c *AttemptLeaseCreate) SetNillableLeaseMs(v *int64) *AttemptLeaseCreate {
+	if v != nil {
+		_c.SetLeaseMs(*v)
+	}
+	return _c
+}
+
+// SetLogBytes sets the "log_bytes" field.
+func (_c *AttemptLeaseCreate) SetLogBytes(v int64) *AttemptLeaseCreate {
+	_c.mutation.SetLogBytes(v)
+	return _c
+}
+
+// SetNillableLogBytes sets the "log_bytes" field if the given value is not nil.
+func (_c *AttemptLeaseCreate) SetNillableLogBytes(v *int64) *AttemptLeaseCreate {
+	if v != nil {
+		_c.SetLogBytes(*v)
+	}
+	return _c
+}
+
 // SetHost sets the "host" field.
 func (_c *AttemptLeaseCreate) SetHost(v string) *AttemptLeaseCreate {
 	_c.mutation.SetHost(v)
@@ -172,6 +200,7 @@ func (_c *AttemptLeaseCreate) Mutation() *AttemptLeaseMutation {
 
 // Save creates the AttemptLease in the database.
 func (_c *AttemptLeaseCreate) Save(ctx context.Context) (*AttemptLease, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -194,6 +223,18 @@ func (_c *AttemptLeaseCreate) Exec(ctx context.Context) error {
 func (_c *AttemptLeaseCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *AttemptLeaseCreate) defaults() {
+	if _, ok := _c.mutation.LeaseMs(); !ok {
+		v := attemptlease.DefaultLeaseMs
+		_c.mutation.SetLeaseMs(v)
+	}
+	if _, ok := _c.mutation.LogBytes(); !ok {
+		v := attemptlease.DefaultLogBytes
+		_c.mutation.SetLogBytes(v)
 	}
 }
 
@@ -230,6 +271,12 @@ func (_c *AttemptLeaseCreate) check() error {
 	}
 	if _, ok := _c.mutation.LeaseUntil(); !ok {
 		return &ValidationError{Name: "lease_until", err: errors.New(`ent: missing required field "AttemptLease.lease_until"`)}
+	}
+	if _, ok := _c.mutation.LeaseMs(); !ok {
+		return &ValidationError{Name: "lease_ms", err: errors.New(`ent: missing required field "AttemptLease.lease_ms"`)}
+	}
+	if _, ok := _c.mutation.LogBytes(); !ok {
+		return &ValidationError{Name: "log_bytes", err: errors.New(`ent: missing required field "AttemptLease.log_bytes"`)}
 	}
 	if v, ok := _c.mutation.Host(); ok {
 		if err := attemptlease.HostValidator(v); err != nil {
@@ -305,6 +352,14 @@ func (_c *AttemptLeaseCreate) createSpec() (*AttemptLease, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.LeaseUntil(); ok {
 		_spec.SetField(attemptlease.FieldLeaseUntil, field.TypeTime, value)
 		_node.LeaseUntil = value
+	}
+	if value, ok := _c.mutation.LeaseMs(); ok {
+		_spec.SetField(attemptlease.FieldLeaseMs, field.TypeInt64, value)
+		_node.LeaseMs = value
+	}
+	if value, ok := _c.mutation.LogBytes(); ok {
+		_spec.SetField(attemptlease.FieldLogBytes, field.TypeInt64, value)
+		_node.LogBytes = value
 	}
 	if value, ok := _c.mutation.Host(); ok {
 		_spec.SetField(attemptlease.FieldHost, field.TypeString, value)
@@ -469,6 +524,42 @@ func (u *AttemptLeaseUpsert) SetLeaseUntil(v time.Time) *AttemptLeaseUpsert {
 // UpdateLeaseUntil sets the "lease_until" field to the value that was provided on create.
 func (u *AttemptLeaseUpsert) UpdateLeaseUntil() *AttemptLeaseUpsert {
 	u.SetExcluded(attemptlease.FieldLeaseUntil)
+	return u
+}
+
+// SetLeaseMs sets the "lease_ms" field.
+func (u *AttemptLeaseUpsert) SetLeaseMs(v int64) *AttemptLeaseUpsert {
+	u.Set(attemptlease.FieldLeaseMs, v)
+	return u
+}
+
+// UpdateLeaseMs sets the "lease_ms" field to the value that was provided on create.
+func (u *AttemptLeaseUpsert) UpdateLeaseMs() *AttemptLeaseUpsert {
+	u.SetExcluded(attemptlease.FieldLeaseMs)
+	return u
+}
+
+// AddLeaseMs adds v to the "lease_ms" field.
+func (u *AttemptLeaseUpsert) AddLeaseMs(v int64) *AttemptLeaseUpsert {
+	u.Add(attemptlease.FieldLeaseMs, v)
+	return u
+}
+
+// SetLogBytes sets the "log_bytes" field.
+func (u *AttemptLeaseUpsert) SetLogBytes(v int64) *AttemptLeaseUpsert {
+	u.Set(attemptlease.FieldLogBytes, v)
+	return u
+}
+
+// UpdateLogBytes sets the "log_bytes" field to the value that was provided on create.
+func (u *AttemptLeaseUpsert) UpdateLogBytes() *AttemptLeaseUpsert {
+	u.SetExcluded(attemptlease.FieldLogBytes)
+	return u
+}
+
+// AddLogBytes adds v to the "log_bytes" field.
+func (u *AttemptLeaseUpsert) AddLogBytes(v int64) *AttemptLeaseUpsert {
+	u.Add(attemptlease.FieldLogBytes, v)
 	return u
 }
 
@@ -757,6 +848,48 @@ func (u *AttemptLeaseUpsertOne) UpdateLeaseUntil() *AttemptLeaseUpsertOne {
 	})
 }
 
+// SetLeaseMs sets the "lease_ms" field.
+func (u *AttemptLeaseUpsertOne) SetLeaseMs(v int64) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetLeaseMs(v)
+	})
+}
+
+// AddLeaseMs adds v to the "lease_ms" field.
+func (u *AttemptLeaseUpsertOne) AddLeaseMs(v int64) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.AddLeaseMs(v)
+	})
+}
+
+// UpdateLeaseMs sets the "lease_ms" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertOne) UpdateLeaseMs() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateLeaseMs()
+	})
+}
+
+// SetLogBytes sets the "log_bytes" field.
+func (u *AttemptLeaseUpsertOne) SetLogBytes(v int64) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetLogBytes(v)
+	})
+}
+
+// AddLogBytes adds v to the "log_bytes" field.
+func (u *AttemptLeaseUpsertOne) AddLogBytes(v int64) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.AddLogBytes(v)
+	})
+}
+
+// UpdateLogBytes sets the "log_bytes" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertOne) UpdateLogBytes() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateLogBytes()
+	})
+}
+
 // SetHost sets the "host" field.
 func (u *AttemptLeaseUpsertOne) SetHost(v string) *AttemptLeaseUpsertOne {
 	return u.Update(func(s *AttemptLeaseUpsert) {
@@ -968,6 +1101,7 @@ func (_c *AttemptLeaseCreateBulk) Save(ctx context.Context) ([]*AttemptLease, er
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*AttemptLeaseMutation)
 				if !ok {
@@ -1227,6 +1361,48 @@ func (u *AttemptLeaseUpsertBulk) SetLeaseUntil(v time.Time) *AttemptLeaseUpsertB
 func (u *AttemptLeaseUpsertBulk) UpdateLeaseUntil() *AttemptLeaseUpsertBulk {
 	return u.Update(func(s *AttemptLeaseUpsert) {
 		s.UpdateLeaseUntil()
+	})
+}
+
+// SetLeaseMs sets the "lease_ms" field.
+func (u *AttemptLeaseUpsertBulk) SetLeaseMs(v int64) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetLeaseMs(v)
+	})
+}
+
+// AddLeaseMs adds v to the "lease_ms" field.
+func (u *AttemptLeaseUpsertBulk) AddLeaseMs(v int64) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.AddLeaseMs(v)
+	})
+}
+
+// UpdateLeaseMs sets the "lease_ms" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertBulk) UpdateLeaseMs() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateLeaseMs()
+	})
+}
+
+// SetLogBytes sets the "log_bytes" field.
+func (u *AttemptLeaseUpsertBulk) SetLogBytes(v int64) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetLogBytes(v)
+	})
+}
+
+// AddLogBytes adds v to the "log_bytes" field.
+func (u *AttemptLeaseUpsertBulk) AddLogBytes(v int64) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.AddLogBytes(v)
+	})
+}
+
+// UpdateLogBytes sets the "log_bytes" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertBulk) UpdateLogBytes() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateLogBytes()
 	})
 }
 

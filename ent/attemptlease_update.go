@@ -132,6 +132,48 @@ func (_u *AttemptLeaseUpdate) SetNillableLeaseUntil(v *time.Time) *AttemptLeaseU
 	return _u
 }
 
+// SetLeaseMs sets the "lease_ms" field.
+func (_u *AttemptLeaseUpdate) SetLeaseMs(v int64) *AttemptLeaseUpdate {
+	_u.mutation.ResetLeaseMs()
+	_u.mutation.SetLeaseMs(v)
+	return _u
+}
+
+// SetNillableLeaseMs sets the "lease_ms" field if the given value is not nil.
+func (_u *AttemptLeaseUpdate) SetNillableLeaseMs(v *int64) *AttemptLeaseUpdate {
+	if v != nil {
+		_u.SetLeaseMs(*v)
+	}
+	return _u
+}
+
+// AddLeaseMs adds value to the "lease_ms" field.
+func (_u *AttemptLeaseUpdate) AddLeaseMs(v int64) *AttemptLeaseUpdate {
+	_u.mutation.AddLeaseMs(v)
+	return _u
+}
+
+// SetLogBytes sets the "log_bytes" field.
+func (_u *AttemptLeaseUpdate) SetLogBytes(v int64) *AttemptLeaseUpdate {
+	_u.mutation.ResetLogBytes()
+	_u.mutation.SetLogBytes(v)
+	return _u
+}
+
+// SetNillableLogBytes sets the "log_bytes" field if the given value is not nil.
+func (_u *AttemptLeaseUpdate) SetNillableLogBytes(v *int64) *AttemptLeaseUpdate {
+	if v != nil {
+		_u.SetLogBytes(*v)
+	}
+	return _u
+}
+
+// AddLogBytes adds value to the "log_bytes" field.
+func (_u *AttemptLeaseUpdate) AddLogBytes(v int64) *AttemptLeaseUpdate {
+	_u.mutation.AddLogBytes(v)
+	return _u
+}
+
 // SetHost sets the "host" field.
 func (_u *AttemptLeaseUpdate) SetHost(v string) *AttemptLeaseUpdate {
 	_u.mutation.SetHost(v)
@@ -392,6 +434,18 @@ func (_u *AttemptLeaseUpdate) sqlSave(ctx context.Context) (_node int, err error
 	if value, ok := _u.mutation.LeaseUntil(); ok {
 		_spec.SetField(attemptlease.FieldLeaseUntil, field.TypeTime, value)
 	}
+	if value, ok := _u.mutation.LeaseMs(); ok {
+		_spec.SetField(attemptlease.FieldLeaseMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLeaseMs(); ok {
+		_spec.AddField(attemptlease.FieldLeaseMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.LogBytes(); ok {
+		_spec.SetField(attemptlease.FieldLogBytes, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLogBytes(); ok {
+		_spec.AddField(attemptlease.FieldLogBytes, field.TypeInt64, value)
+	}
 	if value, ok := _u.mutation.Host(); ok {
 		_spec.SetField(attemptlease.FieldHost, field.TypeString, value)
 	}
@@ -562,6 +616,48 @@ func (_u *AttemptLeaseUpdateOne) SetNillableLeaseUntil(v *time.Time) *AttemptLea
 	if v != nil {
 		_u.SetLeaseUntil(*v)
 	}
+	return _u
+}
+
+// SetLeaseMs sets the "lease_ms" field.
+func (_u *AttemptLeaseUpdateOne) SetLeaseMs(v int64) *AttemptLeaseUpdateOne {
+	_u.mutation.ResetLeaseMs()
+	_u.mutation.SetLeaseMs(v)
+	return _u
+}
+
+// SetNillableLeaseMs sets the "lease_ms" field if the given value is not nil.
+func (_u *AttemptLeaseUpdateOne) SetNillableLeaseMs(v *int64) *AttemptLeaseUpdateOne {
+	if v != nil {
+		_u.SetLeaseMs(*v)
+	}
+	return _u
+}
+
+// AddLeaseMs adds value to the "lease_ms" field.
+func (_u *AttemptLeaseUpdateOne) AddLeaseMs(v int64) *AttemptLeaseUpdateOne {
+	_u.mutation.AddLeaseMs(v)
+	return _u
+}
+
+// SetLogBytes sets the "log_bytes" field.
+func (_u *AttemptLeaseUpdateOne) SetLogBytes(v int64) *AttemptLeaseUpdateOne {
+	_u.mutation.ResetLogBytes()
+	_u.mutation.SetLogBytes(v)
+	return _u
+}
+
+// SetNillableLogBytes sets the "log_bytes" field if the given value is not nil.
+func (_u *AttemptLeaseUpdateOne) SetNillableLogBytes(v *int64) *AttemptLeaseUpdateOne {
+	if v != nil {
+		_u.SetLogBytes(*v)
+	}
+	return _u
+}
+
+// AddLogBytes adds value to the "log_bytes" field.
+func (_u *AttemptLeaseUpdateOne) AddLogBytes(v int64) *AttemptLeaseUpdateOne {
+	_u.mutation.AddLogBytes(v)
 	return _u
 }
 
@@ -854,6 +950,18 @@ func (_u *AttemptLeaseUpdateOne) sqlSave(ctx context.Context) (_node *AttemptLea
 	}
 	if value, ok := _u.mutation.LeaseUntil(); ok {
 		_spec.SetField(attemptlease.FieldLeaseUntil, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.LeaseMs(); ok {
+		_spec.SetField(attemptlease.FieldLeaseMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLeaseMs(); ok {
+		_spec.AddField(attemptlease.FieldLeaseMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.LogBytes(); ok {
+		_spec.SetField(attemptlease.FieldLogBytes, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLogBytes(); ok {
+		_spec.AddField(attemptlease.FieldLogBytes, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.Host(); ok {
 		_spec.SetField(attemptlease.FieldHost, field.TypeString, value)

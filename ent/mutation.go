@@ -6118,6 +6118,10 @@ type AttemptLeaseMutation struct {
 	owner              *string
 	queue              *string
 	lease_until        *time.Time
+	lease_ms           *int64
+	addlease_ms        *int64
+	log_bytes          *int64
+	addlog_bytes       *int64
 	host               *string
 	boot_id            *string
 	owner_pid          *int
@@ -6498,6 +6502,118 @@ func (m *AttemptLeaseMutation) OldLeaseUntil(ctx context.Context) (v time.Time, 
 // ResetLeaseUntil resets all changes to the "lease_until" field.
 func (m *AttemptLeaseMutation) ResetLeaseUntil() {
 	m.lease_until = nil
+}
+
+// SetLeaseMs sets the "lease_ms" field.
+func (m *AttemptLeaseMutation) SetLeaseMs(i int64) {
+	m.lease_ms = &i
+	m.addlease_ms = nil
+}
+
+// LeaseMs returns the value of the "lease_ms" field in the mutation.
+func (m *AttemptLeaseMutation) LeaseMs() (r int64, exists bool) {
+	v := m.lease_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaseMs returns the old "lease_ms" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldLeaseMs(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaseMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaseMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaseMs: %w", err)
+	}
+	return oldValue.LeaseMs, nil
+}
+
+// AddLeaseMs adds i to the "lease_ms" field.
+func (m *AttemptLeaseMutation) AddLeaseMs(i int64) {
+	if m.addlease_ms != nil {
+		*m.addlease_ms += i
+	} else {
+		m.addlease_ms = &i
+	}
+}
+
+// AddedLeaseMs returns the value that was added to the "lease_ms" field in this mutation.
+func (m *AttemptLeaseMutation) AddedLeaseMs() (r int64, exists bool) {
+	v := m.addlease_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLeaseMs resets all changes to the "lease_ms" field.
+func (m *AttemptLeaseMutation) ResetLeaseMs() {
+	m.lease_ms = nil
+	m.addlease_ms = nil
+}
+
+// SetLogBytes sets the "log_bytes" field.
+func (m *AttemptLeaseMutation) SetLogBytes(i int64) {
+	m.log_bytes = &i
+	m.addlog_bytes = nil
+}
+
+// LogBytes returns the value of the "log_bytes" field in the mutation.
+func (m *AttemptLeaseMutation) LogBytes() (r int64, exists bool) {
+	v := m.log_bytes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLogBytes returns the old "log_bytes" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldLogBytes(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLogBytes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLogBytes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLogBytes: %w", err)
+	}
+	return oldValue.LogBytes, nil
+}
+
+// AddLogBytes adds i to the "log_bytes" field.
+func (m *AttemptLeaseMutation) AddLogBytes(i int64) {
+	if m.addlog_bytes != nil {
+		*m.addlog_bytes += i
+	} else {
+		m.addlog_bytes = &i
+	}
+}
+
+// AddedLogBytes returns the value that was added to the "log_bytes" field in this mutation.
+func (m *AttemptLeaseMutation) AddedLogBytes() (r int64, exists bool) {
+	v := m.addlog_bytes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLogBytes resets all changes to the "log_bytes" field.
+func (m *AttemptLeaseMutation) ResetLogBytes() {
+	m.log_bytes = nil
+	m.addlog_bytes = nil
 }
 
 // SetHost sets the "host" field.
@@ -6912,7 +7028,7 @@ func (m *AttemptLeaseMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AttemptLeaseMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 14)
 	if m.workspace_id != nil {
 		fields = append(fields, attemptlease.FieldWorkspaceID)
 	}
@@ -6930,6 +7046,12 @@ func (m *AttemptLeaseMutation) Fields() []string {
 	}
 	if m.lease_until != nil {
 		fields = append(fields, attemptlease.FieldLeaseUntil)
+	}
+	if m.lease_ms != nil {
+		fields = append(fields, attemptlease.FieldLeaseMs)
+	}
+	if m.log_bytes != nil {
+		fields = append(fields, attemptlease.FieldLogBytes)
 	}
 	if m.host != nil {
 		fields = append(fields, attemptlease.FieldHost)
@@ -6969,6 +7091,10 @@ func (m *AttemptLeaseMutation) Field(name string) (ent.Value, bool) {
 		return m.Queue()
 	case attemptlease.FieldLeaseUntil:
 		return m.LeaseUntil()
+	case attemptlease.FieldLeaseMs:
+		return m.LeaseMs()
+	case attemptlease.FieldLogBytes:
+		return m.LogBytes()
 	case attemptlease.FieldHost:
 		return m.Host()
 	case attemptlease.FieldBootID:
@@ -7002,6 +7128,10 @@ func (m *AttemptLeaseMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldQueue(ctx)
 	case attemptlease.FieldLeaseUntil:
 		return m.OldLeaseUntil(ctx)
+	case attemptlease.FieldLeaseMs:
+		return m.OldLeaseMs(ctx)
+	case attemptlease.FieldLogBytes:
+		return m.OldLogBytes(ctx)
 	case attemptlease.FieldHost:
 		return m.OldHost(ctx)
 	case attemptlease.FieldBootID:
@@ -7065,6 +7195,20 @@ func (m *AttemptLeaseMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetLeaseUntil(v)
 		return nil
+	case attemptlease.FieldLeaseMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaseMs(v)
+		return nil
+	case attemptlease.FieldLogBytes:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLogBytes(v)
+		return nil
 	case attemptlease.FieldHost:
 		v, ok := value.(string)
 		if !ok {
@@ -7118,6 +7262,12 @@ func (m *AttemptLeaseMutation) AddedFields() []string {
 	if m.addattempt != nil {
 		fields = append(fields, attemptlease.FieldAttempt)
 	}
+	if m.addlease_ms != nil {
+		fields = append(fields, attemptlease.FieldLeaseMs)
+	}
+	if m.addlog_bytes != nil {
+		fields = append(fields, attemptlease.FieldLogBytes)
+	}
 	if m.addowner_pid != nil {
 		fields = append(fields, attemptlease.FieldOwnerPid)
 	}
@@ -7140,6 +7290,10 @@ func (m *AttemptLeaseMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case attemptlease.FieldAttempt:
 		return m.AddedAttempt()
+	case attemptlease.FieldLeaseMs:
+		return m.AddedLeaseMs()
+	case attemptlease.FieldLogBytes:
+		return m.AddedLogBytes()
 	case attemptlease.FieldOwnerPid:
 		return m.AddedOwnerPid()
 	case attemptlease.FieldOwnerStarted:
@@ -7163,6 +7317,20 @@ func (m *AttemptLeaseMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddAttempt(v)
+		return nil
+	case attemptlease.FieldLeaseMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLeaseMs(v)
+		return nil
+	case attemptlease.FieldLogBytes:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLogBytes(v)
 		return nil
 	case attemptlease.FieldOwnerPid:
 		v, ok := value.(int)
@@ -7287,6 +7455,12 @@ func (m *AttemptLeaseMutation) ResetField(name string) error {
 		return nil
 	case attemptlease.FieldLeaseUntil:
 		m.ResetLeaseUntil()
+		return nil
+	case attemptlease.FieldLeaseMs:
+		m.ResetLeaseMs()
+		return nil
+	case attemptlease.FieldLogBytes:
+		m.ResetLogBytes()
 		return nil
 	case attemptlease.FieldHost:
 		m.ResetHost()

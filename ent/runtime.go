@@ -306,12 +306,20 @@ func init() {
 	attemptleaseDescQueue := attemptleaseFields[5].Descriptor()
 	// attemptlease.QueueValidator is a validator for the "queue" field. It is called by the builders before save.
 	attemptlease.QueueValidator = attemptleaseDescQueue.Validators[0].(func(string) error)
+	// attemptleaseDescLeaseMs is the schema descriptor for lease_ms field.
+	attemptleaseDescLeaseMs := attemptleaseFields[7].Descriptor()
+	// attemptlease.DefaultLeaseMs holds the default value on creation for the lease_ms field.
+	attemptlease.DefaultLeaseMs = attemptleaseDescLeaseMs.Default.(int64)
+	// attemptleaseDescLogBytes is the schema descriptor for log_bytes field.
+	attemptleaseDescLogBytes := attemptleaseFields[8].Descriptor()
+	// attemptlease.DefaultLogBytes holds the default value on creation for the log_bytes field.
+	attemptlease.DefaultLogBytes = attemptleaseDescLogBytes.Default.(int64)
 	// attemptleaseDescHost is the schema descriptor for host field.
-	attemptleaseDescHost := attemptleaseFields[7].Descriptor()
+	attemptleaseDescHost := attemptleaseFields[9].Descriptor()
 	// attemptlease.HostValidator is a validator for the "host" field. It is called by the builders before save.
 	attemptlease.HostValidator = attemptleaseDescHost.Validators[0].(func(string) error)
 	// attemptleaseDescBootID is the schema descriptor for boot_id field.
-	attemptleaseDescBootID := attemptleaseFields[8].Descriptor()
+	attemptleaseDescBootID := attemptleaseFields[10].Descriptor()
 	// attemptlease.BootIDValidator is a validator for the "boot_id" field. It is called by the builders before save.
 	attemptlease.BootIDValidator = attemptleaseDescBootID.Validators[0].(func(string) error)
 	// attemptleaseDescID is the schema descriptor for id field.

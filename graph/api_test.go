@@ -14,6 +14,7 @@ import (
 
 	"rouse.dev/rouse/graph"
 	"rouse.dev/rouse/graph/graphtest"
+	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
@@ -56,10 +57,29 @@ func (h *hub) WatchActivity(ctx context.Context, workspaceID xid.ID) <-chan stru
 	return h.WatchRun(ctx, workspaceID)
 }
 
+func (h *hub) WatchOffers(ctx context.Context, workspaceID xid.ID) <-chan struct{} {
+	return h.WatchRun(ctx, workspaceID)
+}
+
 // labels "seals" by naming the place, so that tests see the binding.
 type labels struct{}
 
 func (labels) Seal(_, boundTo string) (string, error) { return "sealed for " + boundTo, nil }
+
+// Environment "opens" what was sealed as hunter2.
+func (labels) Environment(l *store.Launch) ([]*model.EnvironmentVariable, error) {
+	out := []*model.EnvironmentVariable{{Name: "ROUSE_RUN_TOKEN", Value: l.RunToken.Reveal()}}
+	if c := l.Executor.Pull.Command; c != nil {
+		for _, v := range c.Environment {
+			out = append(out, &model.EnvironmentVariable{Name: v.Name, Value: "hunter2"})
+		}
+	}
+	return out, nil
+}
+
+func (labels) Mask(*domain.ExecutorSpec, xid.ID) func(string) string {
+	return func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
+}
 
 // world is the API on a database of its own, with one workspace whose coalescing window is closed.
 type world struct {
@@ -79,7 +99,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	schema := graph.NewSchema(graph.Resolver{
-		Store: s, Reader: s.Reader(), Signals: h, Sealer: labels{}, Log: log, Poll: time.Minute,
+		Store: s, Reader: s.Reader(), Signals: h, Sealer: labels{}, Launches: labels{}, Log: log, Poll: time.Minute,
 		EndStream: func(_ context.Context, err error) { t.Errorf("a stream ended with %v", err) },
 	})
 	w := &world{Client: graphtest.New(t, schema, auth.Local()), t: t, db: db, store: s}
@@ -594,7 +614,7 @@ func TestARunIsFollowedLiveAndReadAfterwards(t *testing.T) {
 	if got := next(state); got != "CLAIMED WORKING" {
 		t.Errorf("the state is %s", got)
 	}
-	w.ok(w.store.Finish(t.Context(), a, store.Success{Summary: "done", Result: map[string]any{"n": 1}, SessionID: "session-1", InputTokens: 10, OutputTokens: 2, CostUSD: "0.25"}))
+	w.ok(w.store.Finish(t.Context(), a, store.Success{Summary: "done", Result: map[string]any{"n": 1}, SessionID: "session-1", Usage: &store.Usage{InputTokens: 10, OutputTokens: 2, CostUSD: "0.25"}}))
 	for came[len(came)-1] != "end" {
 		came = append(came, next(item))
 	}

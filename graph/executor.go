@@ -65,15 +65,25 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 		return nil, nil
 	}
 	r := &report{}
-	if !oneMember(in.Command != nil, in.Echo != nil) {
-		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command and echo")
+	if !oneMember(in.Command != nil, in.Pull != nil, in.Echo != nil) {
+		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command, pull and echo")
 		return nil, domain.AsUserError(r.problems)
+	}
+	if in.Pull != nil {
+		return pullSpec(r, in.Pull, below(path, "pull"), holder, sealer)
 	}
 	if in.Echo != nil {
 		r.duration(below(path, "echo", "delay"), in.Echo.Delay, 0, timeoutMax)
 		return &domain.ExecutorSpec{Echo: &domain.EchoSpec{Delay: in.Echo.Delay}}, domain.AsUserError(r.problems)
 	}
-	c, path := in.Command, below(path, "command")
+	command, err := commandSpec(r, in.Command, below(path, "command"), holder, sealer)
+	if err != nil {
+		return nil, err
+	}
+	return &domain.ExecutorSpec{Command: command}, nil
+}
+
+func commandSpec(r *report, c *model.CommandExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.CommandSpec, error) {
 	checkCommand(r, c, path)
 	if len(r.problems) > 0 {
 		return nil, domain.AsUserError(r.problems)
@@ -82,9 +92,28 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 	if err != nil {
 		return nil, err
 	}
-	return &domain.ExecutorSpec{Command: &domain.CommandSpec{
-		Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace,
-	}}, nil
+	return &domain.CommandSpec{Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
+}
+
+func pullSpec(r *report, p *model.PullExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
+	out := &domain.PullSpec{Queue: p.Queue, Lease: p.Lease}
+	checkQueue(r, p.Queue, below(path, "queue"))
+	r.duration(below(path, "lease"), p.Lease, domain.MinPullLease, domain.MaxPullLease)
+	if p.Command == nil {
+		return &domain.ExecutorSpec{Pull: out}, domain.AsUserError(r.problems)
+	}
+	var err error
+	out.Command, err = commandSpec(r, p.Command, below(path, "command"), holder, sealer)
+	if err != nil {
+		return nil, err
+	}
+	return &domain.ExecutorSpec{Pull: out}, nil
+}
+
+func checkQueue(r *report, name string, path []string) {
+	if name == "" || name != strings.TrimSpace(name) || len([]rune(name)) > domain.MaxQueueName || !plain(name) {
+		r.add(path, domain.UserErrorCodeInvalid, "must be a name of 1 to %d characters without spaces around it, e.g. default", domain.MaxQueueName)
+	}
 }
 
 func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
@@ -164,20 +193,30 @@ func sealAll(list []*model.NameValueInput, holder xid.ID, sealer Sealer) ([]doma
 func executorOf(s *domain.ExecutorSpec) model.Executor {
 	switch s.Kind() {
 	case domain.ExecutorCommand:
-		c := s.Command
-		out := &model.CommandExecutor{Argv: c.Argv, Environment: []string{}, Timeout: c.Timeout, Grace: c.Grace}
-		if c.Preset != "" {
-			out.Preset = &c.Preset
-		}
-		if c.WorkingDirectory != "" {
-			out.WorkingDirectory = &c.WorkingDirectory
-		}
-		for _, v := range c.Environment {
-			out.Environment = append(out.Environment, v.Name)
+		return commandOf(s.Command)
+	case domain.ExecutorPull:
+		out := &model.PullExecutor{Queue: s.Pull.Queue, Lease: s.Pull.Lease}
+		if s.Pull.Command != nil {
+			out.Command = commandOf(s.Pull.Command)
 		}
 		return out
 	case domain.ExecutorEcho:
 		return &model.EchoExecutor{Delay: s.Echo.Delay}
 	}
 	return nil
+}
+
+// commandOf shows a command without the values of its environment.
+func commandOf(c *domain.CommandSpec) *model.CommandExecutor {
+	out := &model.CommandExecutor{Argv: c.Argv, Environment: []string{}, Timeout: c.Timeout, Grace: c.Grace}
+	if c.Preset != "" {
+		out.Preset = &c.Preset
+	}
+	if c.WorkingDirectory != "" {
+		out.WorkingDirectory = &c.WorkingDirectory
+	}
+	for _, v := range c.Environment {
+		out.Environment = append(out.Environment, v.Name)
+	}
+	return out
 }

@@ -23,6 +23,43 @@ func command(change func(*model.CommandExecutorInput)) *model.ExecutorInput {
 	return &model.ExecutorInput{Command: c}
 }
 
+func pull(queue string, lease time.Duration, command *model.CommandExecutorInput) *model.ExecutorInput {
+	return &model.ExecutorInput{Pull: &model.PullExecutorInput{Queue: queue, Lease: lease, Command: command}}
+}
+
+func TestAPullExecutorIsMappedWithWhatItsWorkersRun(t *testing.T) {
+	in := pull("gpu", time.Minute, command(func(c *model.CommandExecutorInput) {
+		c.Environment = []*model.NameValueInput{{Name: "API_KEY", Value: "hunter2"}}
+	}).Command)
+	spec, err := executorSpec(in, []string{"executor"}, "agt_1", labelSealer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec.Queue() != "gpu" || spec.Pull.Lease != time.Minute || spec.Pull.Command.Environment[0].Sealed != "sealed for agt_1/API_KEY" {
+		t.Errorf("got %+v", spec.Pull)
+	}
+	shown := executorOf(spec).(*model.PullExecutor)
+	if shown.Queue != "gpu" || !slices.Equal(shown.Command.Environment, []string{"API_KEY"}) {
+		t.Errorf("shown as %+v", shown)
+	}
+	if spec, err := executorSpec(pull("gpu", time.Minute, nil), nil, "agt_1", nil); err != nil || spec.Pull.Command != nil || executorOf(spec).(*model.PullExecutor).Command != nil {
+		t.Errorf("a worker's own command became %+v, %v", spec, err)
+	}
+	once := func(value string) string {
+		in := pull("gpu", time.Minute, command(func(c *model.CommandExecutorInput) {
+			c.Environment = []*model.NameValueInput{{Name: "K", Value: value}}
+		}).Command)
+		got, err := idempotency(model.CreateAgentInput{Executor: in}, new("k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.InputDigest
+	}
+	if once("hunter2") != once("hunter3") {
+		t.Error("a secret value counts in the digest of the input")
+	}
+}
+
 func TestAnExecutorInputBecomesASpecWithSealedValues(t *testing.T) {
 	holder := xid.New("agt")
 	in := command(func(c *model.CommandExecutorInput) {
@@ -70,26 +107,31 @@ func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
 		field string
 		code  domain.UserErrorCode
 	}{
-		"no member":            {&model.ExecutorInput{}, "executor", domain.UserErrorCodeInvalid},
-		"two members":          {&model.ExecutorInput{Command: &model.CommandExecutorInput{}, Echo: &model.EchoExecutorInput{}}, "executor", domain.UserErrorCodeInvalid},
-		"no program":           {command(func(c *model.CommandExecutorInput) { c.Argv = nil }), "executor.command.argv", domain.UserErrorCodeRequired},
-		"an empty program":     {command(func(c *model.CommandExecutorInput) { c.Argv = []string{""} }), "executor.command.argv", domain.UserErrorCodeRequired},
-		"NUL in an argument":   {command(func(c *model.CommandExecutorInput) { c.Argv[1] = "a\x00" }), "executor.command.argv.1", domain.UserErrorCodeInvalid},
-		"too many arguments":   {command(func(c *model.CommandExecutorInput) { c.Argv = slices.Repeat([]string{"x"}, 201) }), "executor.command.argv", domain.UserErrorCodeTooLong},
-		"a preset":             {command(func(c *model.CommandExecutorInput) { c.Preset = new("claude") }), "executor.command.preset", domain.UserErrorCodeInvalid},
-		"a relative folder":    {command(func(c *model.CommandExecutorInput) { c.WorkingDirectory = new("work") }), "executor.command.workingDirectory", domain.UserErrorCodeInvalid},
-		"no time at all":       {command(func(c *model.CommandExecutorInput) { c.Timeout = 0 }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},
-		"a day and a second":   {command(func(c *model.CommandExecutorInput) { c.Timeout = 24*time.Hour + time.Second }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},
-		"too much grace":       {command(func(c *model.CommandExecutorInput) { c.Grace = 6 * time.Minute }), "executor.command.grace", domain.UserErrorCodeOutOfRange},
-		"a name with a dash":   {command(env("API-KEY", "x")), "executor.command.environment.0.name", domain.UserErrorCodeInvalid},
-		"a name with a digit":  {command(env("1A", "x")), "executor.command.environment.0.name", domain.UserErrorCodeInvalid},
-		"an empty name":        {command(env("", "x")), "executor.command.environment.0.name", domain.UserErrorCodeInvalid},
-		"a reserved name":      {command(env("A", "x", "ROUSE_RUN_ID", "x")), "executor.command.environment.1.name", domain.UserErrorCodeInvalid},
-		"a name twice":         {command(env("A", "x", "A", "y")), "executor.command.environment.1.name", domain.UserErrorCodeInvalid},
-		"NUL in a value":       {command(env("A", "x\x00")), "executor.command.environment.0.value", domain.UserErrorCodeInvalid},
-		"a value that is long": {command(env("A", strings.Repeat("x", 33<<10))), "executor.command.environment.0.value", domain.UserErrorCodeTooLong},
-		"an echo that dawdles": {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: 25 * time.Hour}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
-		"an echo back in time": {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: -time.Second}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
+		"no member":                    {&model.ExecutorInput{}, "executor", domain.UserErrorCodeInvalid},
+		"two members":                  {&model.ExecutorInput{Command: &model.CommandExecutorInput{}, Echo: &model.EchoExecutorInput{}}, "executor", domain.UserErrorCodeInvalid},
+		"no program":                   {command(func(c *model.CommandExecutorInput) { c.Argv = nil }), "executor.command.argv", domain.UserErrorCodeRequired},
+		"an empty program":             {command(func(c *model.CommandExecutorInput) { c.Argv = []string{""} }), "executor.command.argv", domain.UserErrorCodeRequired},
+		"NUL in an argument":           {command(func(c *model.CommandExecutorInput) { c.Argv[1] = "a\x00" }), "executor.command.argv.1", domain.UserErrorCodeInvalid},
+		"too many arguments":           {command(func(c *model.CommandExecutorInput) { c.Argv = slices.Repeat([]string{"x"}, 201) }), "executor.command.argv", domain.UserErrorCodeTooLong},
+		"a preset":                     {command(func(c *model.CommandExecutorInput) { c.Preset = new("claude") }), "executor.command.preset", domain.UserErrorCodeInvalid},
+		"a relative folder":            {command(func(c *model.CommandExecutorInput) { c.WorkingDirectory = new("work") }), "executor.command.workingDirectory", domain.UserErrorCodeInvalid},
+		"no time at all":               {command(func(c *model.CommandExecutorInput) { c.Timeout = 0 }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},
+		"a day and a second":           {command(func(c *model.CommandExecutorInput) { c.Timeout = 24*time.Hour + time.Second }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},
+		"too much grace":               {command(func(c *model.CommandExecutorInput) { c.Grace = 6 * time.Minute }), "executor.command.grace", domain.UserErrorCodeOutOfRange},
+		"a name with a dash":           {command(env("API-KEY", "x")), "executor.command.environment.0.name", domain.UserErrorCodeInvalid},
+		"a name with a digit":          {command(env("1A", "x")), "executor.command.environment.0.name", domain.UserErrorCodeInvalid},
+		"an empty name":                {command(env("", "x")), "executor.command.environment.0.name", domain.UserErrorCodeInvalid},
+		"a reserved name":              {command(env("A", "x", "ROUSE_RUN_ID", "x")), "executor.command.environment.1.name", domain.UserErrorCodeInvalid},
+		"a name twice":                 {command(env("A", "x", "A", "y")), "executor.command.environment.1.name", domain.UserErrorCodeInvalid},
+		"NUL in a value":               {command(env("A", "x\x00")), "executor.command.environment.0.value", domain.UserErrorCodeInvalid},
+		"a value that is long":         {command(env("A", strings.Repeat("x", 33<<10))), "executor.command.environment.0.value", domain.UserErrorCodeTooLong},
+		"a queue without a name":       {pull("", time.Minute, nil), "executor.pull.queue", domain.UserErrorCodeInvalid},
+		"a queue with spaces around":   {pull(" gpu", time.Minute, nil), "executor.pull.queue", domain.UserErrorCodeInvalid},
+		"a queue's name that is long":  {pull(strings.Repeat("x", 65), time.Minute, nil), "executor.pull.queue", domain.UserErrorCodeInvalid},
+		"a lease too short to renew":   {pull("gpu", time.Second, nil), "executor.pull.lease", domain.UserErrorCodeOutOfRange},
+		"a worker's command with none": {pull("gpu", time.Minute, command(func(c *model.CommandExecutorInput) { c.Argv = nil }).Command), "executor.pull.command.argv", domain.UserErrorCodeRequired},
+		"an echo that dawdles":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: 25 * time.Hour}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
+		"an echo back in time":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: -time.Second}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
 	} {
 		_, err := executorSpec(c.in, []string{"executor"}, "agt_1", labelSealer{})
 		user, ok := errors.AsType[*domain.UserError](err)

@@ -35,8 +35,6 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 type ResolverRoot interface {
 	Activity() ActivityResolver
 	Agent() AgentResolver
-	Budget() BudgetResolver
-	CostGroup() CostGroupResolver
 	InboxItem() InboxItemResolver
 	ManualTrigger() ManualTriggerResolver
 	Mutation() MutationResolver
@@ -85,13 +83,6 @@ type AgentResolver interface {
 	Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
 	Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error)
-	BudgetState(ctx context.Context, obj *ent.Agent) (domain.BudgetState, error)
-}
-type BudgetResolver interface {
-	Subject(ctx context.Context, obj *model.Budget) (ent.Noder, error)
-}
-type CostGroupResolver interface {
-	Subject(ctx context.Context, obj *model.CostGroup) (ent.Noder, error)
 }
 type InboxItemResolver interface {
 	Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error)
@@ -107,14 +98,19 @@ type MutationResolver interface {
 	ResumeAgent(ctx context.Context, input model.ResumeAgentInput) (*model.ResumeAgentPayload, error)
 	DeleteAgent(ctx context.Context, input model.DeleteAgentInput) (*model.DeleteAgentPayload, error)
 	WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error)
-	UpsertBudget(ctx context.Context, input model.UpsertBudgetInput) (*model.UpsertBudgetPayload, error)
-	DeleteBudget(ctx context.Context, input model.DeleteBudgetInput) (*model.DeleteBudgetPayload, error)
 	ResolveInboxItems(ctx context.Context, input model.ResolveInboxItemsInput) (*model.ResolveInboxItemsPayload, error)
 	CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error)
 	FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error)
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
 	CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error)
 	RevokeAPIToken(ctx context.Context, input model.RevokeAPITokenInput) (*model.RevokeAPITokenPayload, error)
+	AcquireRun(ctx context.Context, input model.AcquireRunInput) (*model.AcquireRunPayload, error)
+	ReportRunStarted(ctx context.Context, input model.ReportRunStartedInput) (*model.ReportRunStartedPayload, error)
+	ReportRunHeartbeat(ctx context.Context, input model.ReportRunHeartbeatInput) (*model.ReportRunHeartbeatPayload, error)
+	ReportRunProgress(ctx context.Context, input model.ReportRunProgressInput) (*model.ReportRunProgressPayload, error)
+	ReportRunSucceeded(ctx context.Context, input model.ReportRunSucceededInput) (*model.ReportRunSucceededPayload, error)
+	ReportRunFailed(ctx context.Context, input model.ReportRunFailedInput) (*model.ReportRunFailedPayload, error)
+	ReportRunHandedBack(ctx context.Context, input model.ReportRunHandedBackInput) (*model.ReportRunHandedBackPayload, error)
 	CreateWorkspace(ctx context.Context, input model.CreateWorkspaceInput) (*model.CreateWorkspacePayload, error)
 	UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error)
 }
@@ -197,9 +193,6 @@ type WebhookTriggerResolver interface {
 	ReplayWindow(ctx context.Context, obj *model.WebhookTrigger) (time.Duration, error)
 }
 type WorkspaceResolver interface {
-	Budgets(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.BudgetConnection, error)
-	BudgetState(ctx context.Context, obj *ent.Workspace) (domain.BudgetState, error)
-	Costs(ctx context.Context, obj *ent.Workspace, from time.Time, until time.Time, by domain.CostGrouping) ([]*model.CostGroup, error)
 	QueueStats(ctx context.Context, obj *ent.Workspace) (*model.QueueStats, error)
 	Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error)
 	EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error)
@@ -237,10 +230,10 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
+			graphql.NewInputUnmarshaler("AcquireRunInput", ec.unmarshalInputAcquireRunInput),
 			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
-			graphql.NewInputUnmarshaler("BudgetSubjectInput", ec.unmarshalInputBudgetSubjectInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
 			graphql.NewInputUnmarshaler("CommandExecutorInput", ec.unmarshalInputCommandExecutorInput),
 			graphql.NewInputUnmarshaler("CreateAgentInput", ec.unmarshalInputCreateAgentInput),
@@ -248,7 +241,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CreateRoutineInput", ec.unmarshalInputCreateRoutineInput),
 			graphql.NewInputUnmarshaler("CreateWorkspaceInput", ec.unmarshalInputCreateWorkspaceInput),
 			graphql.NewInputUnmarshaler("DeleteAgentInput", ec.unmarshalInputDeleteAgentInput),
-			graphql.NewInputUnmarshaler("DeleteBudgetInput", ec.unmarshalInputDeleteBudgetInput),
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
@@ -256,6 +248,13 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
 			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
+			graphql.NewInputUnmarshaler("PullExecutorInput", ec.unmarshalInputPullExecutorInput),
+			graphql.NewInputUnmarshaler("ReportRunFailedInput", ec.unmarshalInputReportRunFailedInput),
+			graphql.NewInputUnmarshaler("ReportRunHandedBackInput", ec.unmarshalInputReportRunHandedBackInput),
+			graphql.NewInputUnmarshaler("ReportRunHeartbeatInput", ec.unmarshalInputReportRunHeartbeatInput),
+			graphql.NewInputUnmarshaler("ReportRunProgressInput", ec.unmarshalInputReportRunProgressInput),
+			graphql.NewInputUnmarshaler("ReportRunStartedInput", ec.unmarshalInputReportRunStartedInput),
+			graphql.NewInputUnmarshaler("ReportRunSucceededInput", ec.unmarshalInputReportRunSucceededInput),
 			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
 			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
 			graphql.NewInputUnmarshaler("RevokeApiTokenInput", ec.unmarshalInputRevokeApiTokenInput),
@@ -264,14 +263,16 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RoutineRunFilter", ec.unmarshalInputRoutineRunFilter),
 			graphql.NewInputUnmarshaler("RoutineVariableInput", ec.unmarshalInputRoutineVariableInput),
 			graphql.NewInputUnmarshaler("RunFilter", ec.unmarshalInputRunFilter),
+			graphql.NewInputUnmarshaler("RunLeaseInput", ec.unmarshalInputRunLeaseInput),
 			graphql.NewInputUnmarshaler("RunLogFilter", ec.unmarshalInputRunLogFilter),
+			graphql.NewInputUnmarshaler("RunLogLineInput", ec.unmarshalInputRunLogLineInput),
 			graphql.NewInputUnmarshaler("RunOrder", ec.unmarshalInputRunOrder),
+			graphql.NewInputUnmarshaler("RunUsageInput", ec.unmarshalInputRunUsageInput),
 			graphql.NewInputUnmarshaler("ScheduleSpecInput", ec.unmarshalInputScheduleSpecInput),
 			graphql.NewInputUnmarshaler("StopAgentInput", ec.unmarshalInputStopAgentInput),
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
 			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
 			graphql.NewInputUnmarshaler("UpdateWorkspaceSettingsInput", ec.unmarshalInputUpdateWorkspaceSettingsInput),
-			graphql.NewInputUnmarshaler("UpsertBudgetInput", ec.unmarshalInputUpsertBudgetInput),
 			graphql.NewInputUnmarshaler("WakeAgentInput", ec.unmarshalInputWakeAgentInput),
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
@@ -406,7 +407,7 @@ type SystemActor {
 }
 
 "What an entry is about."
-union ActivitySubject = Agent | Routine | RoutineRun | WakeupRequest | Run | Budget
+union ActivitySubject = Agent | Routine | RoutineRun | WakeupRequest | Run
 
 "What an activity entry tells."
 enum ActivityCode {
@@ -763,194 +764,6 @@ type WakeAgentPayload implements MutationPayload {
   wakeupRequest: WakeupRequest
   "True when the key had been used and the first result is returned."
   replayed: Boolean!
-  "Problems the caller can fix; empty on success."
-  userErrors: [UserError!]!
-}
-`, BuiltIn: false},
-	{Name: "../schema/budget.graphql", Input: `"Spending limit of a workspace, a project or an agent. What no budget limits is unlimited."
-type Budget implements Node & Versioned {
-  "Id."
-  id: ID!
-  "Revision."
-  revision: Int!
-  "What it limits; null once that is deleted."
-  subject: BudgetSubject
-  "Kind of what it limits."
-  subjectKind: BudgetSubjectKind!
-  "Limit in US dollars."
-  limitUsd: Decimal!
-  "Spent in this period, in US dollars."
-  spentUsd: Decimal!
-  "Held by live runs, in US dollars: the mean of what each agent's last 10 runs cost."
-  reservedUsd: Decimal!
-  "Percent used, with one decimal; it may exceed 100."
-  percentUsed: Float!
-  "WITHIN or EXCEEDED; exactly at the limit is exceeded."
-  state: BudgetState!
-  "Period; days, weeks from Monday and months are those of UTC."
-  period: BudgetPeriod!
-  "Period began."
-  periodStart: DateTime!
-  "Percentages that raise an alert, once per period."
-  alertThresholds: [Int!]!
-  "When exceeded."
-  onExceed: BudgetAction!
-  "Period ends; null: never."
-  resetsAt: DateTime
-}
-
-"What a budget limits."
-union BudgetSubject = Workspace | Agent
-
-"Kind of what a budget limits."
-enum BudgetSubjectKind {
-  "All runs of a workspace."
-  WORKSPACE
-  "The runs of a project's tasks."
-  PROJECT
-  "The runs of an agent."
-  AGENT
-}
-
-"How often a budget starts anew."
-enum BudgetPeriod {
-  "Day."
-  DAY
-  "Week."
-  WEEK
-  "Month."
-  MONTH
-  "For ever."
-  TOTAL
-}
-
-"What exceeding a budget does."
-enum BudgetAction {
-  "Pause the agent when its next run comes up, and skip that wake; it resumes by itself."
-  PAUSE_AGENT
-  "Tell only."
-  NOTIFY
-}
-
-"Where spending stands."
-enum BudgetState {
-  "No budget applies: there is no limit."
-  UNLIMITED
-  "Below the limit."
-  WITHIN
-  "The limit is reached."
-  EXCEEDED
-}
-
-"Page of Budget."
-type BudgetConnection {
-  "Rows with their positions."
-  edges: [BudgetEdge!]!
-  "Page."
-  pageInfo: PageInfo!
-}
-
-"Row of a page."
-type BudgetEdge {
-  "Position."
-  cursor: Cursor!
-  "Row."
-  node: Budget!
-}
-
-"What costs are added up by."
-enum CostGrouping {
-  "By agent."
-  AGENT
-  "By project; runs without a task of a project are one group."
-  PROJECT
-  "By day, UTC."
-  DAY
-}
-
-"Sum of costs."
-type CostGroup {
-  "Agent; null for projects and days, and once it is deleted."
-  subject: BudgetSubject
-  "Id of the agent or project; null for days and for what belongs to no project."
-  subjectId: ID
-  "Day; null for agents and projects."
-  day: DateTime
-  "Cost in US dollars."
-  costUsd: Decimal!
-  "Tokens in."
-  inputTokens: Int!
-  "Tokens out."
-  outputTokens: Int!
-  "Runs."
-  runs: Int!
-}
-
-extend type Workspace {
-  "Budgets, in the order they were made."
-  budgets("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): BudgetConnection! @page
-  "The workspace's own budget; UNLIMITED without one."
-  budgetState: BudgetState!
-  "Money spent, by agent, project or day: what costs most first, days in their order; at most 1,000 groups, over at most 400 days."
-  costs("From this instant." from: DateTime!, "Until just before this instant." until: DateTime!, "Grouping." by: CostGrouping! = AGENT): [CostGroup!]! @cost(weight: 50)
-}
-
-extend type Agent {
-  "Its own budget and its workspace's, the worse of both; UNLIMITED when neither has one."
-  budgetState: BudgetState!
-}
-
-extend type Mutation {
-  "Make or change the budget of one subject. What was spent in the running period counts; agents that no budget holds any more are resumed."
-  upsertBudget("Input." input: UpsertBudgetInput!): UpsertBudgetPayload! @requires(scopes: [ADMIN])
-  "Remove a budget; agents that only it held are resumed."
-  deleteBudget("Input." input: DeleteBudgetInput!): DeleteBudgetPayload! @requires(scopes: [ADMIN])
-}
-
-"What a budget limits: exactly one member."
-input BudgetSubjectInput @oneOf {
-  "Workspace."
-  workspaceId: ID
-  "Project."
-  projectId: ID
-  "Agent."
-  agentId: ID
-}
-
-"Input of upsertBudget."
-input UpsertBudgetInput {
-  "What it limits."
-  subject: BudgetSubjectInput!
-  "Limit in US dollars, above 0, at most six decimals."
-  limitUsd: Decimal!
-  "Period."
-  period: BudgetPeriod! = MONTH
-  "Percentages that raise an alert, 1..1000, at most 10."
-  alertThresholds: [Int!]! = [80, 100]
-  "When exceeded."
-  onExceed: BudgetAction! = PAUSE_AGENT
-  "Refuse with CONFLICT unless the budget that is there has this revision."
-  expectedRevision: Int
-}
-
-"Result of upsertBudget."
-type UpsertBudgetPayload implements MutationPayload {
-  "The budget; null on error."
-  budget: Budget
-  "Problems the caller can fix; empty on success."
-  userErrors: [UserError!]!
-}
-
-"Input of deleteBudget."
-input DeleteBudgetInput {
-  "Budget."
-  budgetId: ID!
-}
-
-"Result of deleteBudget."
-type DeleteBudgetPayload implements MutationPayload {
-  "Id of the deleted budget; null on error."
-  deletedBudgetId: ID
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -2026,7 +1839,7 @@ enum UserErrorCode {
 }
 `, BuiltIn: false},
 	{Name: "../schema/executor.graphql", Input: `"How a run is executed. Secret values are never shown."
-union Executor = CommandExecutor | EchoExecutor
+union Executor = CommandExecutor | PullExecutor | EchoExecutor
 
 "A command-line agent: prompt on stdin, result in the last JSON line of stdout."
 type CommandExecutor {
@@ -2044,6 +1857,16 @@ type CommandExecutor {
   grace: Duration!
 }
 
+"Taken by workers through acquireRun."
+type PullExecutor {
+  "What the worker runs; null: its own."
+  command: CommandExecutor
+  "Queue name that workers ask for."
+  queue: String!
+  "Lease length."
+  lease: Duration!
+}
+
 "Answers with its prompt; for a first try and for tests, it is no agent."
 type EchoExecutor {
   "Pause before the answer."
@@ -2054,6 +1877,8 @@ type EchoExecutor {
 input ExecutorInput @oneOf {
   "Command line."
   command: CommandExecutorInput
+  "Workers."
+  pull: PullExecutorInput
   "Echo."
   echo: EchoExecutorInput
 }
@@ -2080,6 +1905,16 @@ input CommandExecutorInput {
   timeout: Duration! = "PT30M"
   "Between TERM and KILL, PT0S..PT5M."
   grace: Duration! = "PT10S"
+}
+
+"Pull executor."
+input PullExecutorInput {
+  "What the worker runs; absent: its own."
+  command: CommandExecutorInput
+  "Queue name, 1..64 characters without spaces around."
+  queue: String! = "default"
+  "Lease length, PT15S..PT1H."
+  lease: Duration! = "PT60S"
 }
 
 "Echo executor."
@@ -2119,7 +1954,7 @@ enum InboxKind {
 }
 
 "What an inbox item is about."
-union InboxSubject = Run | Routine | WakeupRequest | Budget
+union InboxSubject = Run | Routine | WakeupRequest
 
 "Page of InboxItem."
 type InboxItemConnection {
@@ -2466,13 +2301,13 @@ input RoutineRunFilter {
   "Not before; null unless a retry is planned."
   scheduledRetryAt: DateTime
   "Prompt as the agent saw it."
-  assembledPrompt: String
+  assembledPrompt: String @cost(weight: 20)
   "Summary prepended to it."
-  summaryInjected: Markdown
+  summaryInjected: Markdown @cost(weight: 2)
   "Merged context."
-  contextSnapshot: JSONObject!
+  contextSnapshot: JSONObject! @cost(weight: 20)
   "Structured result."
-  result: JSONObject
+  result: JSONObject @cost(weight: 20)
   "Last error."
   error: RunError
   "Money and tokens; null when the executor reported none."
@@ -2544,7 +2379,7 @@ enum RunAttemptStatus {
   FAILED
   "Lease lost."
   ABANDONED
-  "Handed back by a shutdown."
+  "Handed back: by a shutdown, or because no worker took it."
   INTERRUPTED
   "Ended by a cancel or settled at start."
   CANCELLED
@@ -2672,8 +2507,8 @@ type RunEventEdge {
 
 "A line an executor wrote."
 type RunLogLine {
-  "Position. Of a line that runEvents sent, it may be passed to runEvents(after:) too."
-  cursor: Cursor!
+  "Position. Of a line that runEvents sent, it may be passed to runEvents(after:)."
+  cursor: StreamCursor!
   "Stream."
   stream: LogStream!
   "Text, at most 8 KiB."
@@ -3074,6 +2909,207 @@ extend type Query {
   wakeupRequest("Id." id: ID!): WakeupRequest @requires(scopes: [READ])
 }
 `, BuiltIn: false},
+	{Name: "../schema/worker.graphql", Input: `extend type Mutation {
+  "Take the oldest run that the queue offers, or none. The run has started once it is taken."
+  acquireRun("Input." input: AcquireRunInput!): AcquireRunPayload! @requires(scopes: [EXECUTE])
+  "The agent's session exists."
+  reportRunStarted("Input." input: ReportRunStartedInput!): ReportRunStartedPayload! @requires(scopes: [EXECUTE, RUN])
+  "Still alive; lengthens the lease."
+  reportRunHeartbeat("Input." input: ReportRunHeartbeatInput!): ReportRunHeartbeatPayload! @requires(scopes: [EXECUTE, RUN])
+  "Add log lines or progress; repeated sequence numbers are ignored."
+  reportRunProgress("Input." input: ReportRunProgressInput!): ReportRunProgressPayload! @requires(scopes: [EXECUTE, RUN])
+  "Ended well."
+  reportRunSucceeded("Input." input: ReportRunSucceededInput!): ReportRunSucceededPayload! @requires(scopes: [EXECUTE, RUN])
+  "Ended badly; the scheduler decides about a retry. A run that was asked to end is CANCELLED instead."
+  reportRunFailed("Input." input: ReportRunFailedInput!): ReportRunFailedPayload! @requires(scopes: [EXECUTE, RUN])
+  "The worker ends and gives the run back: it is due again, which counts neither as failure nor as abandonment. Its agent must have ended."
+  reportRunHandedBack("Input." input: ReportRunHandedBackInput!): ReportRunHandedBackPayload! @requires(scopes: [EXECUTE])
+}
+
+"Proof that an attempt is the reporter's own. A token that is not, or an attempt that has ended, is refused as STALE_LEASE."
+input RunLeaseInput {
+  "Run."
+  runId: ID!
+  "Attempt number."
+  attempt: Int!
+  "Token of the lease; an agent service that rouse called by HTTP sends its run token."
+  leaseToken: String!
+}
+
+"A worker's hold on one attempt, with all it needs to run the agent."
+type RunLease {
+  "Run."
+  run: Run!
+  "Attempt number."
+  attempt: Int!
+  "Send back with each report."
+  leaseToken: String!
+  "Lost unless a heartbeat comes before."
+  expiresAt: DateTime!
+  "Prompt to give the agent."
+  prompt: String!
+  "What to run; null: the worker's own."
+  command: CommandExecutor
+  "Session to resume; null: a fresh one."
+  resumeSessionId: String
+  "Environment for the agent, run token included; values are secret."
+  environment: [EnvironmentVariable!]!
+}
+
+"A variable in plain text."
+type EnvironmentVariable {
+  "Name."
+  name: String!
+  "Value."
+  value: String!
+}
+
+"Input of acquireRun."
+input AcquireRunInput {
+  "Workspace."
+  workspaceId: ID!
+  "Queue of the pull executor."
+  queue: String! = "default"
+  "Only these agents, at most 100."
+  agentIds: [ID!]
+  "Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier."
+  waitUpTo: Duration = "PT0S"
+}
+
+"Result of acquireRun."
+type AcquireRunPayload implements MutationPayload {
+  "The lease; null: there is nothing to do."
+  lease: RunLease
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunStarted."
+input ReportRunStartedInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Session of the agent, 1..256 characters."
+  sessionId: String!
+}
+
+"Result of reportRunStarted."
+type ReportRunStartedPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunHeartbeat."
+input ReportRunHeartbeatInput {
+  "The lease."
+  lease: RunLeaseInput!
+}
+
+"Result of reportRunHeartbeat."
+type ReportRunHeartbeatPayload implements MutationPayload {
+  "End of the lease."
+  expiresAt: DateTime
+  "Stop: the run was cancelled. End the agent, then report reportRunFailed."
+  cancelRequested: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunProgress."
+input ReportRunProgressInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Number of the first line, from 1 within the attempt; lines already stored are ignored."
+  firstSequence: Int!
+  "Log lines, at most 500."
+  lines: [RunLogLineInput!]! = []
+  "Progress details, at most 16 KiB: a PROGRESS event."
+  progress: JSONObject
+}
+
+"A line to store."
+input RunLogLineInput {
+  "Stream."
+  stream: LogStream! = STDOUT
+  "Text; beyond 8 KiB it is cut."
+  text: String!
+  "When; now by default."
+  at: DateTime
+}
+
+"Result of reportRunProgress."
+type ReportRunProgressPayload implements MutationPayload {
+  "Number of the newest stored line; null on error. It stands still once a run has as much output as is kept."
+  acceptedThrough: Int
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunSucceeded."
+input ReportRunSucceededInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Structured result; session_id in it names a session that can be resumed."
+  result: JSONObject
+  "Money and tokens; what result.usage says by default."
+  usage: RunUsageInput
+}
+
+"Money and tokens of an attempt."
+input RunUsageInput {
+  "Tokens in."
+  inputTokens: Int! = 0
+  "Tokens out."
+  outputTokens: Int! = 0
+  "Cost in US dollars, at least 0, at most six decimals."
+  costUsd: Decimal! = "0"
+}
+
+"Result of reportRunSucceeded."
+type ReportRunSucceededPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunFailed."
+input ReportRunFailedInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "What happened, and what to do next; beyond 8 KiB it is cut."
+  message: String!
+  "Class."
+  code: RunErrorCode! = OTHER
+  "Money and tokens."
+  usage: RunUsageInput
+}
+
+"Result of reportRunFailed."
+type ReportRunFailedPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Not before; null when given up."
+  retryAt: DateTime
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportRunHandedBack."
+input ReportRunHandedBackInput {
+  "The lease."
+  lease: RunLeaseInput!
+}
+
+"Result of reportRunHandedBack."
+type ReportRunHandedBackPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
 	{Name: "../schema/workspace.graphql", Input: `extend type Workspace {
   "Settings."
   settings: WorkspaceSettings!
@@ -3273,6 +3309,16 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
 
+func (ec *executionContext) childFields_AcquireRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "lease":
+		return ec.fieldContext_AcquireRunPayload_lease(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_AcquireRunPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AcquireRunPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Activity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -3361,8 +3407,6 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_wakeupRequests(ctx, field)
 	case "routines":
 		return ec.fieldContext_Agent_routines(ctx, field)
-	case "budgetState":
-		return ec.fieldContext_Agent_budgetState(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Agent", field.Name)
 }
@@ -3431,60 +3475,6 @@ func (ec *executionContext) childFields_ApiTokenEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type ApiTokenEdge", field.Name)
 }
 
-func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "id":
-		return ec.fieldContext_Budget_id(ctx, field)
-	case "revision":
-		return ec.fieldContext_Budget_revision(ctx, field)
-	case "subject":
-		return ec.fieldContext_Budget_subject(ctx, field)
-	case "subjectKind":
-		return ec.fieldContext_Budget_subjectKind(ctx, field)
-	case "limitUsd":
-		return ec.fieldContext_Budget_limitUsd(ctx, field)
-	case "spentUsd":
-		return ec.fieldContext_Budget_spentUsd(ctx, field)
-	case "reservedUsd":
-		return ec.fieldContext_Budget_reservedUsd(ctx, field)
-	case "percentUsed":
-		return ec.fieldContext_Budget_percentUsed(ctx, field)
-	case "state":
-		return ec.fieldContext_Budget_state(ctx, field)
-	case "period":
-		return ec.fieldContext_Budget_period(ctx, field)
-	case "periodStart":
-		return ec.fieldContext_Budget_periodStart(ctx, field)
-	case "alertThresholds":
-		return ec.fieldContext_Budget_alertThresholds(ctx, field)
-	case "onExceed":
-		return ec.fieldContext_Budget_onExceed(ctx, field)
-	case "resetsAt":
-		return ec.fieldContext_Budget_resetsAt(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type Budget", field.Name)
-}
-
-func (ec *executionContext) childFields_BudgetConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "edges":
-		return ec.fieldContext_BudgetConnection_edges(ctx, field)
-	case "pageInfo":
-		return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type BudgetConnection", field.Name)
-}
-
-func (ec *executionContext) childFields_BudgetEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "cursor":
-		return ec.fieldContext_BudgetEdge_cursor(ctx, field)
-	case "node":
-		return ec.fieldContext_BudgetEdge_node(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type BudgetEdge", field.Name)
-}
-
 func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "run":
@@ -3495,24 +3485,22 @@ func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type CancelRunPayload", field.Name)
 }
 
-func (ec *executionContext) childFields_CostGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
-	case "subject":
-		return ec.fieldContext_CostGroup_subject(ctx, field)
-	case "subjectId":
-		return ec.fieldContext_CostGroup_subjectId(ctx, field)
-	case "day":
-		return ec.fieldContext_CostGroup_day(ctx, field)
-	case "costUsd":
-		return ec.fieldContext_CostGroup_costUsd(ctx, field)
-	case "inputTokens":
-		return ec.fieldContext_CostGroup_inputTokens(ctx, field)
-	case "outputTokens":
-		return ec.fieldContext_CostGroup_outputTokens(ctx, field)
-	case "runs":
-		return ec.fieldContext_CostGroup_runs(ctx, field)
+	case "preset":
+		return ec.fieldContext_CommandExecutor_preset(ctx, field)
+	case "argv":
+		return ec.fieldContext_CommandExecutor_argv(ctx, field)
+	case "workingDirectory":
+		return ec.fieldContext_CommandExecutor_workingDirectory(ctx, field)
+	case "environment":
+		return ec.fieldContext_CommandExecutor_environment(ctx, field)
+	case "timeout":
+		return ec.fieldContext_CommandExecutor_timeout(ctx, field)
+	case "grace":
+		return ec.fieldContext_CommandExecutor_grace(ctx, field)
 	}
-	return nil, fmt.Errorf("no field named %q was found under type CostGroup", field.Name)
+	return nil, fmt.Errorf("no field named %q was found under type CommandExecutor", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3577,14 +3565,14 @@ func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type DeleteAgentPayload", field.Name)
 }
 
-func (ec *executionContext) childFields_DeleteBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+func (ec *executionContext) childFields_EnvironmentVariable(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
-	case "deletedBudgetId":
-		return ec.fieldContext_DeleteBudgetPayload_deletedBudgetId(ctx, field)
-	case "userErrors":
-		return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
+	case "name":
+		return ec.fieldContext_EnvironmentVariable_name(ctx, field)
+	case "value":
+		return ec.fieldContext_EnvironmentVariable_value(ctx, field)
 	}
-	return nil, fmt.Errorf("no field named %q was found under type DeleteBudgetPayload", field.Name)
+	return nil, fmt.Errorf("no field named %q was found under type EnvironmentVariable", field.Name)
 }
 
 func (ec *executionContext) childFields_FireRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3707,6 +3695,70 @@ func (ec *executionContext) childFields_QueueStats(ctx context.Context, field gr
 		return ec.fieldContext_QueueStats_at(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type QueueStats", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunFailedPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunFailedPayload_run(ctx, field)
+	case "retryAt":
+		return ec.fieldContext_ReportRunFailedPayload_retryAt(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunFailedPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunFailedPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunHandedBackPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunHandedBackPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunHandedBackPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunHandedBackPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunHeartbeatPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "expiresAt":
+		return ec.fieldContext_ReportRunHeartbeatPayload_expiresAt(ctx, field)
+	case "cancelRequested":
+		return ec.fieldContext_ReportRunHeartbeatPayload_cancelRequested(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunHeartbeatPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunHeartbeatPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunProgressPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "acceptedThrough":
+		return ec.fieldContext_ReportRunProgressPayload_acceptedThrough(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunProgressPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunProgressPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunStartedPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunStartedPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunStartedPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunStartedPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportRunSucceededPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunSucceededPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunSucceededPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunSucceededPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ResolveInboxItemsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4047,6 +4099,28 @@ func (ec *executionContext) childFields_RunEventEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type RunEventEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_RunLease(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_RunLease_run(ctx, field)
+	case "attempt":
+		return ec.fieldContext_RunLease_attempt(ctx, field)
+	case "leaseToken":
+		return ec.fieldContext_RunLease_leaseToken(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_RunLease_expiresAt(ctx, field)
+	case "prompt":
+		return ec.fieldContext_RunLease_prompt(ctx, field)
+	case "command":
+		return ec.fieldContext_RunLease_command(ctx, field)
+	case "resumeSessionId":
+		return ec.fieldContext_RunLease_resumeSessionId(ctx, field)
+	case "environment":
+		return ec.fieldContext_RunLease_environment(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RunLease", field.Name)
+}
+
 func (ec *executionContext) childFields_RunLogConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "edges":
@@ -4123,16 +4197,6 @@ func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx conte
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateWorkspaceSettingsPayload", field.Name)
-}
-
-func (ec *executionContext) childFields_UpsertBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "budget":
-		return ec.fieldContext_UpsertBudgetPayload_budget(ctx, field)
-	case "userErrors":
-		return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type UpsertBudgetPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UserError(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4251,12 +4315,6 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_name(ctx, field)
 	case "slug":
 		return ec.fieldContext_Workspace_slug(ctx, field)
-	case "budgets":
-		return ec.fieldContext_Workspace_budgets(ctx, field)
-	case "budgetState":
-		return ec.fieldContext_Workspace_budgetState(ctx, field)
-	case "costs":
-		return ec.fieldContext_Workspace_costs(ctx, field)
 	case "queueStats":
 		return ec.fieldContext_Workspace_queueStats(ctx, field)
 	case "settings":
@@ -4531,6 +4589,20 @@ func (ec *executionContext) field_Agent_wakeupRequests_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_acquireRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.AcquireRunInput, error) {
+			return ec.unmarshalNAcquireRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_cancelRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4615,20 +4687,6 @@ func (ec *executionContext) field_Mutation_deleteAgent_args(ctx context.Context,
 	return args, nil
 }
 
-func (ec *executionContext) field_Mutation_deleteBudget_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.DeleteBudgetInput, error) {
-			return ec.unmarshalNDeleteBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
 func (ec *executionContext) field_Mutation_fireRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4649,6 +4707,90 @@ func (ec *executionContext) field_Mutation_pauseAgent_args(ctx context.Context, 
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.PauseAgentInput, error) {
 			return ec.unmarshalNPauseAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunFailed_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunFailedInput, error) {
+			return ec.unmarshalNReportRunFailedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunHandedBack_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunHandedBackInput, error) {
+			return ec.unmarshalNReportRunHandedBackInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunHeartbeat_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunHeartbeatInput, error) {
+			return ec.unmarshalNReportRunHeartbeatInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunProgress_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunProgressInput, error) {
+			return ec.unmarshalNReportRunProgressInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunStarted_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunStartedInput, error) {
+			return ec.unmarshalNReportRunStartedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunSucceeded_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunSucceededInput, error) {
+			return ec.unmarshalNReportRunSucceededInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4733,20 +4875,6 @@ func (ec *executionContext) field_Mutation_updateWorkspaceSettings_args(ctx cont
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
 			return ec.unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
-func (ec *executionContext) field_Mutation_upsertBudget_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.UpsertBudgetInput, error) {
-			return ec.unmarshalNUpsertBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -5209,58 +5337,6 @@ func (ec *executionContext) field_Workspace_apiTokens_args(ctx context.Context, 
 	return args, nil
 }
 
-func (ec *executionContext) field_Workspace_budgets_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
-		func(ctx context.Context, v any) (*int, error) {
-			return ec.unmarshalOInt2ᚖint(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["first"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
-		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
-			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["after"] = arg1
-	return args, nil
-}
-
-func (ec *executionContext) field_Workspace_costs_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "from",
-		func(ctx context.Context, v any) (time.Time, error) {
-			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["from"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "until",
-		func(ctx context.Context, v any) (time.Time, error) {
-			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["until"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "by",
-		func(ctx context.Context, v any) (domain.CostGrouping, error) {
-			return ec.unmarshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["by"] = arg2
-	return args, nil
-}
-
 func (ec *executionContext) field_Workspace_inbox_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -5572,6 +5648,70 @@ func (ec *executionContext) field___Type_inputFields_args(ctx context.Context, r
 // endregion ***************************** args.gotpl *****************************
 
 // region    **************************** field.gotpl *****************************
+
+func (ec *executionContext) _AcquireRunPayload_lease(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcquireRunPayload_lease(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Lease, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RunLease) graphql.Marshaler {
+			return ec.marshalORunLease2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLease(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AcquireRunPayload_lease(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AcquireRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RunLease(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AcquireRunPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcquireRunPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcquireRunPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AcquireRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
 
 func (ec *executionContext) _Activity_id(ctx context.Context, field graphql.CollectedField, obj *model.Activity) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
@@ -6463,29 +6603,6 @@ func (ec *executionContext) fieldContext_Agent_routines(ctx context.Context, fie
 	return fc, nil
 }
 
-func (ec *executionContext) _Agent_budgetState(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Agent_budgetState(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.Agent().BudgetState(ctx, obj)
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
-			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Agent_budgetState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Agent", field, true, true, "BudgetState")
-}
-
 func (ec *executionContext) _AgentConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.AgentConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7041,447 +7158,6 @@ func (ec *executionContext) fieldContext_ApiTokenEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
-func (ec *executionContext) _Budget_id(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_id(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ID, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
-			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "ID")
-}
-
-func (ec *executionContext) _Budget_revision(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_revision(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Revision, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "Int")
-}
-
-func (ec *executionContext) _Budget_subject(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_subject(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.Budget().Subject(ctx, obj)
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
-			return ec.marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, true, true, "BudgetSubject")
-}
-
-func (ec *executionContext) _Budget_subjectKind(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_subjectKind(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.SubjectKind, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetSubjectKind) graphql.Marshaler {
-			return ec.marshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_subjectKind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetSubjectKind")
-}
-
-func (ec *executionContext) _Budget_limitUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_limitUsd(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.LimitUsd, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDecimal2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_limitUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
-}
-
-func (ec *executionContext) _Budget_spentUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_spentUsd(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.SpentUsd, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDecimal2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_spentUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
-}
-
-func (ec *executionContext) _Budget_reservedUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_reservedUsd(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ReservedUsd, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDecimal2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_reservedUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
-}
-
-func (ec *executionContext) _Budget_percentUsed(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_percentUsed(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PercentUsed, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
-			return ec.marshalNFloat2float64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_percentUsed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "Float")
-}
-
-func (ec *executionContext) _Budget_state(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_state(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.State, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
-			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetState")
-}
-
-func (ec *executionContext) _Budget_period(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_period(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Period, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetPeriod) graphql.Marshaler {
-			return ec.marshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_period(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetPeriod")
-}
-
-func (ec *executionContext) _Budget_periodStart(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_periodStart(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PeriodStart, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
-			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_periodStart(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "DateTime")
-}
-
-func (ec *executionContext) _Budget_alertThresholds(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_alertThresholds(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.AlertThresholds, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []int) graphql.Marshaler {
-			return ec.marshalNInt2ᚕintᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_alertThresholds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "Int")
-}
-
-func (ec *executionContext) _Budget_onExceed(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_onExceed(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.OnExceed, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetAction) graphql.Marshaler {
-			return ec.marshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_onExceed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetAction")
-}
-
-func (ec *executionContext) _Budget_resetsAt(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Budget_resetsAt(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ResetsAt, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
-			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Budget_resetsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Budget", field, false, false, "DateTime")
-}
-
-func (ec *executionContext) _BudgetConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.BudgetConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_BudgetConnection_edges(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Edges, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.BudgetEdge) graphql.Marshaler {
-			return ec.marshalNBudgetEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdgeᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_BudgetConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "BudgetConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_BudgetEdge(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _BudgetConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.BudgetConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PageInfo, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *entgql.PageInfo[xid.ID]) graphql.Marshaler {
-			return ec.marshalNPageInfo2ᚖentgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_BudgetConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "BudgetConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PageInfo(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _BudgetEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.BudgetEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_BudgetEdge_cursor(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Cursor, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
-			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_BudgetEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("BudgetEdge", field, false, false, "Cursor")
-}
-
-func (ec *executionContext) _BudgetEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.BudgetEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_BudgetEdge_node(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Node, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Budget) graphql.Marshaler {
-			return ec.marshalNBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_BudgetEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "BudgetEdge",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Budget(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
 func (ec *executionContext) _BudgetWakeup_agent(ctx context.Context, field graphql.CollectedField, obj *model.BudgetWakeup) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7737,167 +7413,6 @@ func (ec *executionContext) _CommandExecutor_grace(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_CommandExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
-}
-
-func (ec *executionContext) _CostGroup_subject(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_CostGroup_subject(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.CostGroup().Subject(ctx, obj)
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
-			return ec.marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_CostGroup_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("CostGroup", field, true, true, "BudgetSubject")
-}
-
-func (ec *executionContext) _CostGroup_subjectId(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_CostGroup_subjectId(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.SubjectID, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
-			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_CostGroup_subjectId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "ID")
-}
-
-func (ec *executionContext) _CostGroup_day(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_CostGroup_day(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Day, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
-			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_CostGroup_day(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "DateTime")
-}
-
-func (ec *executionContext) _CostGroup_costUsd(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_CostGroup_costUsd(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.CostUsd, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDecimal2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_CostGroup_costUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Decimal")
-}
-
-func (ec *executionContext) _CostGroup_inputTokens(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_CostGroup_inputTokens(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.InputTokens, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_CostGroup_inputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
-}
-
-func (ec *executionContext) _CostGroup_outputTokens(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_CostGroup_outputTokens(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.OutputTokens, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_CostGroup_outputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
-}
-
-func (ec *executionContext) _CostGroup_runs(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_CostGroup_runs(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Runs, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_CostGroup_runs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
 }
 
 func (ec *executionContext) _CreateAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.CreateAgentPayload) (ret graphql.Marshaler) {
@@ -8358,61 +7873,6 @@ func (ec *executionContext) fieldContext_DeleteAgentPayload_userErrors(_ context
 	return fc, nil
 }
 
-func (ec *executionContext) _DeleteBudgetPayload_deletedBudgetId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_DeleteBudgetPayload_deletedBudgetId(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.DeletedBudgetID, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
-			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_DeleteBudgetPayload_deletedBudgetId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("DeleteBudgetPayload", field, false, false, "ID")
-}
-
-func (ec *executionContext) _DeleteBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.UserErrors, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
-			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_DeleteBudgetPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "DeleteBudgetPayload",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_UserError(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
 func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graphql.CollectedField, obj *model.EchoExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8434,6 +7894,52 @@ func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_EchoExecutor_delay(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EchoExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _EnvironmentVariable_name(ctx context.Context, field graphql.CollectedField, obj *model.EnvironmentVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EnvironmentVariable_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EnvironmentVariable_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _EnvironmentVariable_value(ctx context.Context, field graphql.CollectedField, obj *model.EnvironmentVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EnvironmentVariable_value(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EnvironmentVariable_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
 }
 
 func (ec *executionContext) _FireRoutinePayload_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.FireRoutinePayload) (ret graphql.Marshaler) {
@@ -9384,130 +8890,6 @@ func (ec *executionContext) fieldContext_Mutation_wakeAgent(ctx context.Context,
 	return fc, nil
 }
 
-func (ec *executionContext) _Mutation_upsertBudget(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_upsertBudget(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpsertBudget(ctx, fc.Args["input"].(model.UpsertBudgetInput))
-		},
-		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
-			directive0 := next
-
-			directive1 := func(ctx context.Context) (any, error) {
-				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
-				if err != nil {
-					var zeroVal *model.UpsertBudgetPayload
-					return zeroVal, err
-				}
-				if ec.Directives.Requires == nil {
-					var zeroVal *model.UpsertBudgetPayload
-					return zeroVal, errors.New("directive requires is not implemented")
-				}
-				return ec.Directives.Requires(ctx, nil, directive0, scopes)
-			}
-
-			next = directive1
-			return next
-		},
-		func(ctx context.Context, selections ast.SelectionSet, v *model.UpsertBudgetPayload) graphql.Marshaler {
-			return ec.marshalNUpsertBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetPayload(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_upsertBudget(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_UpsertBudgetPayload(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_upsertBudget_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_deleteBudget(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_deleteBudget(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().DeleteBudget(ctx, fc.Args["input"].(model.DeleteBudgetInput))
-		},
-		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
-			directive0 := next
-
-			directive1 := func(ctx context.Context) (any, error) {
-				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
-				if err != nil {
-					var zeroVal *model.DeleteBudgetPayload
-					return zeroVal, err
-				}
-				if ec.Directives.Requires == nil {
-					var zeroVal *model.DeleteBudgetPayload
-					return zeroVal, errors.New("directive requires is not implemented")
-				}
-				return ec.Directives.Requires(ctx, nil, directive0, scopes)
-			}
-
-			next = directive1
-			return next
-		},
-		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteBudgetPayload) graphql.Marshaler {
-			return ec.marshalNDeleteBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetPayload(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_deleteBudget(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_DeleteBudgetPayload(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_deleteBudget_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
 func (ec *executionContext) _Mutation_resolveInboxItems(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9874,6 +9256,440 @@ func (ec *executionContext) fieldContext_Mutation_revokeApiToken(ctx context.Con
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_revokeApiToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_acquireRun(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_acquireRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().AcquireRun(ctx, fc.Args["input"].(model.AcquireRunInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE"})
+				if err != nil {
+					var zeroVal *model.AcquireRunPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.AcquireRunPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AcquireRunPayload) graphql.Marshaler {
+			return ec.marshalNAcquireRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_acquireRun(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AcquireRunPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_acquireRun_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunStarted(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunStarted(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunStarted(ctx, fc.Args["input"].(model.ReportRunStartedInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunStartedPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunStartedPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunStartedPayload) graphql.Marshaler {
+			return ec.marshalNReportRunStartedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunStarted(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunStartedPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunStarted_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunHeartbeat(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunHeartbeat(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunHeartbeat(ctx, fc.Args["input"].(model.ReportRunHeartbeatInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunHeartbeatPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunHeartbeatPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunHeartbeatPayload) graphql.Marshaler {
+			return ec.marshalNReportRunHeartbeatPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunHeartbeat(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunHeartbeatPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunHeartbeat_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunProgress(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunProgress(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunProgress(ctx, fc.Args["input"].(model.ReportRunProgressInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunProgressPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunProgressPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunProgressPayload) graphql.Marshaler {
+			return ec.marshalNReportRunProgressPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunProgress(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunProgressPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunProgress_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunSucceeded(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunSucceeded(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunSucceeded(ctx, fc.Args["input"].(model.ReportRunSucceededInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunSucceededPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunSucceededPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunSucceededPayload) graphql.Marshaler {
+			return ec.marshalNReportRunSucceededPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunSucceeded(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunSucceededPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunSucceeded_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunFailed(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunFailed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunFailed(ctx, fc.Args["input"].(model.ReportRunFailedInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE", "RUN"})
+				if err != nil {
+					var zeroVal *model.ReportRunFailedPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunFailedPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunFailedPayload) graphql.Marshaler {
+			return ec.marshalNReportRunFailedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunFailed(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunFailedPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunFailed_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportRunHandedBack(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunHandedBack(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunHandedBack(ctx, fc.Args["input"].(model.ReportRunHandedBackInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE"})
+				if err != nil {
+					var zeroVal *model.ReportRunHandedBackPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunHandedBackPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunHandedBackPayload) graphql.Marshaler {
+			return ec.marshalNReportRunHandedBackPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunHandedBack(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunHandedBackPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunHandedBack_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -10296,6 +10112,84 @@ func (ec *executionContext) _ProcessInfo_scheduler(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_ProcessInfo_scheduler(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ProcessInfo", field, false, false, "SchedulerState")
+}
+
+func (ec *executionContext) _PullExecutor_command(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_command(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Command, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
+			return ec.marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PullExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CommandExecutor(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PullExecutor_queue(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_queue(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Queue, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_queue(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _PullExecutor_lease(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_lease(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Lease, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_lease(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "Duration")
 }
 
 func (ec *executionContext) _Query_agent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
@@ -11148,6 +11042,418 @@ func (ec *executionContext) _QueueStats_at(ctx context.Context, field graphql.Co
 }
 func (ec *executionContext) fieldContext_QueueStats_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("QueueStats", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ReportRunFailedPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunFailedPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunFailedPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunFailedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunFailedPayload_retryAt(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunFailedPayload_retryAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RetryAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunFailedPayload_retryAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunFailedPayload", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ReportRunFailedPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunFailedPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunFailedPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunFailedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunHandedBackPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHandedBackPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHandedBackPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHandedBackPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunHandedBackPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunHandedBackPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHandedBackPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHandedBackPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHandedBackPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunHandedBackPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHeartbeatPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHeartbeatPayload_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHeartbeatPayload_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunHeartbeatPayload", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload_cancelRequested(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHeartbeatPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHeartbeatPayload_cancelRequested(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CancelRequested, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHeartbeatPayload_cancelRequested(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunHeartbeatPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunHeartbeatPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunHeartbeatPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunHeartbeatPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunHeartbeatPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunProgressPayload_acceptedThrough(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunProgressPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunProgressPayload_acceptedThrough(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AcceptedThrough, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunProgressPayload_acceptedThrough(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReportRunProgressPayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ReportRunProgressPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunProgressPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunProgressPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunProgressPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunProgressPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunStartedPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunStartedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunStartedPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunStartedPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunStartedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunStartedPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunStartedPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunStartedPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunStartedPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunStartedPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunSucceededPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunSucceededPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunSucceededPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunSucceededPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunSucceededPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunSucceededPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunSucceededPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunSucceededPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunSucceededPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunSucceededPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ResolveInboxItemsPayload_items(ctx context.Context, field graphql.CollectedField, obj *model.ResolveInboxItemsPayload) (ret graphql.Marshaler) {
@@ -14396,6 +14702,217 @@ func (ec *executionContext) fieldContext_RunEventEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _RunLease_run(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RunLease_attempt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_attempt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Attempt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_attempt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "Int")
+}
+
+func (ec *executionContext) _RunLease_leaseToken(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_leaseToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LeaseToken, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_leaseToken(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _RunLease_prompt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_prompt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Prompt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_prompt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_command(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_command(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Command, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
+			return ec.marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CommandExecutor(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RunLease_resumeSessionId(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_resumeSessionId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResumeSessionID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_resumeSessionId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_environment(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_environment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Environment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.EnvironmentVariable) graphql.Marshaler {
+			return ec.marshalNEnvironmentVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariableᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EnvironmentVariable(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RunLogConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.RunLogConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -14528,14 +15045,14 @@ func (ec *executionContext) _RunLogLine_cursor(ctx context.Context, field graphq
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
-			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+			return ec.marshalNStreamCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_RunLogLine_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RunLogLine", field, false, false, "Cursor")
+	return graphql.NewScalarFieldContext("RunLogLine", field, false, false, "StreamCursor")
 }
 
 func (ec *executionContext) _RunLogLine_stream(ctx context.Context, field graphql.CollectedField, obj *model.RunLogLine) (ret graphql.Marshaler) {
@@ -15414,70 +15931,6 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload_userErrors(ctx conte
 func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "UpdateWorkspaceSettingsPayload",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_UserError(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _UpsertBudgetPayload_budget(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_UpsertBudgetPayload_budget(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Budget, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Budget) graphql.Marshaler {
-			return ec.marshalOBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_UpsertBudgetPayload_budget(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "UpsertBudgetPayload",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Budget(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _UpsertBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.UserErrors, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
-			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_UpsertBudgetPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "UpsertBudgetPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -16841,117 +17294,6 @@ func (ec *executionContext) _Workspace_slug(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Workspace_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Workspace", field, false, false, "String")
-}
-
-func (ec *executionContext) _Workspace_budgets(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Workspace_budgets(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Workspace().Budgets(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.BudgetConnection) graphql.Marshaler {
-			return ec.marshalNBudgetConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetConnection(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Workspace_budgets(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Workspace",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_BudgetConnection(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Workspace_budgets_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Workspace_budgetState(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Workspace_budgetState(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.Workspace().BudgetState(ctx, obj)
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
-			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Workspace_budgetState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Workspace", field, true, true, "BudgetState")
-}
-
-func (ec *executionContext) _Workspace_costs(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Workspace_costs(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Workspace().Costs(ctx, obj, fc.Args["from"].(time.Time), fc.Args["until"].(time.Time), fc.Args["by"].(domain.CostGrouping))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.CostGroup) graphql.Marshaler {
-			return ec.marshalNCostGroup2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroupᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Workspace_costs(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Workspace",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_CostGroup(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Workspace_costs_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
 }
 
 func (ec *executionContext) _Workspace_queueStats(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
@@ -18718,6 +19060,76 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, obj any) (model.AcquireRunInput, error) {
+	var it model.AcquireRunInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["queue"]; !present {
+		asMap["queue"] = "default"
+	}
+	if _, present := asMap["waitUpTo"]; !present {
+		asMap["waitUpTo"] = "PT0S"
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "queue", "agentIds", "waitUpTo"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "queue":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("queue"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Queue = data
+		case "agentIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentIds"))
+			data, err := ec.unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentIds = data
+		case "waitUpTo":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("waitUpTo"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WaitUpTo = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalAcquireRunInput unmarshals raw into the AcquireRunInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalAcquireRunInput(ctx context.Context, raw any) (model.AcquireRunInput, error) {
+	var out model.AcquireRunInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "AcquireRunInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputActivityFilter(ctx context.Context, obj any) (model.ActivityFilter, error) {
 	var it model.ActivityFilter
 	if obj == nil {
@@ -18894,62 +19306,6 @@ func (ec *executionContext) unmarshalInputAgentOrder(ctx context.Context, obj an
 func UnmarshalAgentOrder(ctx context.Context, raw any) (ent.AgentOrder, error) {
 	var out ent.AgentOrder
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "AgentOrder", raw, &out)
-	return out, err
-}
-
-func (ec *executionContext) unmarshalInputBudgetSubjectInput(ctx context.Context, obj any) (model.BudgetSubjectInput, error) {
-	var it model.BudgetSubjectInput
-	if obj == nil {
-		return it, nil
-	}
-
-	asMap := map[string]any{}
-	for k, v := range obj.(map[string]any) {
-		asMap[k] = v
-	}
-
-	fieldsInOrder := [...]string{"workspaceId", "projectId", "agentId"}
-	for _, k := range fieldsInOrder {
-		v, ok := asMap[k]
-		if !ok {
-			continue
-		}
-		switch k {
-		case "workspaceId":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
-			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.WorkspaceID = data
-		case "projectId":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
-			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.ProjectID = data
-		case "agentId":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
-			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.AgentID = data
-		}
-	}
-	return it, nil
-}
-
-// UnmarshalBudgetSubjectInput unmarshals raw into the BudgetSubjectInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
-func UnmarshalBudgetSubjectInput(ctx context.Context, raw any) (model.BudgetSubjectInput, error) {
-	var out model.BudgetSubjectInput
-	err := graphql.UnmarshalNamedInputFromContext(ctx, "BudgetSubjectInput", raw, &out)
 	return out, err
 }
 
@@ -19527,48 +19883,6 @@ func UnmarshalDeleteAgentInput(ctx context.Context, raw any) (model.DeleteAgentI
 	return out, err
 }
 
-func (ec *executionContext) unmarshalInputDeleteBudgetInput(ctx context.Context, obj any) (model.DeleteBudgetInput, error) {
-	var it model.DeleteBudgetInput
-	if obj == nil {
-		return it, nil
-	}
-
-	asMap := map[string]any{}
-	for k, v := range obj.(map[string]any) {
-		asMap[k] = v
-	}
-
-	fieldsInOrder := [...]string{"budgetId"}
-	for _, k := range fieldsInOrder {
-		v, ok := asMap[k]
-		if !ok {
-			continue
-		}
-		switch k {
-		case "budgetId":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("budgetId"))
-			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.BudgetID = data
-		}
-	}
-	return it, nil
-}
-
-// UnmarshalDeleteBudgetInput unmarshals raw into the DeleteBudgetInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
-func UnmarshalDeleteBudgetInput(ctx context.Context, raw any) (model.DeleteBudgetInput, error) {
-	var out model.DeleteBudgetInput
-	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteBudgetInput", raw, &out)
-	return out, err
-}
-
 func (ec *executionContext) unmarshalInputEchoExecutorInput(ctx context.Context, obj any) (model.EchoExecutorInput, error) {
 	var it model.EchoExecutorInput
 	if obj == nil {
@@ -19626,7 +19940,7 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"command", "echo"}
+	fieldsInOrder := [...]string{"command", "pull", "echo"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -19640,6 +19954,13 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 				return it, err
 			}
 			it.Command = data
+		case "pull":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("pull"))
+			data, err := ec.unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Pull = data
 		case "echo":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("echo"))
 			data, err := ec.unmarshalOEchoExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEchoExecutorInput(ctx, v)
@@ -19921,6 +20242,392 @@ func (ec *executionContext) unmarshalInputPauseAgentInput(ctx context.Context, o
 func UnmarshalPauseAgentInput(ctx context.Context, raw any) (model.PauseAgentInput, error) {
 	var out model.PauseAgentInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "PauseAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context, obj any) (model.PullExecutorInput, error) {
+	var it model.PullExecutorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["queue"]; !present {
+		asMap["queue"] = "default"
+	}
+	if _, present := asMap["lease"]; !present {
+		asMap["lease"] = "PT60S"
+	}
+
+	fieldsInOrder := [...]string{"command", "queue", "lease"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "command":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("command"))
+			data, err := ec.unmarshalOCommandExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Command = data
+		case "queue":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("queue"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Queue = data
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPullExecutorInput unmarshals raw into the PullExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPullExecutorInput(ctx context.Context, raw any) (model.PullExecutorInput, error) {
+	var out model.PullExecutorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PullExecutorInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Context, obj any) (model.ReportRunFailedInput, error) {
+	var it model.ReportRunFailedInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["code"]; !present {
+		asMap["code"] = "OTHER"
+	}
+
+	fieldsInOrder := [...]string{"lease", "message", "code", "usage"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "message":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("message"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Message = data
+		case "code":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("code"))
+			data, err := ec.unmarshalNRunErrorCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunErrorCode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Code = data
+		case "usage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usage"))
+			data, err := ec.unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Usage = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunFailedInput unmarshals raw into the ReportRunFailedInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunFailedInput(ctx context.Context, raw any) (model.ReportRunFailedInput, error) {
+	var out model.ReportRunFailedInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunFailedInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunHandedBackInput(ctx context.Context, obj any) (model.ReportRunHandedBackInput, error) {
+	var it model.ReportRunHandedBackInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunHandedBackInput unmarshals raw into the ReportRunHandedBackInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunHandedBackInput(ctx context.Context, raw any) (model.ReportRunHandedBackInput, error) {
+	var out model.ReportRunHandedBackInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunHandedBackInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunHeartbeatInput(ctx context.Context, obj any) (model.ReportRunHeartbeatInput, error) {
+	var it model.ReportRunHeartbeatInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunHeartbeatInput unmarshals raw into the ReportRunHeartbeatInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunHeartbeatInput(ctx context.Context, raw any) (model.ReportRunHeartbeatInput, error) {
+	var out model.ReportRunHeartbeatInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunHeartbeatInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunProgressInput(ctx context.Context, obj any) (model.ReportRunProgressInput, error) {
+	var it model.ReportRunProgressInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["lines"]; !present {
+		asMap["lines"] = []any{}
+	}
+
+	fieldsInOrder := [...]string{"lease", "firstSequence", "lines", "progress"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "firstSequence":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("firstSequence"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.FirstSequence = data
+		case "lines":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lines"))
+			data, err := ec.unmarshalNRunLogLineInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lines = data
+		case "progress":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("progress"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Progress = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunProgressInput unmarshals raw into the ReportRunProgressInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunProgressInput(ctx context.Context, raw any) (model.ReportRunProgressInput, error) {
+	var out model.ReportRunProgressInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunProgressInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunStartedInput(ctx context.Context, obj any) (model.ReportRunStartedInput, error) {
+	var it model.ReportRunStartedInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease", "sessionId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "sessionId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sessionId"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SessionID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunStartedInput unmarshals raw into the ReportRunStartedInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunStartedInput(ctx context.Context, raw any) (model.ReportRunStartedInput, error) {
+	var out model.ReportRunStartedInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunStartedInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunSucceededInput(ctx context.Context, obj any) (model.ReportRunSucceededInput, error) {
+	var it model.ReportRunSucceededInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"lease", "result", "usage"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "result":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("result"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Result = data
+		case "usage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usage"))
+			data, err := ec.unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Usage = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunSucceededInput unmarshals raw into the ReportRunSucceededInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunSucceededInput(ctx context.Context, raw any) (model.ReportRunSucceededInput, error) {
+	var out model.ReportRunSucceededInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunSucceededInput", raw, &out)
 	return out, err
 }
 
@@ -20407,6 +21114,62 @@ func UnmarshalRunFilter(ctx context.Context, raw any) (model.RunFilter, error) {
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputRunLeaseInput(ctx context.Context, obj any) (model.RunLeaseInput, error) {
+	var it model.RunLeaseInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"runId", "attempt", "leaseToken"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "runId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RunID = data
+		case "attempt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("attempt"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Attempt = data
+		case "leaseToken":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("leaseToken"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LeaseToken = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRunLeaseInput unmarshals raw into the RunLeaseInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRunLeaseInput(ctx context.Context, raw any) (model.RunLeaseInput, error) {
+	var out model.RunLeaseInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunLeaseInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRunLogFilter(ctx context.Context, obj any) (model.RunLogFilter, error) {
 	var it model.RunLogFilter
 	if obj == nil {
@@ -20463,6 +21226,66 @@ func UnmarshalRunLogFilter(ctx context.Context, raw any) (model.RunLogFilter, er
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputRunLogLineInput(ctx context.Context, obj any) (model.RunLogLineInput, error) {
+	var it model.RunLogLineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["stream"]; !present {
+		asMap["stream"] = "STDOUT"
+	}
+
+	fieldsInOrder := [...]string{"stream", "text", "at"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "stream":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("stream"))
+			data, err := ec.unmarshalNLogStream2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLogStream(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Stream = data
+		case "text":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("text"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Text = data
+		case "at":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("at"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.At = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRunLogLineInput unmarshals raw into the RunLogLineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRunLogLineInput(ctx context.Context, raw any) (model.RunLogLineInput, error) {
+	var out model.RunLogLineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunLogLineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any) (ent.RunOrder, error) {
 	var it ent.RunOrder
 	if obj == nil {
@@ -20513,6 +21336,72 @@ func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any)
 func UnmarshalRunOrder(ctx context.Context, raw any) (ent.RunOrder, error) {
 	var out ent.RunOrder
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunOrder", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRunUsageInput(ctx context.Context, obj any) (model.RunUsageInput, error) {
+	var it model.RunUsageInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["inputTokens"]; !present {
+		asMap["inputTokens"] = 0
+	}
+	if _, present := asMap["outputTokens"]; !present {
+		asMap["outputTokens"] = 0
+	}
+	if _, present := asMap["costUsd"]; !present {
+		asMap["costUsd"] = "0"
+	}
+
+	fieldsInOrder := [...]string{"inputTokens", "outputTokens", "costUsd"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "inputTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("inputTokens"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.InputTokens = data
+		case "outputTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("outputTokens"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OutputTokens = data
+		case "costUsd":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("costUsd"))
+			data, err := ec.unmarshalNDecimal2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CostUsd = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRunUsageInput unmarshals raw into the RunUsageInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRunUsageInput(ctx context.Context, raw any) (model.RunUsageInput, error) {
+	var out model.RunUsageInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunUsageInput", raw, &out)
 	return out, err
 }
 
@@ -20870,93 +21759,6 @@ func UnmarshalUpdateWorkspaceSettingsInput(ctx context.Context, raw any) (model.
 	return out, err
 }
 
-func (ec *executionContext) unmarshalInputUpsertBudgetInput(ctx context.Context, obj any) (model.UpsertBudgetInput, error) {
-	var it model.UpsertBudgetInput
-	if obj == nil {
-		return it, nil
-	}
-
-	asMap := map[string]any{}
-	for k, v := range obj.(map[string]any) {
-		asMap[k] = v
-	}
-
-	if _, present := asMap["period"]; !present {
-		asMap["period"] = "MONTH"
-	}
-	if _, present := asMap["alertThresholds"]; !present {
-		asMap["alertThresholds"] = []any{80, 100}
-	}
-	if _, present := asMap["onExceed"]; !present {
-		asMap["onExceed"] = "PAUSE_AGENT"
-	}
-
-	fieldsInOrder := [...]string{"subject", "limitUsd", "period", "alertThresholds", "onExceed", "expectedRevision"}
-	for _, k := range fieldsInOrder {
-		v, ok := asMap[k]
-		if !ok {
-			continue
-		}
-		switch k {
-		case "subject":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("subject"))
-			data, err := ec.unmarshalNBudgetSubjectInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetSubjectInput(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Subject = data
-		case "limitUsd":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("limitUsd"))
-			data, err := ec.unmarshalNDecimal2string(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.LimitUsd = data
-		case "period":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("period"))
-			data, err := ec.unmarshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Period = data
-		case "alertThresholds":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("alertThresholds"))
-			data, err := ec.unmarshalNInt2ᚕintᚄ(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.AlertThresholds = data
-		case "onExceed":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onExceed"))
-			data, err := ec.unmarshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.OnExceed = data
-		case "expectedRevision":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
-			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.ExpectedRevision = data
-		}
-	}
-	return it, nil
-}
-
-// UnmarshalUpsertBudgetInput unmarshals raw into the UpsertBudgetInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
-func UnmarshalUpsertBudgetInput(ctx context.Context, raw any) (model.UpsertBudgetInput, error) {
-	var out model.UpsertBudgetInput
-	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpsertBudgetInput", raw, &out)
-	return out, err
-}
-
 func (ec *executionContext) unmarshalInputWakeAgentInput(ctx context.Context, obj any) (model.WakeAgentInput, error) {
 	var it model.WakeAgentInput
 	if obj == nil {
@@ -21161,11 +21963,6 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
-	case *model.Budget:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -21224,33 +22021,17 @@ func (ec *executionContext) _Actor(ctx context.Context, sel ast.SelectionSet, ob
 	}
 }
 
-func (ec *executionContext) _BudgetSubject(ctx context.Context, sel ast.SelectionSet, obj ent.Noder) graphql.Marshaler {
-	switch obj := (obj).(type) {
-	case nil:
-		return graphql.Null
-	case *ent.Workspace:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Workspace(ctx, sel, obj)
-	case *ent.Agent:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Agent(ctx, sel, obj)
-	default:
-		if typedObj, ok := obj.(graphql.Marshaler); ok {
-			return typedObj
-		} else {
-			panic(fmt.Errorf("unexpected type %T; non-generated variants of BudgetSubject must implement graphql.Marshaler", obj))
-		}
-	}
-}
-
 func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet, obj model.Executor) graphql.Marshaler {
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case model.PullExecutor:
+		return ec._PullExecutor(ctx, sel, &obj)
+	case *model.PullExecutor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PullExecutor(ctx, sel, obj)
 	case model.EchoExecutor:
 		return ec._EchoExecutor(ctx, sel, &obj)
 	case *model.EchoExecutor:
@@ -21288,11 +22069,6 @@ func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.Selection
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
-	case *model.Budget:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Budget(ctx, sel, obj)
 	case *ent.WakeupRequest:
 		if obj == nil {
 			return graphql.Null
@@ -21318,13 +22094,6 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._WakeAgentPayload(ctx, sel, obj)
-	case model.UpsertBudgetPayload:
-		return ec._UpsertBudgetPayload(ctx, sel, &obj)
-	case *model.UpsertBudgetPayload:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._UpsertBudgetPayload(ctx, sel, obj)
 	case model.UpdateWorkspaceSettingsPayload:
 		return ec._UpdateWorkspaceSettingsPayload(ctx, sel, &obj)
 	case *model.UpdateWorkspaceSettingsPayload:
@@ -21367,6 +22136,48 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ResolveInboxItemsPayload(ctx, sel, obj)
+	case model.ReportRunSucceededPayload:
+		return ec._ReportRunSucceededPayload(ctx, sel, &obj)
+	case *model.ReportRunSucceededPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunSucceededPayload(ctx, sel, obj)
+	case model.ReportRunStartedPayload:
+		return ec._ReportRunStartedPayload(ctx, sel, &obj)
+	case *model.ReportRunStartedPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunStartedPayload(ctx, sel, obj)
+	case model.ReportRunProgressPayload:
+		return ec._ReportRunProgressPayload(ctx, sel, &obj)
+	case *model.ReportRunProgressPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunProgressPayload(ctx, sel, obj)
+	case model.ReportRunHeartbeatPayload:
+		return ec._ReportRunHeartbeatPayload(ctx, sel, &obj)
+	case *model.ReportRunHeartbeatPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunHeartbeatPayload(ctx, sel, obj)
+	case model.ReportRunHandedBackPayload:
+		return ec._ReportRunHandedBackPayload(ctx, sel, &obj)
+	case *model.ReportRunHandedBackPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunHandedBackPayload(ctx, sel, obj)
+	case model.ReportRunFailedPayload:
+		return ec._ReportRunFailedPayload(ctx, sel, &obj)
+	case *model.ReportRunFailedPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunFailedPayload(ctx, sel, obj)
 	case model.PauseAgentPayload:
 		return ec._PauseAgentPayload(ctx, sel, &obj)
 	case *model.PauseAgentPayload:
@@ -21381,13 +22192,6 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._FireRoutinePayload(ctx, sel, obj)
-	case model.DeleteBudgetPayload:
-		return ec._DeleteBudgetPayload(ctx, sel, &obj)
-	case *model.DeleteBudgetPayload:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._DeleteBudgetPayload(ctx, sel, obj)
 	case model.DeleteAgentPayload:
 		return ec._DeleteAgentPayload(ctx, sel, &obj)
 	case *model.DeleteAgentPayload:
@@ -21430,6 +22234,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CancelRunPayload(ctx, sel, obj)
+	case model.AcquireRunPayload:
+		return ec._AcquireRunPayload(ctx, sel, &obj)
+	case *model.AcquireRunPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AcquireRunPayload(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -21479,11 +22290,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._ManualTrigger(ctx, sel, obj)
-	case *model.Budget:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -21606,11 +22412,6 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
-	case *model.Budget:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -21676,6 +22477,44 @@ func (ec *executionContext) _WakeupPayload(ctx context.Context, sel ast.Selectio
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var acquireRunPayloadImplementors = []string{"AcquireRunPayload", "MutationPayload"}
+
+func (ec *executionContext) _AcquireRunPayload(ctx context.Context, sel ast.SelectionSet, obj *model.AcquireRunPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, acquireRunPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AcquireRunPayload")
+		case "lease":
+			out.Values[i] = ec._AcquireRunPayload_lease(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._AcquireRunPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
 
 var activityImplementors = []string{"Activity", "Node"}
 
@@ -21830,7 +22669,7 @@ func (ec *executionContext) _ActivityEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
-var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "BudgetSubject", "Node", "Versioned"}
+var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, obj *ent.Agent) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, agentImplementors)
@@ -21958,12 +22797,6 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_routines(ctx, field, obj)
-				})
-		case "budgetState":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._Agent_budgetState(ctx, field, obj)
 				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -22255,181 +23088,6 @@ func (ec *executionContext) _ApiTokenEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
-var budgetImplementors = []string{"Budget", "ActivitySubject", "Node", "Versioned", "InboxSubject"}
-
-func (ec *executionContext) _Budget(ctx context.Context, sel ast.SelectionSet, obj *model.Budget) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, budgetImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferred := graphql.NewDeferredGroup(ctx)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Budget")
-		case "id":
-			out.Values[i] = ec._Budget_id(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "revision":
-			out.Values[i] = ec._Budget_revision(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "subject":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, false,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._Budget_subject(ctx, field, obj)
-				})
-		case "subjectKind":
-			out.Values[i] = ec._Budget_subjectKind(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "limitUsd":
-			out.Values[i] = ec._Budget_limitUsd(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "spentUsd":
-			out.Values[i] = ec._Budget_spentUsd(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "reservedUsd":
-			out.Values[i] = ec._Budget_reservedUsd(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "percentUsed":
-			out.Values[i] = ec._Budget_percentUsed(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "state":
-			out.Values[i] = ec._Budget_state(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "period":
-			out.Values[i] = ec._Budget_period(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "periodStart":
-			out.Values[i] = ec._Budget_periodStart(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "alertThresholds":
-			out.Values[i] = ec._Budget_alertThresholds(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "onExceed":
-			out.Values[i] = ec._Budget_onExceed(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "resetsAt":
-			out.Values[i] = ec._Budget_resetsAt(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	if n := len(deferred.Defers); n > 0 {
-		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
-		ec.ProcessDeferredGroup(deferred)
-	}
-
-	return out
-}
-
-var budgetConnectionImplementors = []string{"BudgetConnection"}
-
-func (ec *executionContext) _BudgetConnection(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetConnection) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, budgetConnectionImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferred := graphql.NewDeferredGroup(ctx)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("BudgetConnection")
-		case "edges":
-			out.Values[i] = ec._BudgetConnection_edges(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "pageInfo":
-			out.Values[i] = ec._BudgetConnection_pageInfo(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	if n := len(deferred.Defers); n > 0 {
-		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
-		ec.ProcessDeferredGroup(deferred)
-	}
-
-	return out
-}
-
-var budgetEdgeImplementors = []string{"BudgetEdge"}
-
-func (ec *executionContext) _BudgetEdge(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetEdge) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, budgetEdgeImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferred := graphql.NewDeferredGroup(ctx)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("BudgetEdge")
-		case "cursor":
-			out.Values[i] = ec._BudgetEdge_cursor(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "node":
-			out.Values[i] = ec._BudgetEdge_node(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	if n := len(deferred.Defers); n > 0 {
-		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
-		ec.ProcessDeferredGroup(deferred)
-	}
-
-	return out
-}
-
 var budgetWakeupImplementors = []string{"BudgetWakeup", "WakeupPayload"}
 
 func (ec *executionContext) _BudgetWakeup(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetWakeup) graphql.Marshaler {
@@ -22546,70 +23204,6 @@ func (ec *executionContext) _CommandExecutor(ctx context.Context, sel ast.Select
 			out.Values[i] = ec._CommandExecutor_grace(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	if n := len(deferred.Defers); n > 0 {
-		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
-		ec.ProcessDeferredGroup(deferred)
-	}
-
-	return out
-}
-
-var costGroupImplementors = []string{"CostGroup"}
-
-func (ec *executionContext) _CostGroup(ctx context.Context, sel ast.SelectionSet, obj *model.CostGroup) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, costGroupImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferred := graphql.NewDeferredGroup(ctx)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("CostGroup")
-		case "subject":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, false,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._CostGroup_subject(ctx, field, obj)
-				})
-		case "subjectId":
-			out.Values[i] = ec._CostGroup_subjectId(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "day":
-			out.Values[i] = ec._CostGroup_day(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "costUsd":
-			out.Values[i] = ec._CostGroup_costUsd(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "inputTokens":
-			out.Values[i] = ec._CostGroup_inputTokens(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "outputTokens":
-			out.Values[i] = ec._CostGroup_outputTokens(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "runs":
-			out.Values[i] = ec._CostGroup_runs(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -22848,24 +23442,19 @@ func (ec *executionContext) _DeleteAgentPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
-var deleteBudgetPayloadImplementors = []string{"DeleteBudgetPayload", "MutationPayload"}
+var echoExecutorImplementors = []string{"EchoExecutor", "Executor"}
 
-func (ec *executionContext) _DeleteBudgetPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteBudgetPayload) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, deleteBudgetPayloadImplementors)
+func (ec *executionContext) _EchoExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.EchoExecutor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, echoExecutorImplementors)
 
 	out := graphql.NewFieldSet(fields)
 	deferred := graphql.NewDeferredGroup(ctx)
 	for i, field := range fields {
 		switch field.Name {
 		case "__typename":
-			out.Values[i] = graphql.MarshalString("DeleteBudgetPayload")
-		case "deletedBudgetId":
-			out.Values[i] = ec._DeleteBudgetPayload_deletedBudgetId(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "userErrors":
-			out.Values[i] = ec._DeleteBudgetPayload_userErrors(ctx, field, obj)
+			out.Values[i] = graphql.MarshalString("EchoExecutor")
+		case "delay":
+			out.Values[i] = ec._EchoExecutor_delay(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -22886,19 +23475,24 @@ func (ec *executionContext) _DeleteBudgetPayload(ctx context.Context, sel ast.Se
 	return out
 }
 
-var echoExecutorImplementors = []string{"EchoExecutor", "Executor"}
+var environmentVariableImplementors = []string{"EnvironmentVariable"}
 
-func (ec *executionContext) _EchoExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.EchoExecutor) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, echoExecutorImplementors)
+func (ec *executionContext) _EnvironmentVariable(ctx context.Context, sel ast.SelectionSet, obj *model.EnvironmentVariable) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, environmentVariableImplementors)
 
 	out := graphql.NewFieldSet(fields)
 	deferred := graphql.NewDeferredGroup(ctx)
 	for i, field := range fields {
 		switch field.Name {
 		case "__typename":
-			out.Values[i] = graphql.MarshalString("EchoExecutor")
-		case "delay":
-			out.Values[i] = ec._EchoExecutor_delay(ctx, field, obj)
+			out.Values[i] = graphql.MarshalString("EnvironmentVariable")
+		case "name":
+			out.Values[i] = ec._EnvironmentVariable_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "value":
+			out.Values[i] = ec._EnvironmentVariable_value(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -23229,20 +23823,6 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "upsertBudget":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_upsertBudget(ctx, field)
-			})
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "deleteBudget":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_deleteBudget(ctx, field)
-			})
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
 		case "resolveInboxItems":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_resolveInboxItems(ctx, field)
@@ -23281,6 +23861,55 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "revokeApiToken":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_revokeApiToken(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "acquireRun":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_acquireRun(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunStarted":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunStarted(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunHeartbeat":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunHeartbeat(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunProgress":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunProgress(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunSucceeded":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunSucceeded(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunFailed":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunFailed(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunHandedBack":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunHandedBack(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -23440,6 +24069,49 @@ func (ec *executionContext) _ProcessInfo(ctx context.Context, sel ast.SelectionS
 			}
 		case "scheduler":
 			out.Values[i] = ec._ProcessInfo_scheduler(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var pullExecutorImplementors = []string{"PullExecutor", "Executor"}
+
+func (ec *executionContext) _PullExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.PullExecutor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pullExecutorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PullExecutor")
+		case "command":
+			out.Values[i] = ec._PullExecutor_command(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "queue":
+			out.Values[i] = ec._PullExecutor_queue(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lease":
+			out.Values[i] = ec._PullExecutor_lease(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -23622,6 +24294,244 @@ func (ec *executionContext) _QueueStats(ctx context.Context, sel ast.SelectionSe
 			}
 		case "at":
 			out.Values[i] = ec._QueueStats_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunFailedPayloadImplementors = []string{"ReportRunFailedPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunFailedPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunFailedPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunFailedPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunFailedPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunFailedPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "retryAt":
+			out.Values[i] = ec._ReportRunFailedPayload_retryAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunFailedPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunHandedBackPayloadImplementors = []string{"ReportRunHandedBackPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunHandedBackPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunHandedBackPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunHandedBackPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunHandedBackPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunHandedBackPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunHandedBackPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunHeartbeatPayloadImplementors = []string{"ReportRunHeartbeatPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunHeartbeatPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunHeartbeatPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunHeartbeatPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunHeartbeatPayload")
+		case "expiresAt":
+			out.Values[i] = ec._ReportRunHeartbeatPayload_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "cancelRequested":
+			out.Values[i] = ec._ReportRunHeartbeatPayload_cancelRequested(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunHeartbeatPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunProgressPayloadImplementors = []string{"ReportRunProgressPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunProgressPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunProgressPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunProgressPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunProgressPayload")
+		case "acceptedThrough":
+			out.Values[i] = ec._ReportRunProgressPayload_acceptedThrough(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunProgressPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunStartedPayloadImplementors = []string{"ReportRunStartedPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunStartedPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunStartedPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunStartedPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunStartedPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunStartedPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunStartedPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportRunSucceededPayloadImplementors = []string{"ReportRunSucceededPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunSucceededPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunSucceededPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunSucceededPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunSucceededPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunSucceededPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunSucceededPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -24816,6 +25726,74 @@ func (ec *executionContext) _RunEventEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var runLeaseImplementors = []string{"RunLease"}
+
+func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet, obj *model.RunLease) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, runLeaseImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RunLease")
+		case "run":
+			out.Values[i] = ec._RunLease_run(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "attempt":
+			out.Values[i] = ec._RunLease_attempt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "leaseToken":
+			out.Values[i] = ec._RunLease_leaseToken(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "expiresAt":
+			out.Values[i] = ec._RunLease_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "prompt":
+			out.Values[i] = ec._RunLease_prompt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "command":
+			out.Values[i] = ec._RunLease_command(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "resumeSessionId":
+			out.Values[i] = ec._RunLease_resumeSessionId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "environment":
+			out.Values[i] = ec._RunLease_environment(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var runLogConnectionImplementors = []string{"RunLogConnection"}
 
 func (ec *executionContext) _RunLogConnection(ctx context.Context, sel ast.SelectionSet, obj *model.RunLogConnection) graphql.Marshaler {
@@ -25256,44 +26234,6 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload(ctx context.Context,
 			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_userErrors(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	if n := len(deferred.Defers); n > 0 {
-		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
-		ec.ProcessDeferredGroup(deferred)
-	}
-
-	return out
-}
-
-var upsertBudgetPayloadImplementors = []string{"UpsertBudgetPayload", "MutationPayload"}
-
-func (ec *executionContext) _UpsertBudgetPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpsertBudgetPayload) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, upsertBudgetPayloadImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferred := graphql.NewDeferredGroup(ctx)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("UpsertBudgetPayload")
-		case "budget":
-			out.Values[i] = ec._UpsertBudgetPayload_budget(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "userErrors":
-			out.Values[i] = ec._UpsertBudgetPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -25827,7 +26767,7 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 	return out
 }
 
-var workspaceImplementors = []string{"Workspace", "BudgetSubject", "Node", "Versioned"}
+var workspaceImplementors = []string{"Workspace", "Node", "Versioned"}
 
 func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet, obj *ent.Workspace) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, workspaceImplementors)
@@ -25863,24 +26803,6 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "budgets":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._Workspace_budgets(ctx, field, obj)
-				})
-		case "budgetState":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._Workspace_budgetState(ctx, field, obj)
-				})
-		case "costs":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._Workspace_costs(ctx, field, obj)
-				})
 		case "queueStats":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -26455,6 +27377,19 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) unmarshalNAcquireRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunInput(ctx context.Context, v any) (model.AcquireRunInput, error) {
+	res, err := ec.unmarshalInputAcquireRunInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAcquireRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.AcquireRunPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "AcquireRunPayload!")
+		return graphql.Null
+	}
+	return ec._AcquireRunPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNActivity2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivity(ctx context.Context, sel ast.SelectionSet, v *model.Activity) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "Activity!")
@@ -26641,91 +27576,6 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 	return res
 }
 
-func (ec *executionContext) marshalNBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx context.Context, sel ast.SelectionSet, v *model.Budget) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "Budget!")
-		return graphql.Null
-	}
-	return ec._Budget(ctx, sel, v)
-}
-
-func (ec *executionContext) unmarshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx context.Context, v any) (domain.BudgetAction, error) {
-	var res domain.BudgetAction
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx context.Context, sel ast.SelectionSet, v domain.BudgetAction) graphql.Marshaler {
-	return v
-}
-
-func (ec *executionContext) marshalNBudgetConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetConnection(ctx context.Context, sel ast.SelectionSet, v *model.BudgetConnection) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "BudgetConnection!")
-		return graphql.Null
-	}
-	return ec._BudgetConnection(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalNBudgetEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.BudgetEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNBudgetEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdge(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
-func (ec *executionContext) marshalNBudgetEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdge(ctx context.Context, sel ast.SelectionSet, v *model.BudgetEdge) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "BudgetEdge!")
-		return graphql.Null
-	}
-	return ec._BudgetEdge(ctx, sel, v)
-}
-
-func (ec *executionContext) unmarshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx context.Context, v any) (domain.BudgetPeriod, error) {
-	var res domain.BudgetPeriod
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx context.Context, sel ast.SelectionSet, v domain.BudgetPeriod) graphql.Marshaler {
-	return v
-}
-
-func (ec *executionContext) unmarshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx context.Context, v any) (domain.BudgetState, error) {
-	var res domain.BudgetState
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx context.Context, sel ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
-	return v
-}
-
-func (ec *executionContext) unmarshalNBudgetSubjectInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetSubjectInput(ctx context.Context, v any) (*model.BudgetSubjectInput, error) {
-	res, err := ec.unmarshalInputBudgetSubjectInput(ctx, v)
-	return &res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) unmarshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx context.Context, v any) (domain.BudgetSubjectKind, error) {
-	var res domain.BudgetSubjectKind
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx context.Context, sel ast.SelectionSet, v domain.BudgetSubjectKind) graphql.Marshaler {
-	return v
-}
-
 func (ec *executionContext) unmarshalNCancelRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelRunInput(ctx context.Context, v any) (model.CancelRunInput, error) {
 	res, err := ec.unmarshalInputCancelRunInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -26756,40 +27606,6 @@ func (ec *executionContext) unmarshalNConcurrencyPolicy2rouseᚗdevᚋrouseᚋin
 }
 
 func (ec *executionContext) marshalNConcurrencyPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐConcurrencyPolicy(ctx context.Context, sel ast.SelectionSet, v domain.ConcurrencyPolicy) graphql.Marshaler {
-	return v
-}
-
-func (ec *executionContext) marshalNCostGroup2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.CostGroup) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNCostGroup2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroup(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
-func (ec *executionContext) marshalNCostGroup2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroup(ctx context.Context, sel ast.SelectionSet, v *model.CostGroup) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CostGroup!")
-		return graphql.Null
-	}
-	return ec._CostGroup(ctx, sel, v)
-}
-
-func (ec *executionContext) unmarshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx context.Context, v any) (domain.CostGrouping, error) {
-	var res domain.CostGrouping
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx context.Context, sel ast.SelectionSet, v domain.CostGrouping) graphql.Marshaler {
 	return v
 }
 
@@ -26910,19 +27726,6 @@ func (ec *executionContext) marshalNDeleteAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 	return ec._DeleteAgentPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNDeleteBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetInput(ctx context.Context, v any) (model.DeleteBudgetInput, error) {
-	res, err := ec.unmarshalInputDeleteBudgetInput(ctx, v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNDeleteBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetPayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteBudgetPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "DeleteBudgetPayload!")
-		return graphql.Null
-	}
-	return ec._DeleteBudgetPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNDuration2timeᚐDuration(ctx context.Context, v any) (time.Duration, error) {
 	res, err := model.UnmarshalDuration(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -26935,6 +27738,30 @@ func (ec *executionContext) marshalNDuration2timeᚐDuration(ctx context.Context
 		graphql.AddInvalidNullFromMarshaler(ctx, "Duration!")
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNEnvironmentVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariableᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.EnvironmentVariable) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariable(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEnvironmentVariable(ctx context.Context, sel ast.SelectionSet, v *model.EnvironmentVariable) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "EnvironmentVariable!")
+		return graphql.Null
+	}
+	return ec._EnvironmentVariable(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNFireRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐFireRoutineInput(ctx context.Context, v any) (model.FireRoutineInput, error) {
@@ -27081,35 +27908,6 @@ func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.Selecti
 		graphql.AddInvalidNullFromMarshaler(ctx, "Int!")
 	}
 	return res
-}
-
-func (ec *executionContext) unmarshalNInt2ᚕintᚄ(ctx context.Context, v any) ([]int, error) {
-	vSlice := graphql.CoerceList(v)
-	var err error
-	res := make([]int, len(vSlice))
-	for i := range vSlice {
-		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNInt2int(ctx, vSlice[i])
-		if err != nil {
-			return nil, err
-		}
-	}
-	return res, nil
-}
-
-func (ec *executionContext) marshalNInt2ᚕintᚄ(ctx context.Context, sel ast.SelectionSet, v []int) graphql.Marshaler {
-	ret := make(graphql.Array, len(v))
-	for i := range v {
-		ret[i] = ec.marshalNInt2int(ctx, sel, v[i])
-	}
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) unmarshalNJSONObject2map(ctx context.Context, v any) (map[string]any, error) {
@@ -27266,6 +28064,84 @@ func (ec *executionContext) marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋ
 		return graphql.Null
 	}
 	return ec._QueueStats(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunFailedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedInput(ctx context.Context, v any) (model.ReportRunFailedInput, error) {
+	res, err := ec.unmarshalInputReportRunFailedInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunFailedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunFailedPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunFailedPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunFailedPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunHandedBackInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackInput(ctx context.Context, v any) (model.ReportRunHandedBackInput, error) {
+	res, err := ec.unmarshalInputReportRunHandedBackInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunHandedBackPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHandedBackPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunHandedBackPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunHandedBackPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunHandedBackPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunHeartbeatInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatInput(ctx context.Context, v any) (model.ReportRunHeartbeatInput, error) {
+	res, err := ec.unmarshalInputReportRunHeartbeatInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunHeartbeatPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunHeartbeatPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunHeartbeatPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunHeartbeatPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunHeartbeatPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunProgressInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressInput(ctx context.Context, v any) (model.ReportRunProgressInput, error) {
+	res, err := ec.unmarshalInputReportRunProgressInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunProgressPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunProgressPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunProgressPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunProgressPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunProgressPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunStartedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedInput(ctx context.Context, v any) (model.ReportRunStartedInput, error) {
+	res, err := ec.unmarshalInputReportRunStartedInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunStartedPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunStartedPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunStartedPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunStartedPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunStartedPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportRunSucceededInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededInput(ctx context.Context, v any) (model.ReportRunSucceededInput, error) {
+	res, err := ec.unmarshalInputReportRunSucceededInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunSucceededPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunSucceededPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunSucceededPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunSucceededPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNResolveInboxItemsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsInput(ctx context.Context, v any) (model.ResolveInboxItemsInput, error) {
@@ -27600,6 +28476,11 @@ func (ec *executionContext) marshalNRunEventKind2rouseᚗdevᚋrouseᚋinternal�
 	return v
 }
 
+func (ec *executionContext) unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx context.Context, v any) (*model.RunLeaseInput, error) {
+	res, err := ec.unmarshalInputRunLeaseInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNRunLogConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogConnection(ctx context.Context, sel ast.SelectionSet, v *model.RunLogConnection) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "RunLogConnection!")
@@ -27638,6 +28519,25 @@ func (ec *executionContext) marshalNRunLogLine2ᚖrouseᚗdevᚋrouseᚋgraphᚋ
 		return graphql.Null
 	}
 	return ec._RunLogLine(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRunLogLineInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInputᚄ(ctx context.Context, v any) ([]*model.RunLogLineInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.RunLogLineInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNRunLogLineInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNRunLogLineInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInput(ctx context.Context, v any) (*model.RunLogLineInput, error) {
+	res, err := ec.unmarshalInputRunLogLineInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNRunOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐRunOrderField(ctx context.Context, v any) (*ent.RunOrderField, error) {
@@ -27889,19 +28789,6 @@ func (ec *executionContext) marshalNUpdateWorkspaceSettingsPayload2ᚖrouseᚗde
 		return graphql.Null
 	}
 	return ec._UpdateWorkspaceSettingsPayload(ctx, sel, v)
-}
-
-func (ec *executionContext) unmarshalNUpsertBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetInput(ctx context.Context, v any) (model.UpsertBudgetInput, error) {
-	res, err := ec.unmarshalInputUpsertBudgetInput(ctx, v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNUpsertBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpsertBudgetPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "UpsertBudgetPayload!")
-		return graphql.Null
-	}
-	return ec._UpsertBudgetPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
@@ -28458,20 +29345,6 @@ func (ec *executionContext) marshalOBoolean2ᚖbool(ctx context.Context, sel ast
 	return res
 }
 
-func (ec *executionContext) marshalOBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx context.Context, sel ast.SelectionSet, v *model.Budget) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	return ec._Budget(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	return ec._BudgetSubject(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐCatchUpPolicy(ctx context.Context, v any) (*domain.CatchUpPolicy, error) {
 	if v == nil {
 		return nil, nil
@@ -28486,6 +29359,13 @@ func (ec *executionContext) marshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinter
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx context.Context, sel ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CommandExecutor(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOCommandExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutorInput(ctx context.Context, v any) (*model.CommandExecutorInput, error) {
@@ -28611,6 +29491,41 @@ func (ec *executionContext) unmarshalOID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐ
 
 func (ec *executionContext) marshalOID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx context.Context, sel ast.SelectionSet, v xid.ID) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx context.Context, v any) ([]xid.ID, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]xid.ID, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx context.Context, sel ast.SelectionSet, v []xid.ID) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx context.Context, v any) (*xid.ID, error) {
@@ -28783,6 +29698,14 @@ func (ec *executionContext) marshalONode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx c
 		return graphql.Null
 	}
 	return ec._Node(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx context.Context, v any) (*model.PullExecutorInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputPullExecutorInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalORetrySource2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐRetrySource(ctx context.Context, v any) (*domain.RetrySource, error) {
@@ -29002,6 +29925,13 @@ func (ec *executionContext) unmarshalORunFilter2ᚖrouseᚗdevᚋrouseᚋgraph�
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalORunLease2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLease(ctx context.Context, sel ast.SelectionSet, v *model.RunLease) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RunLease(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalORunLogFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogFilter(ctx context.Context, v any) (*model.RunLogFilter, error) {
 	if v == nil {
 		return nil, nil
@@ -29059,6 +29989,14 @@ func (ec *executionContext) marshalORunUsage2ᚖrouseᚗdevᚋrouseᚋgraphᚋmo
 		return graphql.Null
 	}
 	return ec._RunUsage(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx context.Context, v any) (*model.RunUsageInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputRunUsageInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalOScheduleSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleSpecInput(ctx context.Context, v any) (*model.ScheduleSpecInput, error) {

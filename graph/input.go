@@ -100,11 +100,14 @@ func hideValues(tree map[string]any) {
 		delete(webhook, "secret")
 	}
 	executor, _ := tree["executor"].(map[string]any)
-	command, _ := executor["command"].(map[string]any)
-	list, _ := command["environment"].([]any)
-	for _, v := range list {
-		if pair, ok := v.(map[string]any); ok {
-			delete(pair, "value")
+	pull, _ := executor["pull"].(map[string]any)
+	for _, kind := range []map[string]any{executor, pull} {
+		command, _ := kind["command"].(map[string]any)
+		list, _ := command["environment"].([]any)
+		for _, v := range list {
+			if pair, ok := v.(map[string]any); ok {
+				delete(pair, "value")
+			}
 		}
 	}
 }

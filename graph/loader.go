@@ -52,8 +52,8 @@ type loaders struct {
 
 	waitingRequests loader[*domain.Waiting] // by wakeup request
 
-	budgets  loader[*model.Budget]
-	budgetOf loader[*ent.BudgetPolicy] // by what it limits
+	budgets    loader[*model.Budget]
+	budgetOf   loader[*ent.BudgetPolicy]      // by what it limits
 	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
 }
 

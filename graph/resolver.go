@@ -24,6 +24,10 @@ type Resolver struct {
 	Sealer  Sealer
 	// URL is where the API is served, e.g. http://127.0.0.1:8080, for commands that people copy.
 	URL string
+	// Launches opens what workers are given.
+	Launches Launches
+	// Leaving is closed when the process begins to end: nobody waits for work any more. Nil: never.
+	Leaving <-chan struct{}
 	// Process says how this process is doing.
 	Process func() model.ProcessInfo
 	// EndStream makes a subscription end with an error; it is called just before the subscription's channel is closed.
@@ -43,6 +47,8 @@ type Signals interface {
 	WatchRun(ctx context.Context, runID xid.ID) <-chan struct{}
 	// WatchActivity is WatchRun for new entries in the feed of a workspace.
 	WatchActivity(ctx context.Context, workspaceID xid.ID) <-chan struct{}
+	// WatchOffers is WatchRun for runs that a workspace offers to workers.
+	WatchOffers(ctx context.Context, workspaceID xid.ID) <-chan struct{}
 }
 
 // Sealer encrypts a value that only the record it is bound to may use. boundTo is "<record id>/<name of the value>".

@@ -22,6 +22,17 @@ func (f placeFlags) config() config.Config {
 	return c
 }
 
+// retentionFlags say how old history may become.
+type retentionFlags struct {
+	Retention            time.Duration `name:"retention" env:"ROUSE_RETENTION" default:"${retention}" help:"Age at which runs, requests, the feed and webhook deliveries are removed; the newest 50 of each owner stay. 0: never."`
+	RetentionRoutineRuns time.Duration `name:"retention-routine-runs" env:"ROUSE_RETENTION_ROUTINE_RUNS" default:"0s" help:"Age at which records of fires are removed. 0: never."`
+}
+
+func (f retentionFlags) apply(c config.Config) config.Config {
+	c.History, c.RoutineRuns = f.Retention, f.RetentionRoutineRuns
+	return c
+}
+
 // serveFlags are the settings of a server.
 type serveFlags struct {
 	Addr           string        `env:"ROUSE_ADDR" default:"${addr}" help:"Address of the API and the console; port 0 takes a free one. Other than loopback it needs tokens."`

@@ -22,6 +22,7 @@ type cli struct {
 	Serve   serveCommand   `cmd:"" help:"Run the server: API, console, scheduler and workers."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database to this version's shape and end."`
 	Token   tokenCommand   `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Prune   pruneCommand   `cmd:"" help:"Remove old history now, or say what would be removed."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -71,7 +72,7 @@ func commandOf(args []string) (command []string) {
 func defaults() kong.Option {
 	d := config.Default()
 	return kong.Vars{
-		"addr": d.Addr, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(),
+		"addr": d.Addr, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(), "retention": d.History.String(),
 		"log_level": d.LogLevel, "log_format": d.LogFormat,
 	}
 }

@@ -13,12 +13,13 @@ import (
 type serveCommand struct {
 	placeFlags
 	serveFlags
+	retentionFlags
 	Demo bool `help:"Make the demo workspace in an empty database; a private one gets it anyway."`
 }
 
 // Run serves until SIGINT or SIGTERM; a second one ends live runs at once, a third the process.
 func (s serveCommand) Run(stdout io.Writer) error {
-	c := s.apply(s.config())
+	c := s.retentionFlags.apply(s.serveFlags.apply(s.config()))
 	if err := c.Validate(); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestProgramSurvivesTheDeathOfItsDatabase(t *testing.T) {
 	}
 }
 
-func TestProgramStartsAgainFromEachKindOfEnd(t *testing.T) {
+func TestProgramStartsAgainFromEachKindOfEnd(t *testing.T) { // C230
 	data := pgtest.Folder(t)
 	p := start(t, data, nil)
 	workspace := newJourney(p).workspace
@@ -119,6 +119,23 @@ func TestProgramTokensWithoutAServer(t *testing.T) {
 	}
 }
 
+func TestProgramPrunesOnRequest(t *testing.T) {
+	data := pgtest.Folder(t)
+	start(t, data, nil)
+	would := launch(t, nil, "prune", "--dry-run", "--retention", "24h", "--data-dir", data)
+	if code := would.wait(); code != 0 || !strings.Contains(would.out.String(), "WOULD BE REMOVED") || !strings.Contains(would.out.String(), "activity entries") {
+		t.Errorf("exit %d: %s%s", code, would.out, would.log)
+	}
+	done := launch(t, nil, "prune", "--data-dir", data)
+	if code := done.wait(); code != 0 || !strings.HasPrefix(strings.TrimSpace(done.out.String()), "REMOVED") {
+		t.Errorf("exit %d: %s%s", code, done.out, done.log)
+	}
+	short := launch(t, nil, "prune", "--retention", "1h", "--data-dir", data)
+	if code := short.wait(); code != 1 || !strings.Contains(short.log.String(), "ROUSE_RETENTION") || !strings.Contains(short.log.String(), "24h") {
+		t.Errorf("exit %d: %s", code, short.log)
+	}
+}
+
 func TestProgramRefusesAnotherSecretKey(t *testing.T) {
 	data := pgtest.Folder(t)
 	p := start(t, data, nil)
@@ -166,7 +183,7 @@ func TestProgramOutlivesTheReaderOfItsOutput(t *testing.T) {
 	}
 }
 
-func TestProgramRefusesWhatItCannotDo(t *testing.T) {
+func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
 	for _, tt := range []struct {
 		name string
 		code int

@@ -23,6 +23,10 @@ const (
 	FieldQueue = "queue"
 	// FieldLeaseUntil holds the string denoting the lease_until field in the database.
 	FieldLeaseUntil = "lease_until"
+	// FieldLeaseMs holds the string denoting the lease_ms field in the database.
+	FieldLeaseMs = "lease_ms"
+	// FieldLogBytes holds the string denoting the log_bytes field in the database.
+	FieldLogBytes = "log_bytes"
 	// FieldHost holds the string denoting the host field in the database.
 	FieldHost = "host"
 	// FieldBootID holds the string denoting the boot_id field in the database.
@@ -48,6 +52,8 @@ var Columns = []string{
 	FieldOwner,
 	FieldQueue,
 	FieldLeaseUntil,
+	FieldLeaseMs,
+	FieldLogBytes,
 	FieldHost,
 	FieldBootID,
 	FieldOwnerPid,
@@ -75,6 +81,10 @@ var (
 	OwnerValidator func(string) error
 	// QueueValidator is a validator for the "queue" field. It is called by the builders before save.
 	QueueValidator func(string) error
+	// DefaultLeaseMs holds the default value on creation for the "lease_ms" field.
+	DefaultLeaseMs int64
+	// DefaultLogBytes holds the default value on creation for the "log_bytes" field.
+	DefaultLogBytes int64
 	// HostValidator is a validator for the "host" field. It is called by the builders before save.
 	HostValidator func(string) error
 	// BootIDValidator is a validator for the "boot_id" field. It is called by the builders before save.
@@ -119,6 +129,16 @@ func ByQueue(opts ...sql.OrderTermOption) OrderOption {
 // ByLeaseUntil orders the results by the lease_until field.
 func ByLeaseUntil(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLeaseUntil, opts...).ToFunc()
+}
+
+// ByLeaseMs orders the results by the lease_ms field.
+func ByLeaseMs(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLeaseMs, opts...).ToFunc()
+}
+
+// ByLogBytes orders the results by the log_bytes field.
+func ByLogBytes(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLogBytes, opts...).ToFunc()
 }
 
 // ByHost orders the results by the host field.

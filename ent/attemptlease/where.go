@@ -94,6 +94,16 @@ func LeaseUntil(v time.Time) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldEQ(FieldLeaseUntil, v))
 }
 
+// LeaseMs applies equality check predicate on the "lease_ms" field. It's identical to LeaseMsEQ.
+func LeaseMs(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldLeaseMs, v))
+}
+
+// LogBytes applies equality check predicate on the "log_bytes" field. It's identical to LogBytesEQ.
+func LogBytes(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldLogBytes, v))
+}
+
 // Host applies equality check predicate on the "host" field. It's identical to HostEQ.
 func Host(v string) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldEQ(FieldHost, v))
@@ -482,6 +492,86 @@ func LeaseUntilLT(v time.Time) predicate.AttemptLease {
 // LeaseUntilLTE applies the LTE predicate on the "lease_until" field.
 func LeaseUntilLTE(v time.Time) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldLTE(FieldLeaseUntil, v))
+}
+
+// LeaseMsEQ applies the EQ predicate on the "lease_ms" field.
+func LeaseMsEQ(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldLeaseMs, v))
+}
+
+// LeaseMsNEQ applies the NEQ predicate on the "lease_ms" field.
+func LeaseMsNEQ(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNEQ(FieldLeaseMs, v))
+}
+
+// LeaseMsIn applies the In predicate on the "lease_ms" field.
+func LeaseMsIn(vs ...int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIn(FieldLeaseMs, vs...))
+}
+
+// LeaseMsNotIn applies the NotIn predicate on the "lease_ms" field.
+func LeaseMsNotIn(vs ...int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotIn(FieldLeaseMs, vs...))
+}
+
+// LeaseMsGT applies the GT predicate on the "lease_ms" field.
+func LeaseMsGT(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGT(FieldLeaseMs, v))
+}
+
+// LeaseMsGTE applies the GTE predicate on the "lease_ms" field.
+func LeaseMsGTE(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGTE(FieldLeaseMs, v))
+}
+
+// LeaseMsLT applies the LT predicate on the "lease_ms" field.
+func LeaseMsLT(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLT(FieldLeaseMs, v))
+}
+
+// LeaseMsLTE applies the LTE predicate on the "lease_ms" field.
+func LeaseMsLTE(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLTE(FieldLeaseMs, v))
+}
+
+// LogBytesEQ applies the EQ predicate on the "log_bytes" field.
+func LogBytesEQ(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldLogBytes, v))
+}
+
+// LogBytesNEQ applies the NEQ predicate on the "log_bytes" field.
+func LogBytesNEQ(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNEQ(FieldLogBytes, v))
+}
+
+// LogBytesIn applies the In predicate on the "log_bytes" field.
+func LogBytesIn(vs ...int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIn(FieldLogBytes, vs...))
+}
+
+// LogBytesNotIn applies the NotIn predicate on the "log_bytes" field.
+func LogBytesNotIn(vs ...int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotIn(FieldLogBytes, vs...))
+}
+
+// LogBytesGT applies the GT predicate on the "log_bytes" field.
+func LogBytesGT(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGT(FieldLogBytes, v))
+}
+
+// LogBytesGTE applies the GTE predicate on the "log_bytes" field.
+func LogBytesGTE(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGTE(FieldLogBytes, v))
+}
+
+// LogBytesLT applies the LT predicate on the "log_bytes" field.
+func LogBytesLT(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLT(FieldLogBytes, v))
+}
+
+// LogBytesLTE applies the LTE predicate on the "log_bytes" field.
+func LogBytesLTE(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLTE(FieldLogBytes, v))
 }
 
 // HostEQ applies the EQ predicate on the "host" field.

@@ -297,6 +297,8 @@ var (
 		{Name: "owner", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "queue", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "lease_until", Type: field.TypeTime},
+		{Name: "lease_ms", Type: field.TypeInt64, Default: "0"},
+		{Name: "log_bytes", Type: field.TypeInt64, Default: "0"},
 		{Name: "host", Type: field.TypeString, Nullable: true, Size: 200},
 		{Name: "boot_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "owner_pid", Type: field.TypeInt, Nullable: true},
@@ -309,6 +311,16 @@ var (
 		Name:       "attempt_leases",
 		Columns:    AttemptLeasesColumns,
 		PrimaryKey: []*schema.Column{AttemptLeasesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "attempt_leases_offered",
+				Unique:  false,
+				Columns: []*schema.Column{AttemptLeasesColumns[1], AttemptLeasesColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "owner IS NULL",
+				},
+			},
+		},
 	}
 	// BudgetHoldsColumns holds the columns for the "budget_holds" table.
 	BudgetHoldsColumns = []*schema.Column{
@@ -1567,6 +1579,14 @@ var (
 				Name:    "wakeuprequest_workspace_id_requested_at_id",
 				Unique:  false,
 				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
+			},
+			{
+				Name:    "wakeup_requests_ended_unlinked",
+				Unique:  false,
+				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[23]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "run_id IS NULL AND finished_at IS NOT NULL",
+				},
 			},
 			{
 				Name:    "wakeuprequest_routine_run_id",

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
@@ -59,7 +60,10 @@ func (RunAttempt) Annotations() []schema.Annotation {
 // else. The process columns identify an agent's process group, so that a leftover can be ended later.
 type AttemptLease struct{ ent.Schema }
 
-// Fields of AttemptLease. process_started is the kernel's start time of the group's leader, in clock ticks since boot.
+// Fields of AttemptLease. owner is the process that renews it, or the digest of the token of a worker that took the run from
+// its queue; NULL is an offer that no worker has taken yet. lease_ms is for how long a worker's sign of life renews it, and
+// log_bytes is what such a worker has stored of its output so far. process_started is the kernel's start time of the group's
+// leader, in clock ticks since boot.
 func (AttemptLease) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("run_id").MaxLen(64),
@@ -69,6 +73,8 @@ func (AttemptLease) Fields() []ent.Field {
 		field.String("owner").MaxLen(64).Optional().Nillable(),
 		field.String("queue").MaxLen(64).Optional().Nillable(),
 		field.Time("lease_until"),
+		field.Int64("lease_ms").Default(0).Annotations(entsql.Default("0")),
+		field.Int64("log_bytes").Default(0).Annotations(entsql.Default("0")),
 		field.String("host").MaxLen(200).Optional().Nillable(),
 		field.String("boot_id").MaxLen(64).Optional().Nillable(),
 		field.Int("owner_pid").Optional().Nillable(),
@@ -76,6 +82,11 @@ func (AttemptLease) Fields() []ent.Field {
 		field.Int("process_group").Optional().Nillable(),
 		field.Int64("process_started").Optional().Nillable(),
 	}
+}
+
+// Indexes of AttemptLease: what a queue offers.
+func (AttemptLease) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("workspace_id", "queue").StorageKey("attempt_leases_offered").Annotations(where("owner IS NULL"))}
 }
 
 // Annotations of AttemptLease.

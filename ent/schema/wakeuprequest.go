@@ -75,6 +75,7 @@ func (WakeupRequest) Indexes() []ent.Index {
 		index.Fields("task_id").StorageKey("wakeup_requests_checkout_held").Annotations(where("status = 'SKIPPED' AND end_reason = 'CHECKOUT_HELD'")),
 		index.Fields("agent_id", "finished_at").StorageKey("wakeup_requests_dropped_by_pause").Annotations(where("end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED'")),
 		index.Fields("workspace_id", "requested_at", "id"),
+		index.Fields("workspace_id", "finished_at").StorageKey("wakeup_requests_ended_unlinked").Annotations(where("run_id IS NULL AND finished_at IS NOT NULL")),
 		index.Fields("routine_run_id"),
 		index.Fields("task_id"),
 	}

@@ -47,6 +47,28 @@ type WakeupPayload interface {
 	IsWakeupPayload()
 }
 
+// Input of acquireRun.
+type AcquireRunInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Queue of the pull executor.
+	Queue string `json:"queue"`
+	// Only these agents, at most 100.
+	AgentIds []xid.ID `json:"agentIds,omitempty"`
+	// Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier.
+	WaitUpTo *time.Duration `json:"waitUpTo,omitempty"`
+}
+
+// Result of acquireRun.
+type AcquireRunPayload struct {
+	// The lease; null: there is nothing to do.
+	Lease *RunLease `json:"lease,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (AcquireRunPayload) IsMutationPayload() {}
+
 // Page of Activity.
 type ActivityConnection struct {
 	// Rows with their positions.
@@ -381,10 +403,20 @@ type EchoExecutorInput struct {
 	Delay time.Duration `json:"delay"`
 }
 
+// A variable in plain text.
+type EnvironmentVariable struct {
+	// Name.
+	Name string `json:"name"`
+	// Value.
+	Value string `json:"value"`
+}
+
 // Exactly one member.
 type ExecutorInput struct {
 	// Command line.
 	Command *CommandExecutorInput `json:"command,omitempty"`
+	// Workers.
+	Pull *PullExecutorInput `json:"pull,omitempty"`
 	// Echo.
 	Echo *EchoExecutorInput `json:"echo,omitempty"`
 }
@@ -487,6 +519,28 @@ type ProcessInfo struct {
 	Scheduler SchedulerState `json:"scheduler"`
 }
 
+// Taken by workers through acquireRun.
+type PullExecutor struct {
+	// What the worker runs; null: its own.
+	Command *CommandExecutor `json:"command,omitempty"`
+	// Queue name that workers ask for.
+	Queue string `json:"queue"`
+	// Lease length.
+	Lease time.Duration `json:"lease"`
+}
+
+func (PullExecutor) IsExecutor() {}
+
+// Pull executor.
+type PullExecutorInput struct {
+	// What the worker runs; absent: its own.
+	Command *CommandExecutorInput `json:"command,omitempty"`
+	// Queue name, 1..64 characters without spaces around.
+	Queue string `json:"queue"`
+	// Lease length, PT15S..PT1H.
+	Lease time.Duration `json:"lease"`
+}
+
 // Numbers of the queue. Nothing is counted beyond 10,000, so that a long queue costs no more than a short one.
 type QueueStats struct {
 	// Waiting and claimable: the next pass with free workers enough takes them.
@@ -510,6 +564,124 @@ type QueueStats struct {
 	// Taken at.
 	At time.Time `json:"at"`
 }
+
+// Input of reportRunFailed.
+type ReportRunFailedInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+	// What happened, and what to do next; beyond 8 KiB it is cut.
+	Message string `json:"message"`
+	// Class.
+	Code domain.RunErrorCode `json:"code"`
+	// Money and tokens.
+	Usage *RunUsageInput `json:"usage,omitempty"`
+}
+
+// Result of reportRunFailed.
+type ReportRunFailedPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Not before; null when given up.
+	RetryAt *time.Time `json:"retryAt,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunFailedPayload) IsMutationPayload() {}
+
+// Input of reportRunHandedBack.
+type ReportRunHandedBackInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+}
+
+// Result of reportRunHandedBack.
+type ReportRunHandedBackPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunHandedBackPayload) IsMutationPayload() {}
+
+// Input of reportRunHeartbeat.
+type ReportRunHeartbeatInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+}
+
+// Result of reportRunHeartbeat.
+type ReportRunHeartbeatPayload struct {
+	// End of the lease.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Stop: the run was cancelled. End the agent, then report reportRunFailed.
+	CancelRequested bool `json:"cancelRequested"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunHeartbeatPayload) IsMutationPayload() {}
+
+// Input of reportRunProgress.
+type ReportRunProgressInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+	// Number of the first line, from 1 within the attempt; lines already stored are ignored.
+	FirstSequence int `json:"firstSequence"`
+	// Log lines, at most 500.
+	Lines []*RunLogLineInput `json:"lines"`
+	// Progress details, at most 16 KiB: a PROGRESS event.
+	Progress map[string]any `json:"progress,omitempty"`
+}
+
+// Result of reportRunProgress.
+type ReportRunProgressPayload struct {
+	// Number of the newest stored line; null on error. It stands still once a run has as much output as is kept.
+	AcceptedThrough *int `json:"acceptedThrough,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunProgressPayload) IsMutationPayload() {}
+
+// Input of reportRunStarted.
+type ReportRunStartedInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+	// Session of the agent, 1..256 characters.
+	SessionID string `json:"sessionId"`
+}
+
+// Result of reportRunStarted.
+type ReportRunStartedPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunStartedPayload) IsMutationPayload() {}
+
+// Input of reportRunSucceeded.
+type ReportRunSucceededInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+	// Structured result; session_id in it names a session that can be resumed.
+	Result map[string]any `json:"result,omitempty"`
+	// Money and tokens; what result.usage says by default.
+	Usage *RunUsageInput `json:"usage,omitempty"`
+}
+
+// Result of reportRunSucceeded.
+type ReportRunSucceededPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunSucceededPayload) IsMutationPayload() {}
 
 // Input of resolveInboxItems.
 type ResolveInboxItemsInput struct {
@@ -671,6 +843,36 @@ type RunFilter struct {
 	Until *time.Time `json:"until,omitempty"`
 }
 
+// A worker's hold on one attempt, with all it needs to run the agent.
+type RunLease struct {
+	// Run.
+	Run *ent.Run `json:"run"`
+	// Attempt number.
+	Attempt int `json:"attempt"`
+	// Send back with each report.
+	LeaseToken string `json:"leaseToken"`
+	// Lost unless a heartbeat comes before.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// Prompt to give the agent.
+	Prompt string `json:"prompt"`
+	// What to run; null: the worker's own.
+	Command *CommandExecutor `json:"command,omitempty"`
+	// Session to resume; null: a fresh one.
+	ResumeSessionID *string `json:"resumeSessionId,omitempty"`
+	// Environment for the agent, run token included; values are secret.
+	Environment []*EnvironmentVariable `json:"environment"`
+}
+
+// Proof that an attempt is the reporter's own. A token that is not, or an attempt that has ended, is refused as STALE_LEASE.
+type RunLeaseInput struct {
+	// Run.
+	RunID xid.ID `json:"runId"`
+	// Attempt number.
+	Attempt int `json:"attempt"`
+	// Token of the lease; an agent service that rouse called by HTTP sends its run token.
+	LeaseToken string `json:"leaseToken"`
+}
+
 // Page of RunLog.
 type RunLogConnection struct {
 	// Edges.
@@ -697,6 +899,16 @@ type RunLogFilter struct {
 	Search *string `json:"search,omitempty"`
 }
 
+// A line to store.
+type RunLogLineInput struct {
+	// Stream.
+	Stream domain.LogStream `json:"stream"`
+	// Text; beyond 8 KiB it is cut.
+	Text string `json:"text"`
+	// When; now by default.
+	At *time.Time `json:"at,omitempty"`
+}
+
 // Use of a run.
 type RunUsage struct {
 	// Tokens in.
@@ -704,6 +916,16 @@ type RunUsage struct {
 	// Tokens out.
 	OutputTokens int `json:"outputTokens"`
 	// Cost in US dollars.
+	CostUsd string `json:"costUsd"`
+}
+
+// Money and tokens of an attempt.
+type RunUsageInput struct {
+	// Tokens in.
+	InputTokens int `json:"inputTokens"`
+	// Tokens out.
+	OutputTokens int `json:"outputTokens"`
+	// Cost in US dollars, at least 0, at most six decimals.
 	CostUsd string `json:"costUsd"`
 }
 

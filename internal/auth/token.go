@@ -20,6 +20,8 @@ import (
 const (
 	apiMark = "rse_" // API tokens, of a workspace or of the instance
 	runMark = "rsr_" // run tokens, of one attempt (SPEC S7.4)
+
+	leaseMark = "rsl_" // lease tokens: a worker's proof that an attempt is its own (SPEC S7.1)
 )
 
 const (
@@ -48,6 +50,9 @@ func NewToken(random io.Reader) (Token, error) { return newToken(apiMark, random
 // NewRunToken makes a run token of 256 bits from random (crypto/rand.Reader).
 func NewRunToken(random io.Reader) (Token, error) { return newToken(runMark, random) }
 
+// NewLeaseToken makes a lease token of 256 bits from random (crypto/rand.Reader).
+func NewLeaseToken(random io.Reader) (Token, error) { return newToken(leaseMark, random) }
+
 func newToken(mark string, random io.Reader) (Token, error) {
 	raw := make([]byte, randomBytes)
 	if _, err := io.ReadFull(random, raw); err != nil {
@@ -67,7 +72,7 @@ func encodeBase62(raw []byte) string {
 	return string(text)
 }
 
-// ParseToken checks that text has the form of a token: rse_ or rsr_ and 43 to 86 letters, digits, "-" or "_". So a token made elsewhere
+// ParseToken checks that text has the form of a token: rse_, rsr_ or rsl_ and 43 to 86 letters, digits, "-" or "_". So a token made elsewhere
 // may be set at the first start (ROUSE_BOOTSTRAP_TOKEN), e.g. "rse_" and the output of `openssl rand -hex 32`. It does not look whether
 // the token exists. Its error never repeats the text.
 func ParseToken(text string) (Token, error) {
@@ -82,10 +87,12 @@ func ParseToken(text string) (Token, error) {
 }
 
 func cutMark(text string) (body string, ok bool) {
-	if body, ok = strings.CutPrefix(text, apiMark); ok {
-		return body, true
+	for _, mark := range []string{apiMark, runMark, leaseMark} {
+		if body, ok = strings.CutPrefix(text, mark); ok {
+			return body, true
+		}
 	}
-	return strings.CutPrefix(text, runMark)
+	return "", false
 }
 
 func isBody(body string) bool {

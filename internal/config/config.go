@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/secret"
 )
 
@@ -21,6 +22,8 @@ type Config struct {
 	BootstrapToken secret.String // bearer token with all scopes, for a first start in a container; empty: none
 	SecretKey      secret.String // 32 bytes as hex or base64, seals secrets at rest; empty: a key file in DataDir
 	NewSecretKey   bool          // go on with another key than the one that sealed the database's secrets
+	History        time.Duration // age at which history is removed; 0: never
+	RoutineRuns    time.Duration // age at which records of fires are removed; 0: never
 	AgentUser      string        // account that agent commands run as when rouse runs as root; "": chosen
 	LogLevel       string        // debug, info, warn or error
 	LogFormat      string        // text or json
@@ -37,6 +40,8 @@ const (
 	EnvDrain          = "ROUSE_DRAIN"
 	EnvBootstrapToken = "ROUSE_BOOTSTRAP_TOKEN"
 	EnvSecretKey      = "ROUSE_SECRET_KEY"
+	EnvHistory        = "ROUSE_RETENTION"
+	EnvRoutineRuns    = "ROUSE_RETENTION_ROUTINE_RUNS"
 	EnvAgentUser      = "ROUSE_AGENT_USER"
 	EnvLogLevel       = "ROUSE_LOG_LEVEL"
 	EnvLogFormat      = "ROUSE_LOG_FORMAT"
@@ -49,9 +54,15 @@ func Default() Config {
 		Workers:   16,
 		Lease:     20 * time.Second,
 		Drain:     30 * time.Second,
+		History:   domain.DefaultHistory,
 		LogLevel:  "info",
 		LogFormat: "text",
 	}
+}
+
+// Retention is how old history may become.
+func (c Config) Retention() domain.Retention {
+	return domain.Retention{History: c.History, RoutineRuns: c.RoutineRuns}
 }
 
 // Level is LogLevel for slog; info when it is not a level, which Validate refuses.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/secret"
 )
 
@@ -33,6 +34,8 @@ func (c Config) Validate() error {
 		problem("--workers", EnvWorkers, within(c.Workers, 1, maxWorkers)),
 		problem("--lease", EnvLease, within(c.Lease, minLease, maxLease)),
 		problem("--drain", EnvDrain, within(c.Drain, 0, maxDrain)),
+		problem("--retention", EnvHistory, domain.Retention{History: c.History}.Validate()),
+		problem("--retention-routine-runs", EnvRoutineRuns, domain.Retention{RoutineRuns: c.RoutineRuns}.Validate()),
 		problem("", EnvBootstrapToken, c.checkBootstrapToken()),
 		problem("", EnvSecretKey, c.checkSecretKey()),
 		problem("--log-level", EnvLogLevel, oneOf(c.LogLevel, "debug", "info", "warn", "error")),

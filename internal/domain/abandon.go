@@ -12,6 +12,7 @@ const (
 	FateRetry   Fate = "RETRY"   // parked until its retry
 	FateFail    Fate = "FAIL"    // gives up and escalates
 	FateCancel  Fate = "CANCEL"  // a cancel was asked, which ends it instead
+	FatePark    Fate = "PARK"    // waits for a worker to ask
 )
 
 // AfterAbandonment decides about a run that has now been abandoned the given number of times.

@@ -15,6 +15,7 @@ const (
 	Log   Kind = "log"   // the run has new log lines; ID is the run
 
 	Activity Kind = "activity" // the workspace's feed has a new entry; ID is the workspace
+	Offer    Kind = "offer"    // the workspace offers a run to workers; ID is the workspace
 )
 
 // Event is one signal. WorkspaceID is set where it is known.

@@ -130,6 +130,11 @@ func (h *Hub) WatchActivity(ctx context.Context, workspaceID xid.ID) <-chan stru
 	return h.watchers.watch(ctx, topic{id: workspaceID})
 }
 
+// WatchOffers is woken when the workspace offers a run to workers, with the promises of WatchRun.
+func (h *Hub) WatchOffers(ctx context.Context, workspaceID xid.ID) <-chan struct{} {
+	return h.watchers.watch(ctx, topic{id: workspaceID, offers: true})
+}
+
 // WatchQueue is woken when something may be routed or claimed, with the promises of WatchRun.
 func (h *Hub) WatchQueue(ctx context.Context) <-chan struct{} {
 	return h.watchers.watch(ctx, topic{})

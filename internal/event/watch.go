@@ -14,8 +14,11 @@ type watchers struct {
 	open int
 }
 
-// topic is what a watcher looks at: one run, one workspace's feed, or the queue when id is empty.
-type topic struct{ id xid.ID }
+// topic is what a watcher looks at: one run, one workspace's feed or its offers to workers, or the queue when id is empty.
+type topic struct {
+	id     xid.ID
+	offers bool
+}
 
 // watch adds a watcher until ctx ends; its channel is closed then.
 func (w *watchers) watch(ctx context.Context, t topic) <-chan struct{} {
@@ -61,6 +64,8 @@ func (w *watchers) tell(s signals) {
 			wake(w.of[topic{}])
 		case Run, Log, Activity:
 			wake(w.of[topic{id: one.id}])
+		case Offer:
+			wake(w.of[topic{id: one.id, offers: true}])
 		}
 	}
 }

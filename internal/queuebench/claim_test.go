@@ -122,7 +122,7 @@ FROM runs WHERE status = 'FINISHED'`)
 	}
 }
 
-// BenchmarkMerges: 2,000 requests merged into one run, each routed alone: the last ones against the first.
+// BenchmarkMerges is C312: 2,000 requests merged into one run, each routed alone: the last ones against the first.
 func BenchmarkMerges(b *testing.B) {
 	const merges = 2_000
 	ctx := context.Background()

@@ -193,7 +193,7 @@ func TestADatabaseThatIsAwayCostsNothingButTime(t *testing.T) {
 			t.Errorf("%d lines in ten minutes", strings.Count(text, "\n"))
 		}
 		h.store.set(func() { h.store.away = false })
-		pause(repairBeat)
+		pause(pruneBeat) // the longest
 		if got := h.worker.take(); len(got) != 1 {
 			t.Errorf("after the outage the worker was given %q", got)
 		}

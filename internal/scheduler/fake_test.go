@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
@@ -64,6 +65,7 @@ type fakeStore struct {
 	repairs    store.Repairs
 	resumed    int
 	recovered  []store.Recovered
+	old        int // runs to remove
 }
 
 // lock takes the fake's lock and says whether the database is away.
@@ -178,6 +180,14 @@ func (f *fakeStore) Leases(_ context.Context, notOwner xid.ID, host string) ([]s
 	return slices.Clone(f.leftovers), err
 }
 
+func (f *fakeStore) Withdraw(_ context.Context, a store.Attempt) (bool, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("withdraw %s", a.RunID)
+	f.leftovers = slices.DeleteFunc(f.leftovers, func(l store.Leftover) bool { return l.Attempt == a })
+	return true, err
+}
+
 func (f *fakeStore) Abandon(_ context.Context, a store.Attempt, dead bool) (bool, error) {
 	unlock, err := f.lock()
 	defer unlock()
@@ -214,6 +224,18 @@ func (f *fakeStore) Recover(context.Context) ([]store.Recovered, error) {
 	defer unlock()
 	f.add("recover")
 	return f.recovered, err
+}
+
+// Prune finds a full batch, then the rest.
+func (f *fakeStore) Prune(context.Context, domain.Retention) (domain.Removed, bool, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	if f.old == 0 || err != nil {
+		return domain.Removed{}, false, err
+	}
+	n := min(f.old, 2)
+	f.old -= n
+	return domain.Removed{Runs: n}, n == 2, nil
 }
 
 // fakeWorker has slots that stay taken until the test frees them.

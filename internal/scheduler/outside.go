@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -16,6 +17,7 @@ type Store interface {
 	Repair(ctx context.Context) (store.Repairs, error)
 	SweepBudgets(ctx context.Context) (resumed int, err error)
 	Recover(ctx context.Context) ([]store.Recovered, error)
+	Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)
 }
 
 // queue is what the dispatcher asks.
@@ -49,6 +51,7 @@ type triggers interface {
 type leases interface {
 	Leases(ctx context.Context, notOwner xid.ID, host string) ([]store.Leftover, error)
 	Abandon(ctx context.Context, a store.Attempt, dead bool) (bool, error)
+	Withdraw(ctx context.Context, a store.Attempt) (bool, error)
 	Uptime(ctx context.Context) (time.Duration, error)
 }
 

@@ -77,6 +77,10 @@ func elapsed(from, to time.Time) time.Duration {
 // rescue ends one lease where that is due: first what is left of the agent, then the attempt, so that the run is never
 // due while a process of it lives. A group that cannot be ended keeps its run; the next sweep tries again.
 func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) error {
+	if l.Owner == "" { // an offer that no worker took: nothing runs
+		_, err := r.store.Withdraw(ctx, l.Attempt)
+		return err
+	}
 	local := l.OwnerHost == r.owner.Host && l.OwnerBootID == r.owner.BootID && l.OwnerBootID != ""
 	dead := local && !r.alive(l.OwnerPID, l.OwnerStarted)
 	if !dead && !(l.Expired && settled) {

@@ -27,6 +27,11 @@ func leftover(run xid.ID, pid, group int, expired bool) store.Leftover {
 		OwnerPID: pid, OwnerStarted: 1, Group: store.ProcessGroup{Host: "here", BootID: "boot", PGID: group}, Expired: expired}
 }
 
+// offer is a run that waited for a worker for too long.
+func offer(run xid.ID) store.Leftover {
+	return store.Leftover{Attempt: store.Attempt{RunID: run, Number: 1}, Expired: true}
+}
+
 func elsewhere(l store.Leftover, host, boot string) store.Leftover {
 	l.OwnerHost, l.OwnerBootID, l.Group.Host, l.Group.BootID = host, boot, host, boot
 	return l
@@ -63,6 +68,7 @@ func TestWhichLeasesAreRescued(t *testing.T) {
 		{"owner of another host whose lease ran out", elsewhere(leftover("run_1", deadPID, 7, true), "there", "boot"),
 			nil, []string{"abandon run_1 dead=false"}},
 		{"owner of another host that renews", elsewhere(leftover("run_1", deadPID, 7, false), "there", "boot"), nil, nil},
+		{"an offer that no worker took in time: it is taken back, and nothing is looked for", offer("run_1"), []string{"withdraw run_1"}, nil},
 		{"no boot id is known: only the lease counts", elsewhere(leftover("run_1", deadPID, 0, false), "here", ""), nil, nil},
 	}
 	for _, tt := range tests {
@@ -87,6 +93,7 @@ func TestWhichLeasesAreRescued(t *testing.T) {
 	}
 }
 
+// C308: an outage longer than the lease.
 func TestAnOutageRescuesNobody(t *testing.T) {
 	expired := elsewhere(leftover("run_1", deadPID, 0, true), "there", "boot")
 	tests := []struct {

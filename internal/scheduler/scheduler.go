@@ -1,5 +1,5 @@
-// Package scheduler runs the loops: the dispatcher, the cron tick, and the sweeps for rescue, repair, budgets and recovery
-// (SPEC S4.3, S6.5, S8.4, S8.5, S11). A loop holds no rule: it decides when to look, and calls the store, which decides on rows by the database's clock.
+// Package scheduler runs the loops: the dispatcher, the cron tick, the sweeps for rescue, repair, budgets and recovery, and the
+// retention (SPEC S4.3, S6.5, S8.4, S8.5, S11). A loop holds no rule: it decides when to look, and calls the store, which decides on rows by the database's clock.
 // gocron gives the beat of each loop, and a channel of capacity 1 carries it, since gocron itself may drop a signal that
 // comes as a pass ends.
 package scheduler
@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/lifecycle"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store"
@@ -26,6 +27,7 @@ const (
 	repairBeat   = 30 * time.Second
 	budgetBeat   = 30 * time.Second
 	recoveryBeat = 30 * time.Second
+	pruneBeat    = 10 * time.Minute
 )
 
 // Options are what the loops need. All fields but Log are required.
@@ -35,9 +37,10 @@ type Options struct {
 	Queue    QueueWatcher
 	Groups   GroupEnder
 	Counters *metrics.Counters
-	Owner    store.Owner   // this process, as ThisProcess describes it
-	Lease    time.Duration // of the attempts that this process claims
-	Log      *slog.Logger  // nil: slog.Default()
+	Owner    store.Owner      // this process, as ThisProcess describes it
+	Lease    time.Duration    // of the attempts that this process claims
+	Keep     domain.Retention // how old history may become
+	Log      *slog.Logger     // nil: slog.Default()
 }
 
 // Scheduler is all loops of one process.
@@ -63,9 +66,10 @@ func New(o Options) *Scheduler {
 	c := &cronTick{store: o.Store, counters: o.Counters, dispatch: s.dispatch.Wake}
 	r := &rescuer{store: o.Store, groups: o.Groups, owner: o.Owner, lease: o.Lease, log: o.Log, alive: alive}
 	f := &repairer{store: o.Store, log: o.Log}
+	p := &pruner{store: o.Store, keep: o.Keep, log: o.Log}
 	b, v := &budgetSweep{store: o.Store, log: o.Log}, &recovery{store: o.Store, log: o.Log}
 	s.loops = []*loop{s.dispatch, newLoop("cron", cronBeat, c.runOnce), newLoop("rescue", rescueBeat, r.runOnce), newLoop("repair", repairBeat, f.runOnce),
-		newLoop("budget", budgetBeat, b.runOnce), newLoop("recovery", recoveryBeat, v.runOnce)}
+		newLoop("retention", pruneBeat, p.runOnce), newLoop("budget", budgetBeat, b.runOnce), newLoop("recovery", recoveryBeat, v.runOnce)}
 	return s
 }
 

@@ -116,6 +116,19 @@ func TestBudgetsAndUnstartedTasksAreLookedAtEveryHalfMinute(t *testing.T) {
 	})
 }
 
+func TestOldHistoryIsRemovedBatchByBatchAndTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(4)
+		h.store.old = 5
+		h.start(t)
+		synctest.Wait()
+		if text := h.log.take(); !strings.Contains(text, "old history removed") || !strings.Contains(text, "runs=5") {
+			t.Errorf("log: %s", text)
+		}
+		h.Stop()
+	})
+}
+
 func TestOneLoopThatPanicsKeepsNoOther(t *testing.T) { // C112
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(4)

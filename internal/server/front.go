@@ -31,6 +31,8 @@ type front struct {
 
 	base    context.Context // of every request
 	cancel  context.CancelFunc
+	leaving context.Context // ends as the stop begins: requests that wait for something are answered then
+	leave   context.CancelFunc
 	api     *edge.Server
 	servers []*http.Server
 	serving sync.WaitGroup
@@ -40,6 +42,7 @@ type front struct {
 func listen(ctx context.Context, c config.Config, log *slog.Logger) (*front, error) {
 	f := &front{log: log}
 	f.base, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	f.leaving, f.leave = context.WithCancel(f.base)
 	var err error
 	if f.listener, err = take(ctx, c.Addr, "--addr", config.EnvAddr); err != nil {
 		return nil, err
@@ -156,6 +159,7 @@ func (f *front) stop(hurry context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(hurry, limit)
 	defer cancel()
 	defer f.cancel()
+	f.leave()
 	if f.api == nil { // it never served
 		return f.closeListeners()
 	}

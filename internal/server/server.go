@@ -20,6 +20,7 @@ import (
 	"rouse.dev/rouse/internal/scheduler"
 	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/telemetry"
 	"rouse.dev/rouse/internal/webhook"
 	"rouse.dev/rouse/internal/worker"
 )
@@ -36,6 +37,7 @@ type Options struct {
 // Bounds of the steps of a shutdown that depend on others.
 const (
 	requestsLimit = 10 * time.Second // for requests under way and sockets
+	tracesLimit   = 3 * time.Second  // for the last traces
 	clusterLimit  = 30 * time.Second // for the private cluster's fast shutdown
 )
 
@@ -51,6 +53,7 @@ type Server struct {
 	box      *secret.Box
 	hub      *event.Hub
 	counters *metrics.Counters
+	traces   *telemetry.Traces // nil unless a collector is configured
 	command  *executor.Command
 	agents   agentAccount
 	pool     *worker.Pool
@@ -142,7 +145,14 @@ func (s *Server) openStore(ctx context.Context) error {
 	if err := s.hub.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	s.store = store.New(s.db.DB, store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64})
+	o := store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64}
+	if telemetry.Configured() {
+		if s.traces, err = telemetry.Start(ctx, s.options.Version); err != nil {
+			return err
+		}
+		o.Tracer = s.traces
+	}
+	s.store = store.New(s.db.DB, o)
 	s.reader = s.store.Reader()
 	if err := s.bindKey(ctx, key.ID()); err != nil {
 		return err
@@ -183,7 +193,7 @@ func (s *Server) startLoops(ctx context.Context) error {
 		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
 	})
 	s.loops = scheduler.New(scheduler.Options{
-		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{}, Counters: s.counters, Owner: owner, Lease: c.Lease, Log: s.log,
+		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
 	})
 	return s.loops.Start(context.WithoutCancel(ctx))
 }
@@ -238,10 +248,21 @@ func (s *Server) parts(hurry context.Context) []part {
 	add(s.loops != nil, "loops", func() error { s.loops.Stop(); return nil })
 	add(s.pool != nil, "live runs", func() error { return s.drain(hurry) })
 	add(s.command != nil, "executor", func() error { return s.command.Close() })
+	add(s.traces != nil, "traces", s.sendLastTraces)
 	add(s.hub != nil, "events", func() error { s.hub.Stop(); return nil })
 	add(s.db != nil, "database", func() error { return s.db.close(clusterLimit) })
 	add(true, "data folder", func() error { return s.files.release() })
 	return parts
+}
+
+// sendLastTraces gives the collector a moment; that it is away is told, and is no failure of the shutdown.
+func (s *Server) sendLastTraces() error {
+	ctx, cancel := context.WithTimeout(context.Background(), tracesLimit)
+	defer cancel()
+	if err := s.traces.Stop(ctx); err != nil {
+		s.log.Warn("the last traces are lost", "error", err)
+	}
+	return nil
 }
 
 // drain waits for live attempts up to the configured time, or until somebody is in a hurry.

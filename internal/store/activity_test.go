@@ -6,15 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/xid"
 )
 
-// codes are the codes of the workspace's log after a position, in its order. It waits for what is held back, since the
-// transactions of other tests on the same server count as well.
-func (w *world) codes(after ActivityPosition) []string {
+// feed reads the log after a position until none of it waits for another transaction: those of other tests count too, since
+// they run on the same server.
+func (w *world) feed(after ActivityPosition) []*ent.Activity {
 	w.Helper()
 	entries, held, err := w.ActivityAfter(w.Context(), w.workspace, after, 1000)
 	again := time.NewTicker(10 * time.Millisecond)
@@ -23,15 +24,26 @@ func (w *world) codes(after ActivityPosition) []string {
 		<-again.C
 	}
 	w.ok(err)
+	return entries
+}
+
+// codes are the codes of feed.
+func (w *world) codes(after ActivityPosition) []string {
+	w.Helper()
 	var out []string
-	for _, e := range entries {
+	for _, e := range w.feed(after) {
 		out = append(out, string(e.Code))
 	}
 	return out
 }
 
+// head is behind all that the log holds by now.
 func (w *world) head() ActivityPosition {
 	w.Helper()
+	if all := w.feed(ActivityPosition{}); len(all) > 0 {
+		last := all[len(all)-1]
+		return ActivityPosition{Tx: last.Tx, ID: last.ID}
+	}
 	head, err := w.ActivityHead(w.Context())
 	return must(w, head, err)
 }

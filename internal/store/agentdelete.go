@@ -31,6 +31,9 @@ func (t *tx) deleteAgent(ctx context.Context, l lane) error {
 	if err != nil {
 		return err
 	}
+	if err := t.cancelOffered(ctx, l); err != nil {
+		return err
+	}
 	if err := t.fixHead(ctx, l); err != nil {
 		return err
 	}
@@ -112,4 +115,21 @@ WHERE agent_id = $1 AND status = 'CLAIMED' RETURNING id`
 		t.publish(event.Event{Kind: event.Run, WorkspaceID: l.workspaceID, ID: id})
 	}
 	return len(live), nil
+}
+
+// cancelOffered ends a lane's runs that wait for a worker: nobody is there to obey a flag.
+func (t *tx) cancelOffered(ctx context.Context, l lane) error {
+	const query = `
+SELECT ` + runColumns + ` FROM runs r JOIN attempt_leases a ON a.run_id = r.id AND a.attempt = r.attempt
+WHERE r.agent_id = $1 AND r.status = 'CLAIMED' AND a.owner IS NULL ORDER BY r.id FOR NO KEY UPDATE OF r`
+	runs, err := collect(ctx, t, scanRun, query, l.agentID)
+	if err != nil {
+		return fmt.Errorf("lock runs that wait for a worker: %w", err)
+	}
+	for _, run := range runs {
+		if err := t.cancelLive(ctx, l, run); err != nil {
+			return err
+		}
+	}
+	return nil
 }

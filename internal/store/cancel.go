@@ -41,15 +41,30 @@ func (t *tx) cancel(ctx context.Context, l lane, run runRow, note string) error 
 		}
 		return t.fixHead(ctx, l)
 	case domain.RunStatusClaimed:
-		const flag = `
-UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, $2), cancel_note = coalesce(cancel_note, NULLIF($3, '')), revision = revision + 1 WHERE id = $1`
-		if err := execOne(ctx, t, flag, run.id, t.now, note); err != nil {
-			return fmt.Errorf("ask for the cancel: %w", err)
+		offered, err := t.isOffered(ctx, run)
+		if err != nil {
+			return err
 		}
-		t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
-		return nil
+		if offered { // nobody is there to obey a flag
+			if err := t.noteCancel(ctx, run, note); err != nil {
+				return err
+			}
+			return t.cancelLive(ctx, l, run)
+		}
+		return t.noteCancel(ctx, run, note)
 	}
 	return domain.RefuseField([]string{"runId"}, domain.UserErrorCodeAlreadyTerminal, "the run has already ended %s", run.status)
+}
+
+// noteCancel raises the flag that the owner of a live run obeys.
+func (t *tx) noteCancel(ctx context.Context, run runRow, note string) error {
+	const flag = `
+UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, $2), cancel_note = coalesce(cancel_note, NULLIF($3, '')), revision = revision + 1 WHERE id = $1`
+	if err := execOne(ctx, t, flag, run.id, t.now, note); err != nil {
+		return fmt.Errorf("ask for the cancel: %w", err)
+	}
+	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+	return nil
 }
 
 var cancelledByUser = domain.Settlement{Run: domain.RunStatusCancelled, Request: domain.WakeupStatusCancelled,

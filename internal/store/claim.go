@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -28,10 +29,13 @@ type Attempt struct {
 	Owner  xid.ID
 }
 
-// Claimed is a run taken for execution.
+// Claimed is a run taken for execution, or, with a Queue, offered to the workers of that queue and owned by nobody. Lease is
+// set where it is another one than the owner asked for.
 type Claimed struct {
 	Attempt
 	WorkspaceID, AgentID xid.ID
+	Queue                string
+	Lease                time.Duration
 }
 
 // Bounds of one claim.
@@ -44,7 +48,8 @@ const (
 
 // Claim takes up to max due runs of agents with a free session, oldest first, settles what a guard refuses, and leases
 // the rest to owner (SPEC S6.1, S6.2). Fewer than max may come although more are due: call it again until none comes.
-// None means that nothing is due: a lane that is only locked is looked at again, and in the end waited for.
+// None means that nothing is due: a lane that is only locked is looked at again, and in the end waited for. Runs that
+// workers execute are offered to their queue, and are not among those that come (SPEC S7.1).
 func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
 	if err := s.promoteDue(ctx); err != nil {
 		return nil, wrap("promote parked runs", err)
@@ -55,19 +60,20 @@ func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Dura
 		if err != nil || len(lanes) == 0 {
 			return nil, wrap("list due lanes", err)
 		}
-		batch, err := s.claimLanes(ctx, owner, lanes, limit, lease, false)
+		batch, err := s.claimLanes(ctx, claimOrder{owner: owner, agents: lanes, limit: limit, lease: lease})
 		if err != nil {
 			return nil, wrap("claim", err)
 		}
 		claimed := batch.claimed
 		for _, agentID := range s.starved.update(lanes, batch.locked) {
-			alone, err := s.claimLanes(ctx, owner, []xid.ID{agentID}, min(1, limit-len(claimed)), lease, true)
+			alone, err := s.claimLanes(ctx, claimOrder{owner: owner, agents: []xid.ID{agentID}, limit: min(1, limit-len(claimed)), lease: lease, wait: true})
 			if err != nil {
 				return claimed, wrap("claim a busy lane", err)
 			}
 			claimed = append(claimed, alone.claimed...)
-			batch.settled += alone.settled
+			batch.settled += alone.settled + alone.offered
 		}
+		batch.settled += batch.offered
 		if len(claimed) > 0 || batch.settled == 0 && len(batch.locked) == len(lanes) {
 			return claimed, nil
 		}
@@ -106,24 +112,34 @@ type batch struct {
 	claimed []Claimed
 	locked  []xid.ID // lanes that nobody held
 	settled int      // runs that a guard ended or parked
+	offered int      // runs that wait for a worker now
+}
+
+// claimOrder says what one transaction of the claim is to take. With a queue it only offers runs to that queue's workers.
+type claimOrder struct {
+	owner  Owner
+	agents []xid.ID
+	limit  int
+	lease  time.Duration
+	wait   bool // for lanes that somebody holds; else they are left out
+	queue  string
 }
 
 // claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
 // sessions has several turns. Since the lanes are those with the oldest heads, these are the oldest runs of all; where
-// more lanes may be due than were listed, it stops before a run that is newer than the newest of their heads. Without
-// wait, lanes that somebody holds are left out.
-func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, limit int, lease time.Duration, wait bool) (done batch, err error) {
+// more lanes may be due than were listed, it stops before a run that is newer than the newest of their heads.
+func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		done = batch{}
-		lanes, err := t.lockDueLanes(ctx, agents, wait)
+		lanes, err := t.lockDueLanes(ctx, o.agents, o.wait)
 		if err != nil || len(lanes) == 0 {
 			return err
 		}
 		for _, l := range lanes {
 			done.locked = append(done.locked, l.agentID)
 		}
-		c := claimer{tx: t, owner: owner, lease: lease, taken: map[xid.ID]int{}, settled: map[xid.ID]int{}}
-		if len(agents) >= limit {
+		c := claimer{tx: t, claimOrder: o, taken: map[xid.ID]int{}, settled: map[xid.ID]int{}}
+		if len(o.agents) >= o.limit {
 			c.newest = ptr(lanes[len(lanes)-1])
 		}
 		if err := c.lockCeilings(ctx, lanes); err != nil {
@@ -132,23 +148,41 @@ func (s *Store) claimLanes(ctx context.Context, owner Owner, agents []xid.ID, li
 		if err := c.readBudgets(ctx, lanes); err != nil {
 			return err
 		}
-		if done.claimed, err = c.claimAhead(ctx, lanes, limit); err != nil {
+		if err := c.claimAll(ctx, lanes, &done); err != nil {
 			return err
-		}
-		for l := c.oldest(lanes); l != nil && len(done.claimed) < limit; l = c.oldest(lanes) {
-			got, err := c.claimHead(ctx, l)
-			if err != nil {
-				return err
-			}
-			if got == nil {
-				done.settled++
-			} else {
-				done.claimed = append(done.claimed, *got)
-			}
 		}
 		return c.countTaken(ctx)
 	})
+	done.keepOwned()
 	return done, err
+}
+
+// claimAll takes what the order asks for from locked lanes.
+func (c *claimer) claimAll(ctx context.Context, lanes []lane, done *batch) (err error) {
+	if c.queue == "" {
+		if done.claimed, err = c.claimAhead(ctx, lanes, c.limit); err != nil {
+			return err
+		}
+	}
+	for l := c.oldest(lanes); l != nil && len(done.claimed) < c.limit; l = c.oldest(lanes) {
+		got, err := c.claimHead(ctx, l)
+		if err != nil {
+			return err
+		}
+		if got == nil {
+			done.settled++
+		} else {
+			done.claimed = append(done.claimed, *got)
+		}
+	}
+	return nil
+}
+
+// keepOwned takes out what was offered to workers.
+func (b *batch) keepOwned() {
+	all := len(b.claimed)
+	b.claimed = slices.DeleteFunc(b.claimed, func(c Claimed) bool { return c.Queue != "" })
+	b.offered = all - len(b.claimed)
 }
 
 func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]lane, error) {
@@ -171,8 +205,7 @@ ORDER BY head_at, head_id FOR NO KEY UPDATE`
 // claimer claims the heads of locked lanes.
 type claimer struct {
 	*tx
-	owner   Owner
-	lease   time.Duration
+	claimOrder
 	free    map[xid.ID]int // free places of workspaces that have a ceiling
 	taken   map[xid.ID]int // runs claimed, by workspace
 	settled map[xid.ID]int // runs ended or parked by a guard, by lane
@@ -235,8 +268,13 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 	taken := 0
 	var got *Claimed
 	if found {
-		if got, err = c.judge(ctx, l, run); err != nil {
+		var foreign bool
+		if got, foreign, err = c.judge(ctx, l, run); err != nil {
 			return nil, err
+		}
+		if foreign {
+			c.settled[l.agentID] = settlesPerLane // the lane's next turn is not this claim's
+			return nil, nil
 		}
 	}
 	if got != nil {
@@ -260,12 +298,15 @@ SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEU
 ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
 
 // judge runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
-// that run and stops nothing else (SPEC S6.2, C318).
-func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed, err error) {
+// that run and stops nothing else (SPEC S6.2, C318). foreign: the run is not for the queue that the claim is about.
+func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed, foreign bool, err error) {
 	err = c.savepoint(ctx, func() error {
-		facts, err := c.admitFacts(ctx, *l, run)
+		facts, queue, err := c.admitFacts(ctx, *l, run)
 		if err != nil {
 			return err
+		}
+		if foreign = c.queue != "" && queue != c.queue; foreign {
+			return nil
 		}
 		if a := domain.Admit(facts); a.Settle != nil {
 			return c.settle(ctx, run, *a.Settle)
@@ -273,29 +314,30 @@ func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed,
 		if refused, err := c.judgeBudget(ctx, l, run); err != nil || refused {
 			return err
 		}
+		run.queue = queue
 		got, err = c.take(ctx, *l, run)
 		return err
 	})
 	if err == nil || ctx.Err() != nil || isConnectionError(err) || isRetryable(err) {
-		return got, err
+		return got, foreign, err
 	}
-	return nil, c.parkGuardError(ctx, run, err)
+	return nil, false, c.parkGuardError(ctx, run, err)
 }
 
-// admitFacts reads what the guards need to know about a run of a locked lane.
-func (t *tx) admitFacts(ctx context.Context, l lane, run runRow) (domain.AdmitFacts, error) {
-	f := domain.AdmitFacts{AgentStatus: l.status, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
-	const agent = `SELECT deleted_at IS NOT NULL, skip_idle_wakeups FROM agents WHERE id = $1`
-	if err := queryRow(ctx, t, []any{&f.AgentDeleted, &f.SkipIdleWakeups}, agent, l.agentID); err != nil {
-		return f, fmt.Errorf("read the agent: %w", err)
+// admitFacts reads what the guards need to know about a run of a locked lane, and the queue of its executor.
+func (t *tx) admitFacts(ctx context.Context, l lane, run runRow) (f domain.AdmitFacts, queue string, err error) {
+	f = domain.AdmitFacts{AgentStatus: l.status, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
+	const agent = `
+SELECT a.deleted_at IS NOT NULL, a.skip_idle_wakeups, coalesce(` + queueOfRun + `, '') FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
+	if err := queryRow(ctx, t, []any{&f.AgentDeleted, &f.SkipIdleWakeups, &queue}, agent, run.id); err != nil {
+		return f, "", fmt.Errorf("read the agent: %w", err)
 	}
 	if !f.CountsIdle() {
-		return f, nil
+		return f, queue, nil
 	}
-	var err error
 	const actionable = `SELECT count(*) FROM tasks WHERE assignee_id = $1 AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL`
 	f.ActionableTasks, err = queryOne[int](ctx, t, actionable, l.agentID)
-	return f, wrap("count the agent's tasks", err)
+	return f, queue, wrap("count the agent's tasks", err)
 }
 
 // take claims one run.
@@ -307,32 +349,34 @@ func (c *claimer) take(ctx context.Context, l lane, run runRow) (*Claimed, error
 	return &taken[0], nil
 }
 
-// takeAll claims runs of locked lanes: their rows, attempts, leases, events and requests in one statement. All or none.
+// takeAll claims runs of locked lanes: their rows, attempts, leases, events and requests in one statement. All or none. A
+// run with a queue is offered: its lease has no owner.
 func (c *claimer) takeAll(ctx context.Context, runs []runRow) ([]Claimed, error) {
 	const query = `
-WITH n AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS n (run_id, attempt_id, activity_id)),
+WITH n AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $11::text[]) AS n (run_id, attempt_id, activity_id, queue)),
 r AS (
   UPDATE runs SET status = 'CLAIMED', attempt = attempt + 1, claimed_at = $4, started_at = NULL, session_id = NULL,
     revision = revision + 1, event_seq = event_seq + 1
   FROM n WHERE id = n.run_id AND status = 'QUEUED'
-  RETURNING id, workspace_id, agent_id, task_id, causation_id, attempt, event_seq, attempt_id, activity_id),
+  RETURNING id, workspace_id, agent_id, task_id, causation_id, attempt, event_seq, attempt_id, activity_id, NULLIF(queue, '') AS queue),
 act AS (` + activityInto + `
-  SELECT activity_id, workspace_id, 'RUN_CLAIMED', 'The run was claimed.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $4 FROM r),
+  SELECT activity_id, workspace_id, 'RUN_CLAIMED', CASE WHEN queue IS NULL THEN 'The run was claimed.' ELSE 'The run was offered to workers.' END, 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $4 FROM r),
 att AS (
   INSERT INTO run_attempts (id, workspace_id, run_id, number, status, owner, started_at)
-  SELECT attempt_id, workspace_id, id, attempt, 'LAUNCHING', $5, $4 FROM r),
+  SELECT attempt_id, workspace_id, id, attempt, CASE WHEN queue IS NULL THEN 'LAUNCHING' ELSE 'OFFERED' END, CASE WHEN queue IS NULL THEN $5::text ELSE '' END, $4 FROM r),
 lease AS (
-  INSERT INTO attempt_leases (run_id, workspace_id, agent_id, attempt, owner, lease_until, host, boot_id, owner_pid, owner_started)
-  SELECT id, workspace_id, agent_id, attempt, $5, $6, $7, $8, $9, $10 FROM r),
+  INSERT INTO attempt_leases (run_id, workspace_id, agent_id, attempt, owner, queue, lease_until, host, boot_id, owner_pid, owner_started)
+  SELECT id, workspace_id, agent_id, attempt, $5, NULL, $6::timestamptz, $7, $8, $9::bigint, $10::bigint FROM r WHERE queue IS NULL
+  UNION ALL SELECT id, workspace_id, agent_id, attempt, NULL, queue, $12, NULL, NULL, NULL, NULL FROM r WHERE queue IS NOT NULL),
 evt AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, '{}', $4 FROM r),
+  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, CASE WHEN queue IS NULL THEN '{}'::jsonb ELSE jsonb_build_object('queue', queue) END, $4 FROM r),
 req AS (
   UPDATE wakeup_requests q SET status = 'CLAIMED', claimed_at = $4 FROM r WHERE q.run_id = r.id AND q.status = 'QUEUED')
 SELECT id, attempt FROM r`
-	runIDs := make([]xid.ID, len(runs))
+	runIDs, queues := make([]xid.ID, len(runs)), make([]string, len(runs))
 	for i, run := range runs {
-		runIDs[i] = run.id
+		runIDs[i], queues[i] = run.id, run.queue
 	}
 	numbers := map[xid.ID]int{}
 	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
@@ -342,7 +386,7 @@ SELECT id, attempt FROM r`
 		numbers[id] = number
 		return struct{}{}, err
 	}, query, ids(runIDs), ids(newIDs("att", len(runs))), ids(newIDs("act", len(runs))), c.now, c.owner.ID, c.now.Add(c.lease),
-		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started)
+		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started, textArray(queues), c.now.Add(domain.OfferPatience))
 	if err != nil {
 		return nil, fmt.Errorf("claim runs %v: %w", runIDs, err)
 	}
@@ -354,7 +398,8 @@ SELECT id, attempt FROM r`
 	}
 	taken := make([]Claimed, len(runs))
 	for i, run := range runs {
-		taken[i] = Claimed{Attempt: Attempt{RunID: run.id, Number: numbers[run.id], Owner: c.owner.ID}, WorkspaceID: run.workspaceID, AgentID: run.agentID}
+		taken[i] = Claimed{Attempt: Attempt{RunID: run.id, Number: numbers[run.id], Owner: c.owner.ID},
+			WorkspaceID: run.workspaceID, AgentID: run.agentID, Queue: run.queue}
 		c.tookOne(run)
 	}
 	return taken, nil
@@ -369,6 +414,9 @@ func (c *claimer) tookOne(run runRow) {
 	c.fed(run.workspaceID)
 	c.count(func(m *metrics.Counters) { m.RunClaimed(run.workspaceID) })
 	c.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+	if run.queue != "" {
+		c.publish(event.Event{Kind: event.Offer, WorkspaceID: run.workspaceID, ID: run.workspaceID})
+	}
 }
 
 // countTaken adds what was claimed to the workspaces' counts; their lanes are locked already.

@@ -53,7 +53,9 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 		statuses[l.agentID] = l.status
 	}
 	candidates, err := collect(ctx, c, func(rows *sql.Rows) (x candidate, err error) {
-		x.run, err = scanRunAnd(rows, &x.facts.AgentDeleted, &x.facts.SkipIdleWakeups, &x.facts.ActionableTasks)
+		var queue string
+		x.run, err = scanRunAnd(rows, &x.facts.AgentDeleted, &x.facts.SkipIdleWakeups, &x.facts.ActionableTasks, &queue)
+		x.run.queue = queue
 		x.facts.AgentStatus, x.facts.WakeClass, x.facts.CancelRequested = statuses[x.run.agentID], x.run.class, x.run.cancelRequestedAt != nil
 		return x, err
 	}, readAheadQuery, ids(agents), intArray(places))
@@ -69,7 +71,8 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 
 const readAheadQuery = `
 SELECT ` + runColumns + `, a.deleted_at IS NOT NULL, a.skip_idle_wakeups, CASE WHEN r.wake_class = 'PERIODIC' AND a.skip_idle_wakeups THEN
-  (SELECT count(*) FROM tasks WHERE assignee_id = a.id AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL) ELSE 0 END
+  (SELECT count(*) FROM tasks WHERE assignee_id = a.id AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL) ELSE 0 END,
+  coalesce(` + queueOfRun + `, '')
 FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places) JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
   SELECT * FROM runs WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT l.places) r
 ORDER BY r.requested_at, r.id`

@@ -13,16 +13,14 @@ import (
 
 // runEnd is how a run ends for good.
 type runEnd struct {
-	status                    domain.RunStatus
-	outcome                   string // "" unless FINISHED
-	reason                    *domain.EndReason
-	sessionID, summary        string
-	result                    map[string]any
-	inputTokens, outputTokens int64
-	costUSD                   string
-	failure                   *Failure
-	event                     domain.RunEventKind
-	eventData                 any
+	status             domain.RunStatus
+	outcome            string // "" unless FINISHED
+	reason             *domain.EndReason
+	sessionID, summary string
+	result             map[string]any
+	failure            *Failure
+	event              domain.RunEventKind
+	eventData          any
 }
 
 // endRun writes a run's end, its event and its terminal shape's count. The lane and the run are locked.
@@ -39,18 +37,15 @@ func (t *tx) endRun(ctx context.Context, run runRow, e runEnd) error {
 	const query = `
 WITH r AS (
   UPDATE runs SET status = $2, outcome = NULLIF($3, ''), end_reason = $4, finished_at = $5, parked_reason = NULL, parked_until = NULL,
-    session_id = coalesce(NULLIF($6, ''), session_id), summary = NULLIF($7, ''), input_tokens = input_tokens + $8,
-    output_tokens = output_tokens + $9, cost_usd = coalesce(NULLIF($10, '')::numeric + coalesce(cost_usd, 0), cost_usd),
-    error_code = $11, error_message = $12, error_retryable = false, revision = revision + 1, event_seq = event_seq + 1
+    session_id = coalesce(NULLIF($6, ''), session_id), summary = NULLIF($7, ''), error_code = $8, error_message = $9, error_retryable = false, revision = revision + 1, event_seq = event_seq + 1
   WHERE id = $1 RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id)
 , e AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, $13, NULLIF($14::int, 0), $15, $5 FROM r)
+  SELECT workspace_id, id, event_seq, $10, NULLIF($11::int, 0), $12, $5 FROM r)
 , a AS (` + activityInto + `
-  SELECT $16, workspace_id, 'RUN_FINISHED', 'The run finished.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $5 FROM r WHERE $3 = '` + domain.OutcomeProcessed + `')
+  SELECT $13, workspace_id, 'RUN_FINISHED', 'The run finished.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $5 FROM r WHERE $3 = '` + domain.OutcomeProcessed + `')
 SELECT session_id FROM r`
-	session, err := queryOne[*string](ctx, t, query, run.id, e.status, e.outcome, e.reason, t.now, e.sessionID, e.summary, e.inputTokens, e.outputTokens,
-		e.costUSD, code, message, e.event, run.attempt, data, xid.New("act"))
+	session, err := queryOne[*string](ctx, t, query, run.id, e.status, e.outcome, e.reason, t.now, e.sessionID, e.summary, code, message, e.event, run.attempt, data, xid.New("act"))
 	if err != nil {
 		return fmt.Errorf("end run: %w", err)
 	}
@@ -91,6 +86,7 @@ func (t *tx) countEnd(run runRow, e runEnd, session *string) {
 		facts.ActivatedAt = s.activated.Load()
 		s.counters.TerminalRun(run.workspaceID, domain.ShapeOf(facts))
 	})
+	t.traceRun(run, e)
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
 }
 
@@ -198,16 +194,18 @@ func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) erro
 	}
 	endAttempt := `
 WITH lease AS (DELETE FROM attempt_leases WHERE run_id = $3 AND attempt = $4),
-attempt AS (UPDATE run_attempts SET status = $5, finished_at = $6, error_code = $7, error_message = $8 WHERE run_id = $3 AND number = $4 RETURNING 1),
+attempt AS (UPDATE run_attempts SET status = $5, finished_at = $6, error_code = $7, error_message = $8 WHERE run_id = $3 AND number = $4 RETURNING started_at),
 released AS (` + releaseScopeQuery + `)
-SELECT 1 FROM attempt`
-	if err := execOne(ctx, t, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message); err != nil {
+SELECT started_at FROM attempt`
+	claimedAt, err := queryOne[time.Time](ctx, t, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message)
+	if err != nil {
 		return fmt.Errorf("end attempt: %w", err)
 	}
 	budgeted, err := t.leaveLane(ctx, l, e)
 	if err != nil {
 		return err
 	}
+	t.traceAttempt(run, e, claimedAt)
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id}, event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	if !budgeted || e.countLater {
 		return nil

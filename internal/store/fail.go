@@ -10,18 +10,23 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Failure is why an attempt failed. Message is masked. A Permanent one is not tried again.
+// Failure is why an attempt failed. Message is masked. A Permanent one is not tried again. Usage nil means that the agent
+// did not say what it used.
 type Failure struct {
 	Code      domain.RunErrorCode
 	Message   string
 	Permanent bool
 	SessionID string
+	Usage     *Usage
 }
 
 // Fail ends an attempt badly: the run is parked until its retry, or fails for good and escalates (SPEC S8.1), or is
 // CANCELLED when that was asked. ErrFenced when the attempt is not the live one any more.
 func (s *Store) Fail(ctx context.Context, a Attempt, f Failure) error {
 	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+		if err := t.spend(ctx, run, f.Usage); err != nil {
+			return err
+		}
 		plan := retry.Plan(t.now, run.retryCount, f.Message, s.jitter())
 		if plan.RateLimited {
 			f.Code = domain.RunErrorCodeRateLimited

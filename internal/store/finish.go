@@ -10,14 +10,13 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Success is what an attempt that ended well brought back. Result nil means there was no result object; CostUSD is a
-// decimal, "" when unknown.
+// Success is what an attempt that ended well brought back. Result nil means there was no result object, Usage nil that the
+// agent did not say.
 type Success struct {
-	Result                    map[string]any
-	Summary                   string
-	SessionID                 string
-	InputTokens, OutputTokens int64
-	CostUSD                   string
+	Result    map[string]any
+	Summary   string
+	SessionID string
+	Usage     *Usage
 }
 
 // finish ends one run well: its requests and fires end with it, and event requests that came too late for the prompt go
@@ -27,9 +26,12 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, e leave
 		return err
 	}
 	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
-		summary: ok.Summary, result: ok.Result, inputTokens: ok.InputTokens, outputTokens: ok.OutputTokens, costUSD: ok.CostUSD,
+		summary: ok.Summary, result: ok.Result,
 		event: domain.RunEventKindFinished, eventData: map[string]any{"outcome": domain.OutcomeProcessed}})
 	if err != nil {
+		return err
+	}
+	if err := t.spend(ctx, run, ok.Usage); err != nil {
 		return err
 	}
 	e.attempt, e.launched = domain.RunAttemptStatusSucceeded, run.launched()

@@ -41,7 +41,7 @@ func TestAWakeGoesThroughTheWholeQueue(t *testing.T) {
 	if token := must(w, first(w.RunTokenByDigest(t.Context(), launch.RunToken.Digest().String())), nil); token == nil || token.RunID != run || token.Attempt != 1 {
 		t.Errorf("the run token stands for %+v", token)
 	}
-	w.ok(w.Finish(t.Context(), claimed.Attempt, Success{Summary: "all good", Result: map[string]any{"summary": "all good"}, InputTokens: 5, CostUSD: "0.012"}))
+	w.ok(w.Finish(t.Context(), claimed.Attempt, Success{Summary: "all good", Result: map[string]any{"summary": "all good"}, Usage: &Usage{InputTokens: 5, CostUSD: "0.012"}}))
 	w.wantRun(run, domain.RunStatusFinished, "")
 	w.wantRequest(request, domain.WakeupStatusFinished)
 	w.sound()
@@ -617,7 +617,7 @@ func TestHandedBackRunsAreNeitherFailedNorAbandoned(t *testing.T) {
 	}
 }
 
-func TestRoutingTheSameRequestTwiceIsANoOp(t *testing.T) {
+func TestRoutingTheSameRequestTwiceIsANoOp(t *testing.T) { // C58, also at once
 	w := newWorld(t)
 	agent := w.agent("worker")
 	for range 50 {

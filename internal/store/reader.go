@@ -21,7 +21,8 @@ var ErrNoPrincipal = errors.New("no caller in this context: authenticate before 
 var ErrReadOnly = errors.New("this client only reads: write through a method of the store")
 
 // Reader is the client that the API reads through. It refuses every write, and adds the caller's workspace to every
-// query: a row of another workspace does not exist for it (SPEC S2). This is the one place of that predicate.
+// query: a row of another workspace does not exist for it (SPEC S2), nor for an agent the run of another one (SPEC S7.4).
+// This is the one place of these predicates.
 func (s *Store) Reader() *ent.Client {
 	reader := ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, s.db)))
 	reader.Use(func(ent.Mutator) ent.Mutator {
@@ -31,6 +32,16 @@ func (s *Store) Reader() *ent.Client {
 	return reader
 }
 
+// ownColumn is the column by which an agent's own rows are told, of those that hold what agents were told and answered: an
+// agent sees no others (SPEC S7.4). "" is for all other rows.
+func ownColumn(q intercept.Query) string {
+	switch q.Type() {
+	case ent.TypeRun, ent.TypeWakeupRequest, ent.TypeContinuationSummary:
+		return "agent_id"
+	}
+	return ""
+}
+
 func withinWorkspace(ctx context.Context, q intercept.Query) error {
 	caller, ok := auth.FromContext(ctx)
 	if !ok {
@@ -38,6 +49,11 @@ func withinWorkspace(ctx context.Context, q intercept.Query) error {
 	}
 	if caller.IsInstance() {
 		return nil
+	}
+	if caller.Kind == auth.KindRun {
+		if column := ownColumn(q); column != "" {
+			q.WhereP(func(sel *entsql.Selector) { sel.Where(entsql.EQ(sel.C(column), string(caller.AgentID))) })
+		}
 	}
 	column := "workspace_id"
 	switch q.Type() {

@@ -42,8 +42,9 @@ INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_id, ro
   wake_class, person_waiting, fingerprint, reason, payload, status, recovered, resends, hops, retry_count, idempotency_key)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $18, 0, $16, 0, NULLIF($17, ''))
 ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id`
-	id, err = queryOne[xid.ID](ctx, t, query, xid.New("wkp"), r.workspaceID, r.agentID, r.taskID, r.routineID, r.routineRunID, r.causationID,
+RETURNING id, requested_at`
+	var at time.Time
+	err = queryRow(ctx, t, []any{&id, &at}, query, xid.New("wkp"), r.workspaceID, r.agentID, r.taskID, r.routineID, r.routineRunID, r.causationID,
 		r.scope, r.source, r.basis, r.class, r.personWaiting, r.fingerprint, r.reason, payload, r.hops, r.key, r.recovered)
 	if errors.Is(err, sql.ErrNoRows) {
 		id, err = queryOne[xid.ID](ctx, t, `SELECT id FROM wakeup_requests WHERE workspace_id = $1 AND idempotency_key = $2`, r.workspaceID, r.key)
@@ -55,6 +56,7 @@ RETURNING id`
 	if err != nil {
 		return "", false, fmt.Errorf("insert wakeup request: %w", err)
 	}
+	t.traceWakeup(id, at, r)
 	t.count(func(c *metrics.Counters) { c.WakeupCreated(r.workspaceID, r.source) })
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: r.workspaceID, ID: r.agentID})
 	return id, false, nil

@@ -26,6 +26,8 @@ type runRow struct {
 	sessionID                                                *string
 	requestedAt                                              time.Time
 	startedAt, cancelRequestedAt                             *time.Time
+
+	queue string // whose workers are to execute it; the claim alone fills it in
 }
 
 const runColumns = `r.id, r.workspace_id, r.agent_id, r.task_id, r.routine_id, r.causation_id, r.scope, r.source, r.wake_class, r.status,

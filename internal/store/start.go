@@ -9,6 +9,7 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/routine"
+	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
@@ -46,7 +47,7 @@ func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error
 		if settled := domain.AdmitStart(facts).Settle; settled != nil {
 			return t.settleStart(ctx, l, run, *settled)
 		}
-		launch, err = t.start(ctx, l, a, run, ag)
+		launch, err = t.start(ctx, l, a, run, ag, "")
 		return err
 	})
 	return launch, wrap("start run", err)
@@ -60,10 +61,18 @@ func (t *tx) settleStart(ctx context.Context, l lane, run runRow, s domain.Settl
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusCancelled})
 }
 
-func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.Agent) (*Launch, error) {
-	spec, holder := resolveExecutor(ag)
+// start writes the start of a run for its owner: rouse itself, or with a queue a worker of it. A run whose executor was
+// changed to another kind of owner since the claim is due again.
+func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.Agent, queue string) (*Launch, error) {
+	spec, holder, err := t.resolveExecutor(ctx, run, ag)
+	if err != nil {
+		return nil, err
+	}
 	if spec == nil {
 		return nil, t.failWithoutExecutor(ctx, l, run)
+	}
+	if spec.Queue() != queue {
+		return nil, t.giveBack(ctx, l, run, domain.RunAttemptStatusInterrupted, false)
 	}
 	requests, err := t.promptRequests(ctx, run.id)
 	if err != nil {
@@ -90,13 +99,34 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 }
 
 // resolveExecutor picks the spec and names the record it is stored on (SPEC S6.4).
-func resolveExecutor(ag *ent.Agent) (*domain.ExecutorSpec, xid.ID) {
+func (t *tx) resolveExecutor(ctx context.Context, run runRow, ag *ent.Agent) (*domain.ExecutorSpec, xid.ID, error) {
 	workspace := ag.Edges.Workspace
-	spec := domain.ResolveExecutor(nil, ag.Executor, nil, workspace.DefaultExecutor)
-	if spec != nil && spec == workspace.DefaultExecutor {
-		return spec, workspace.ID
+	var ofTask, ofProject *domain.ExecutorSpec
+	var projectID xid.ID
+	if run.taskID != "" {
+		k, err := t.Task.Query().Where(task.ID(run.taskID)).WithProject().Only(ctx)
+		if err != nil && !ent.IsNotFound(err) {
+			return nil, "", fmt.Errorf("read the task: %w", err)
+		}
+		if k != nil {
+			ofTask = k.Executor
+			if p := k.Edges.Project; p != nil {
+				ofProject, projectID = p.Executor, p.ID
+			}
+		}
 	}
-	return spec, ag.ID
+	spec := domain.ResolveExecutor(ofTask, ag.Executor, ofProject, workspace.DefaultExecutor)
+	switch {
+	case spec == nil:
+		return nil, "", nil
+	case spec == ofTask:
+		return spec, run.taskID, nil
+	case spec == ofProject:
+		return spec, projectID, nil
+	case spec == workspace.DefaultExecutor:
+		return spec, workspace.ID, nil
+	}
+	return spec, ag.ID, nil
 }
 
 // promptRequests reads the run's requests, oldest first: all that were not delivered yet, or were to an attempt that

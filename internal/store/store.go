@@ -37,6 +37,7 @@ type Options struct {
 	Counters *metrics.Counters
 	Log      *slog.Logger
 	Jitter   func() float64
+	Tracer   Tracer // nil: no traces
 }
 
 // Store is the database of one process. It is safe for concurrent use.
@@ -47,6 +48,7 @@ type Store struct {
 	counters *metrics.Counters
 	log      *slog.Logger
 	jitter   func() float64
+	tracer   Tracer // nil: no traces
 	starved  starved
 	stats    statsCache
 
@@ -64,6 +66,7 @@ func New(db *sql.DB, o Options) *Store {
 		counters: o.Counters,
 		log:      o.Log,
 		jitter:   o.Jitter,
+		tracer:   o.Tracer,
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/executor"
@@ -42,7 +41,7 @@ func reportOf(ctx context.Context, result executor.Result, err error) report {
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return stopped(ctx)
 	}
-	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), SessionID: recordedSession(result)}
+	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), SessionID: recordedSession(result), Usage: usageOf(result)}
 	if f, ok := errors.AsType[*executor.Failure](err); ok {
 		failure.Code, failure.Permanent = f.Code, f.Permanent
 	}
@@ -63,11 +62,14 @@ func stopped(ctx context.Context) report {
 }
 
 func successOf(result executor.Result) store.Success {
-	ok := store.Success{Result: result.Object, Summary: summaryOf(result.Object), SessionID: recordedSession(result)}
-	if result.Usage != nil {
-		ok.InputTokens, ok.OutputTokens, ok.CostUSD = result.Usage.InputTokens, result.Usage.OutputTokens, result.Usage.CostUSD
+	return store.Success{Result: result.Object, Summary: domain.ResultSummary(result.Object), SessionID: recordedSession(result), Usage: usageOf(result)}
+}
+
+func usageOf(result executor.Result) *store.Usage {
+	if result.Usage == nil {
+		return nil
 	}
-	return ok
+	return &store.Usage{InputTokens: result.Usage.InputTokens, OutputTokens: result.Usage.OutputTokens, CostUSD: result.Usage.CostUSD}
 }
 
 // recordedSession is "" for a session whose recording failed: it must not be written later (SPEC S7.8).
@@ -76,32 +78,6 @@ func recordedSession(result executor.Result) string {
 		return ""
 	}
 	return result.SessionID
-}
-
-// maxSummary is the most bytes of a summary: it lies on the run's row, of which lists read many. The result keeps the whole.
-const maxSummary = 8 << 10
-
-// summaryOf is the text of a result object (SPEC S7.5).
-func summaryOf(object map[string]any) string {
-	for _, name := range []string{"summary", "result", "message"} {
-		if text, ok := object[name].(string); ok && text != "" {
-			return cutSummary(text)
-		}
-	}
-	return ""
-}
-
-// cutSummary cuts at a rune boundary and says so.
-func cutSummary(text string) string {
-	const mark = " [… cut; the result has all of it]"
-	if len(text) <= maxSummary {
-		return text
-	}
-	end := maxSummary - len(mark)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
 }
 
 func processGroup(g executor.ProcessGroup) store.ProcessGroup {
@@ -124,7 +100,7 @@ func (p *Pool) send(a *attempt, end report) {
 	err := p.persistReport(a.Attempt, end)
 	if end.kind == reportFinish && unexpected(err) {
 		p.log.Error("the success of a run could not be stored; it is recorded as a failure", a.keys(), "error", err)
-		end = report{kind: reportFail, failure: store.Failure{Code: domain.RunErrorCodeOther, SessionID: end.success.SessionID,
+		end = report{kind: reportFail, failure: store.Failure{Code: domain.RunErrorCodeOther, SessionID: end.success.SessionID, Usage: end.success.Usage,
 			Message: "the agent succeeded, but rouse could not store its result; the cause is in its log"}}
 		err = p.persistReport(a.Attempt, end)
 	}

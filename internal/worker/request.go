@@ -18,20 +18,55 @@ const longPayload = `{"too_long":true}`
 
 // request makes the executor's request of a launch. Its error says which secret cannot be opened; it holds no secret.
 func (p *Pool) request(l *store.Launch) (executor.Request, error) {
-	opened, err := p.openEnvironment(l)
+	if p.options.Prepare != nil {
+		return p.options.Prepare(l)
+	}
+	opened, err := openEnvironment(p.options.Secrets, l.Executor, l.ExecutorHolder)
 	if err != nil {
 		return executor.Request{}, err
 	}
-	secrets := []string{l.RunToken.Reveal()}
-	for _, v := range opened {
-		secrets = append(secrets, v.Value)
-	}
+	return Request(l, append(opened, runVariables(l, p.options.APIURL)...), valuesOf(opened)...), nil
+}
+
+// Request is the executor's request of a launch with an environment. The run token and the secrets are masked in all that
+// the agent says.
+func Request(l *store.Launch, environment []executor.Variable, secrets ...string) executor.Request {
 	return executor.Request{
 		RunID: l.RunID, AgentID: l.AgentID, WorkspaceID: l.WorkspaceID, TaskID: l.TaskID, Attempt: l.Number,
-		Prompt: l.Prompt, ResumeSessionID: l.ResumeSessionID, Spec: l.Executor,
-		Environment: append(opened, runVariables(l, p.options.APIURL)...),
-		Mask:        secret.NewMasker(secrets...).Mask,
-	}, nil
+		Prompt: l.Prompt, ResumeSessionID: l.ResumeSessionID, Spec: l.Executor, Environment: environment,
+		Mask: secret.NewMasker(append(secrets, l.RunToken.Reveal())...).Mask,
+	}
+}
+
+// Environment is what the agent of a launch is given in plain text, for a worker elsewhere: the values of its executor,
+// opened, then the variables of SPEC S7.4. Its error says which secret cannot be opened; it holds no secret.
+func Environment(secrets Opener, l *store.Launch, apiURL string) ([]executor.Variable, error) {
+	opened, err := openEnvironment(secrets, l.Executor, l.ExecutorHolder)
+	if err != nil {
+		return nil, err
+	}
+	return append(opened, runVariables(l, apiURL)...), nil
+}
+
+// Mask hides in a text the sealed values of a spec, whose record is holder. What cannot be opened has never been said.
+func Mask(secrets Opener, spec *domain.ExecutorSpec, holder xid.ID) func(string) string {
+	var values []string
+	if spec != nil {
+		for _, v := range sealedEnvironment(*spec) {
+			if plain, err := secrets.Open(v.Sealed, Place(holder, v.Name)); err == nil {
+				values = append(values, plain)
+			}
+		}
+	}
+	return secret.NewMasker(values...).Mask
+}
+
+func valuesOf(variables []executor.Variable) []string {
+	values := make([]string, len(variables))
+	for i, v := range variables {
+		values[i] = v.Value
+	}
+	return values
 }
 
 // runVariables tell the agent who it is and why it was woken (SPEC S7.4). All are set, ROUSE_TASK_ID empty for a taskless
@@ -56,12 +91,12 @@ func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 	}
 }
 
-func (p *Pool) openEnvironment(l *store.Launch) ([]executor.Variable, error) {
+func openEnvironment(secrets Opener, spec domain.ExecutorSpec, holder xid.ID) ([]executor.Variable, error) {
 	var opened []executor.Variable
-	for _, v := range sealedEnvironment(l.Executor) {
-		plain, err := p.options.Secrets.Open(v.Sealed, Place(l.ExecutorHolder, v.Name))
+	for _, v := range sealedEnvironment(spec) {
+		plain, err := secrets.Open(v.Sealed, Place(holder, v.Name))
 		if err != nil {
-			return nil, fmt.Errorf("the value of %s cannot be opened: %w (executor of %s)", v.Name, err, l.ExecutorHolder)
+			return nil, fmt.Errorf("the value of %s cannot be opened: %w (executor of %s)", v.Name, err, holder)
 		}
 		opened = append(opened, executor.Variable{Name: v.Name, Value: plain})
 	}
@@ -77,6 +112,8 @@ func sealedEnvironment(spec domain.ExecutorSpec) []domain.SealedValue {
 		return spec.Command.Environment
 	case spec.ACP != nil:
 		return spec.ACP.Environment
+	case spec.Pull != nil && spec.Pull.Command != nil:
+		return spec.Pull.Command.Environment
 	}
 	return nil
 }

@@ -5,6 +5,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -47,7 +48,7 @@ type Watcher interface {
 	WatchRun(ctx context.Context, run xid.ID) <-chan struct{}
 }
 
-// Options of a Pool. All but Watcher and Log are required.
+// Options of a Pool. All but Watcher, Prepare and Log are required; Secrets and APIURL are not with Prepare.
 type Options struct {
 	Store    Store
 	Executor Executor
@@ -56,7 +57,9 @@ type Options struct {
 	Slots    int           // runs at once
 	Lease    time.Duration // what Claim gave; renewed every quarter of it
 	APIURL   string        // ROUSE_API_URL of commands (SPEC S7.4)
-	Log      *slog.Logger
+	// Prepare makes the executor's request of a launch; nil: from its sealed values, as a process of the server does.
+	Prepare func(*store.Launch) (executor.Request, error)
+	Log     *slog.Logger
 }
 
 // Bounds of the end of a pool.
@@ -119,7 +122,7 @@ func (p *Pool) Process(ctx context.Context, c store.Claimed) {
 }
 
 func (p *Pool) enter(ctx context.Context, c store.Claimed) *attempt {
-	a := newAttempt(ctx, c, p.options.Lease)
+	a := newAttempt(ctx, c, cmp.Or(c.Lease, p.options.Lease))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live[a.Attempt] = a

@@ -25,7 +25,7 @@ func TestHowARunEnds(t *testing.T) {
 			return executor.Result{Launched: true, Object: map[string]any{"summary": "done"}, SessionID: "ses_1", SessionError: err,
 				Usage: &executor.Usage{InputTokens: 3, OutputTokens: 4, CostUSD: "0.01"}}, nil
 		}, func(r row) error {
-			if r.ended != "FINISHED" || r.success.Summary != "done" || r.success.SessionID != "ses_1" || r.session != "ses_1" || r.success.OutputTokens != 4 {
+			if r.ended != "FINISHED" || r.success.Summary != "done" || r.success.SessionID != "ses_1" || r.session != "ses_1" || r.success.Usage.OutputTokens != 4 {
 				return fmt.Errorf("%+v", r)
 			}
 			return nil

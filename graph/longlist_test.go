@@ -1,0 +1,59 @@
+package graph_test
+
+import (
+	"testing"
+	"time"
+)
+
+// TestTheFirstPageOfALongListCostsWhatItShows is C231: the first 50 of 100,000 runs touch hardly more pages than the first
+// 50 of 1,000. How long it takes is logged, and in docs/performance.md.
+func TestTheFirstPageOfALongListCostsWhatItShows(t *testing.T) {
+	w := newWorld(t)
+	w.db.SetMaxOpenConns(1) // whose numbers can be flushed
+	agent := w.agent("Ada")
+	w.sql(`ALTER TABLE runs SET (autovacuum_enabled = false)`)
+	fill := func(from, to int) {
+		t.Helper()
+		w.sql(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, outcome, requested_at, finished_at)
+SELECT 'run_' || lpad(i::text, 8, '0'), $1, $2, 'cau', 'task:' || i, 'SELF', 'EVENT', 'FINISHED', 'processed', '2026-01-01Z'::timestamptz + i * interval '1 second', '2026-02-01Z'
+FROM generate_series($3::int, $4::int) i`, w.workspace, agent, from, to)
+	}
+	list := func() (pages int, took time.Duration) {
+		t.Helper()
+		began, before := time.Now(), w.pages()
+		var out struct {
+			Workspace struct {
+				Runs struct {
+					Edges []struct{ Node struct{ ID string } }
+				}
+			}
+		}
+		w.Do(t.Context(), `query($id: ID!) { workspace(id: $id) { runs(first: 50) { edges { node { id status requestedAt agent { name } } } pageInfo { hasNextPage endCursor } } } }`, map[string]any{"id": w.workspace}, &out)
+		if n := len(out.Workspace.Runs.Edges); n != 50 {
+			t.Fatalf("%d runs were listed", n)
+		}
+		return w.pages() - before, time.Since(began)
+	}
+	fill(1, 1000)
+	list() // plans are made once
+	short, _ := list()
+	fill(1001, 100_000)
+	long, took := list()
+	t.Logf("C231 pages: %d at 1,000 runs, %d at 100,000, in %v", short, long, took)
+	if short == 0 {
+		t.Error("C231 the pages were not counted")
+	}
+	if long > 2*short+20 {
+		t.Errorf("C231 the first 50 of 100,000 runs touch %d pages, of 1,000 runs %d", long, short)
+	}
+}
+
+// pages is how many pages the database's statements have touched so far.
+func (w *world) pages() (n int) {
+	w.t.Helper()
+	w.sql(`SELECT pg_stat_force_next_flush()`)
+	if err := w.db.QueryRowContext(w.t.Context(), `SELECT blks_hit + blks_read FROM pg_stat_database WHERE datname = current_database()`).Scan(&n); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,324 @@
+package graph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Launches opens what a launch seals.
+type Launches interface {
+	// Environment is what the agent of a launch is given, in plain text. Its error names the variable and holds no secret.
+	Environment(l *store.Launch) ([]*model.EnvironmentVariable, error)
+	// Mask hides the sealed values of an executor, whose record is holder, in a text.
+	Mask(spec *domain.ExecutorSpec, holder xid.ID) func(string) string
+}
+
+// Bounds of what workers send, and of how long they wait.
+const (
+	acquireAgentsMax = 100
+	linesMax         = 500
+	progressBytesMax = 16 << 10
+	messageBytesMax  = 8 << 10
+	answerReserve    = 3 * time.Second // of the mutation's time that is left for the answer
+)
+
+// acquire waits for a run of the queue and leases it to the caller; nil when none came in time.
+func (r *Resolver) acquire(ctx context.Context, in model.AcquireRunInput) (*model.RunLease, error) {
+	if err := r.checkAcquire(ctx, in); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	offers := r.Signals.WatchOffers(ctx, in.WorkspaceID) // before the first look, so that no offer falls in between
+	patience := time.NewTimer(patienceOf(ctx, in.WaitUpTo))
+	defer patience.Stop()
+	poll := time.NewTicker(r.Poll)
+	defer poll.Stop()
+	for {
+		lease, err := r.acquireNow(ctx, in)
+		if err != nil || lease != nil {
+			return lease, err
+		}
+		select {
+		case <-offers:
+		case <-poll.C:
+		case <-patience.C:
+			return nil, nil
+		case <-r.Leaving:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (r *Resolver) checkAcquire(ctx context.Context, in model.AcquireRunInput) error {
+	if err := r.checkWorkspace(ctx, in.WorkspaceID); err != nil {
+		return err
+	}
+	p := &report{}
+	checkQueue(p, in.Queue, []string{"queue"})
+	if len(in.AgentIds) > acquireAgentsMax {
+		p.add([]string{"agentIds"}, domain.UserErrorCodeTooLong, "must be at most %d agents; leave it out for all", acquireAgentsMax)
+	}
+	if in.WaitUpTo != nil {
+		p.duration([]string{"waitUpTo"}, *in.WaitUpTo, 0, domain.MaxAcquireWait)
+	}
+	return domain.AsUserError(p.problems)
+}
+
+// patienceOf is how long to wait: what was asked for, or what the operation's time leaves.
+func patienceOf(ctx context.Context, asked *time.Duration) time.Duration {
+	wait := valueOf(asked)
+	if end, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(end)-answerReserve)
+	}
+	return max(wait, 0)
+}
+
+// acquireNow takes a run that is offered. One whose environment cannot be opened fails, and the next is looked at; one
+// whose worker has gone meanwhile is handed back.
+func (r *Resolver) acquireNow(ctx context.Context, in model.AcquireRunInput) (*model.RunLease, error) {
+	for {
+		lease, err := r.Store.Acquire(ctx, store.Acquire{WorkspaceID: in.WorkspaceID, Queue: in.Queue, Agents: in.AgentIds})
+		if err != nil || lease == nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), r.Store.HandBack(context.WithoutCancel(ctx), lease.Attempt))
+		}
+		environment, err := r.Launches.Environment(lease.Launch)
+		if err == nil {
+			return r.showLease(ctx, lease, environment)
+		}
+		failure := store.Failure{Code: domain.RunErrorCodeLaunch, Message: err.Error(), Permanent: true}
+		if err := r.Store.Fail(ctx, lease.Attempt, failure); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (r *Resolver) showLease(ctx context.Context, lease *store.Lease, environment []*model.EnvironmentVariable) (*model.RunLease, error) {
+	run, err := r.Reader.Run.Get(ctx, lease.RunID)
+	if err != nil {
+		return nil, fmt.Errorf("read run: %w", err)
+	}
+	out := &model.RunLease{Run: run, Attempt: lease.Number, LeaseToken: lease.Token.Reveal(), ExpiresAt: lease.Until, Prompt: lease.Prompt, Environment: environment}
+	if c := lease.Executor.Pull.Command; c != nil {
+		out.Command = commandOf(c)
+	}
+	if lease.ResumeSessionID != "" {
+		out.ResumeSessionID = &lease.ResumeSessionID
+	}
+	return out, nil
+}
+
+// reported is an attempt that the caller proved to be its own.
+type reported struct {
+	store.Attempt
+	run *ent.Run
+}
+
+// attemptOf finds the live attempt that a lease stands for. A run token stands for its own attempt alone.
+func (r *Resolver) attemptOf(ctx context.Context, in *model.RunLeaseInput) (reported, error) {
+	run, err := visible(r.Reader.Run.Get(ctx, in.RunID))
+	if err != nil {
+		return reported{}, fmt.Errorf("look for run: %w", err)
+	}
+	if run == nil {
+		return reported{}, domain.RefuseField([]string{"lease", "runId"}, domain.UserErrorCodeNotFound, "there is no such run in this workspace")
+	}
+	caller, _ := auth.FromContext(ctx)
+	token, err := auth.ParseToken(in.LeaseToken)
+	if err != nil || caller.Kind == auth.KindRun && (caller.RunID != run.ID || caller.Attempt != in.Attempt) {
+		return reported{}, staleLease()
+	}
+	a, err := r.Store.LeasedAttempt(ctx, run.ID, in.Attempt, token.Digest().String())
+	return reported{a, run}, fenced(err)
+}
+
+func staleLease() error {
+	return domain.RefuseField([]string{"lease"}, domain.UserErrorCodeStaleLease,
+		"this lease does not stand any more: the attempt has ended, or another one owns the run; end the agent and acquire another run")
+}
+
+// fenced tells a reporter that its attempt is over.
+func fenced(err error) error {
+	if errors.Is(err, store.ErrFenced) {
+		return staleLease()
+	}
+	return err
+}
+
+// maskOf hides in what is reported about a run the secrets of its executor, and whatever looks like a token of ours.
+func (r *Resolver) maskOf(ctx context.Context, run *ent.Run) (func(string) string, error) {
+	spec, holder, err := r.Store.ExecutorOf(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	values := r.Launches.Mask(spec, holder)
+	return func(text string) string { return ownTokens.ReplaceAllString(values(text), "***") }, nil
+}
+
+// ownTokens are API, run and lease tokens.
+var ownTokens = regexp.MustCompile(`\brs[erl]_[0-9A-Za-z_-]{43,86}`)
+
+func (r *Resolver) reportStarted(ctx context.Context, in model.ReportRunStartedInput) (*ent.Run, error) {
+	if !domain.SessionIDFits(in.SessionID) {
+		return nil, domain.RefuseField([]string{"sessionId"}, domain.UserErrorCodeInvalid, "must be 1 to %d printable characters", domain.MaxSessionID)
+	}
+	a, err := r.attemptOf(ctx, in.Lease)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Store.RecordSession(ctx, a.Attempt, in.SessionID); err != nil {
+		return nil, fenced(err)
+	}
+	return r.Reader.Run.Get(ctx, a.RunID)
+}
+
+func (r *Resolver) reportHeartbeat(ctx context.Context, in model.ReportRunHeartbeatInput) (store.AttemptState, error) {
+	a, err := r.attemptOf(ctx, in.Lease)
+	if err != nil {
+		return store.AttemptState{}, err
+	}
+	state, err := r.Store.Renew(ctx, a.Attempt)
+	return state, fenced(err)
+}
+
+// reportProgress stores lines and details, and returns the number of the newest stored line.
+func (r *Resolver) reportProgress(ctx context.Context, in model.ReportRunProgressInput) (*int, error) {
+	p := &report{}
+	if in.FirstSequence < 1 || in.FirstSequence > 1<<31 {
+		p.add([]string{"firstSequence"}, domain.UserErrorCodeOutOfRange, "lines are numbered from 1")
+	}
+	if len(in.Lines) > linesMax {
+		p.add([]string{"lines"}, domain.UserErrorCodeTooLong, "must be at most %d lines; send the rest with the next call", linesMax)
+	}
+	details, err := json.Marshal(in.Progress)
+	if err != nil || len(details) > progressBytesMax {
+		p.add([]string{"progress"}, domain.UserErrorCodeTooLong, "must be at most %d KiB", progressBytesMax>>10)
+	}
+	if err := domain.AsUserError(p.problems); err != nil {
+		return nil, err
+	}
+	a, err := r.attemptOf(ctx, in.Lease)
+	if err != nil {
+		return nil, err
+	}
+	mask, err := r.maskOf(ctx, a.run)
+	if err != nil {
+		return nil, err
+	}
+	if in.Progress != nil {
+		if err := r.Store.Progress(ctx, a.Attempt, domain.CleanResult(in.Progress, mask).(map[string]any)); err != nil {
+			return nil, fenced(err)
+		}
+	}
+	newest, err := r.Store.AppendReported(ctx, a.Attempt, int64(in.FirstSequence), linesOf(in.Lines, mask))
+	return new(int(newest)), fenced(err)
+}
+
+func linesOf(lines []*model.RunLogLineInput, mask func(string) string) []store.LogLine {
+	now := time.Now().UTC()
+	out := make([]store.LogLine, len(lines))
+	for i, line := range lines {
+		out[i] = store.LogLine{Stream: line.Stream, Text: domain.LogLineText(mask(line.Text)), At: now}
+		if line.At != nil && line.At.Before(now) {
+			out[i].At = *line.At
+		}
+	}
+	return out
+}
+
+func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSucceededInput) (*ent.Run, error) {
+	usage, err := usageOf(in.Usage)
+	if err != nil {
+		return nil, err
+	}
+	a, err := r.attemptOf(ctx, in.Lease)
+	if err != nil {
+		return nil, err
+	}
+	mask, err := r.maskOf(ctx, a.run)
+	if err != nil {
+		return nil, err
+	}
+	ok := store.Success{Usage: usage}
+	if in.Result != nil {
+		ok.Result = domain.CleanResult(in.Result, mask).(map[string]any)
+		ok.Summary, ok.SessionID = domain.ResultSummary(ok.Result), domain.ResultSession(ok.Result)
+		if said := domain.ResultUsage(ok.Result); said != nil && usage == nil {
+			ok.Usage = &store.Usage{InputTokens: said.InputTokens, OutputTokens: said.OutputTokens, CostUSD: said.CostUSD}
+		}
+	}
+	if err := r.Store.Finish(ctx, a.Attempt, ok); err != nil {
+		return nil, fenced(err)
+	}
+	return r.Reader.Run.Get(ctx, a.RunID)
+}
+
+func (r *Resolver) reportFailed(ctx context.Context, in model.ReportRunFailedInput) (*ent.Run, error) {
+	usage, err := usageOf(in.Usage)
+	if err != nil {
+		return nil, err
+	}
+	a, err := r.attemptOf(ctx, in.Lease)
+	if err != nil {
+		return nil, err
+	}
+	mask, err := r.maskOf(ctx, a.run)
+	if err != nil {
+		return nil, err
+	}
+	message := domain.CutText(mask(domain.StorableText(in.Message)), messageBytesMax, " [… cut]")
+	if message == "" {
+		message = "the worker gave no reason"
+	}
+	if err := r.Store.Fail(ctx, a.Attempt, store.Failure{Code: in.Code, Message: message, Usage: usage}); err != nil {
+		return nil, fenced(err)
+	}
+	return r.Reader.Run.Get(ctx, a.RunID)
+}
+
+func (r *Resolver) reportHandedBack(ctx context.Context, in model.ReportRunHandedBackInput) (*ent.Run, error) {
+	a, err := r.attemptOf(ctx, in.Lease)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Store.HandBack(ctx, a.Attempt); err != nil {
+		return nil, fenced(err)
+	}
+	return r.Reader.Run.Get(ctx, a.RunID)
+}
+
+var decimalCost = regexp.MustCompile(`^\d{1,9}(\.\d{1,6})?$`)
+
+// usageOf reads what a worker says of its use; nil when it says nothing.
+func usageOf(in *model.RunUsageInput) (*store.Usage, error) {
+	if in == nil {
+		return nil, nil
+	}
+	p := &report{}
+	for name, n := range map[string]int{"inputTokens": in.InputTokens, "outputTokens": in.OutputTokens} {
+		if n < 0 || n > domain.MaxTokens {
+			p.add([]string{"usage", name}, domain.UserErrorCodeOutOfRange, "must be from 0 to %s", strconv.Itoa(domain.MaxTokens))
+		}
+	}
+	if !decimalCost.MatchString(in.CostUsd) {
+		p.add([]string{"usage", "costUsd"}, domain.UserErrorCodeInvalid, "must be a decimal of at least 0 with at most six decimals, e.g. \"0.25\"")
+	}
+	return &store.Usage{InputTokens: int64(in.InputTokens), OutputTokens: int64(in.OutputTokens), CostUSD: in.CostUsd}, domain.AsUserError(p.problems)
+}

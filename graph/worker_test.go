@@ -1,0 +1,330 @@
+package graph_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/graph"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// pullAgent makes an agent whose runs workers of the queue gpu execute.
+func (w *world) pullAgent() string {
+	w.t.Helper()
+	out := w.createAgent("puller", map[string]any{"executor": map[string]any{"pull": map[string]any{"queue": "gpu", "command": map[string]any{
+		"argv": []string{"agent", "-p"}, "environment": []any{map[string]any{"name": "API_KEY", "value": "hunter2"}},
+	}}}})
+	if out.CreateAgent.Agent == nil {
+		w.t.Fatal(out.CreateAgent.UserErrors)
+	}
+	return out.CreateAgent.Agent.ID
+}
+
+type leaseAnswer struct {
+	Run struct {
+		ID, Status string
+	}
+	Attempt               int
+	LeaseToken, ExpiresAt string
+	Prompt                string
+	Command               *struct{ Argv, Environment []string }
+	ResumeSessionID       *string
+	Environment           []struct{ Name, Value string }
+}
+
+func (l *leaseAnswer) input() map[string]any {
+	return map[string]any{"runId": l.Run.ID, "attempt": l.Attempt, "leaseToken": l.LeaseToken}
+}
+
+func (l *leaseAnswer) variable(name string) string {
+	for _, v := range l.Environment {
+		if v.Name == name {
+			return v.Value
+		}
+	}
+	return ""
+}
+
+// acquire asks for a run of the queue gpu.
+func (w *world) acquire(more map[string]any) (*leaseAnswer, userErrors) {
+	w.t.Helper()
+	input := map[string]any{"workspaceId": w.workspace, "queue": "gpu"}
+	for k, v := range more {
+		input[k] = v
+	}
+	var out struct {
+		AcquireRun struct {
+			Lease      *leaseAnswer
+			UserErrors userErrors
+		}
+	}
+	w.Do(w.t.Context(), `mutation($input: AcquireRunInput!) { acquireRun(input: $input) { lease { run { id status } attempt leaseToken expiresAt prompt
+		command { argv environment } resumeSessionId environment { name value } } userErrors { code message field } } }`, map[string]any{"input": input}, &out)
+	return out.AcquireRun.Lease, out.AcquireRun.UserErrors
+}
+
+type reportAnswer struct {
+	Run *struct {
+		Status, Summary string
+		SessionID       *string
+		Usage           *struct{ CostUsd string }
+	}
+	ExpiresAt       *string
+	CancelRequested bool
+	AcceptedThrough *int
+	RetryAt         *string
+	UserErrors      userErrors
+}
+
+// report sends one of the report mutations; fields is what is asked of its payload.
+func (w *world) report(mutation, fields string, lease map[string]any, more map[string]any) reportAnswer {
+	w.t.Helper()
+	input := map[string]any{"lease": lease}
+	for k, v := range more {
+		input[k] = v
+	}
+	kind := strings.ToUpper(mutation[:1]) + mutation[1:] + "Input"
+	var out struct{ Answer reportAnswer }
+	w.Do(w.t.Context(), `mutation($input: `+kind+`!) { answer: `+mutation+`(input: $input) { `+fields+` userErrors { code message field } } }`, map[string]any{"input": input}, &out)
+	return out.Answer
+}
+
+func TestAWorkerTakesARunAndReportsItsEnd(t *testing.T) {
+	w := newWorld(t)
+	run := w.wake(w.pullAgent())
+	lease, problems := w.acquire(nil)
+	if lease == nil || lease.Run.ID != run || lease.Run.Status != "CLAIMED" || lease.Attempt != 1 || lease.Prompt == "" {
+		t.Fatalf("lease %+v, %v", lease, problems)
+	}
+	if lease.Command == nil || lease.Command.Argv[0] != "agent" || lease.variable("API_KEY") != "hunter2" || !strings.HasPrefix(lease.variable("ROUSE_RUN_TOKEN"), "rsr_") {
+		t.Errorf("lease %+v", lease)
+	}
+	if again, _ := w.acquire(nil); again != nil {
+		t.Errorf("given twice: %+v", again)
+	}
+	if got := w.report("reportRunStarted", "run { sessionId }", lease.input(), map[string]any{"sessionId": "s-1"}); got.Run == nil || *got.Run.SessionID != "s-1" {
+		t.Errorf("started: %+v", got)
+	}
+	if got := w.report("reportRunHeartbeat", "expiresAt cancelRequested", lease.input(), nil); got.ExpiresAt == nil || got.CancelRequested {
+		t.Errorf("heartbeat: %+v", got)
+	}
+	lines := []any{map[string]any{"text": "the key is hunter2"}, map[string]any{"stream": "STDERR", "text": "a\u0000b\n" + strings.Repeat("x", 9000)}}
+	got := w.report("reportRunProgress", "acceptedThrough", lease.input(), map[string]any{"firstSequence": 1, "lines": lines, "progress": map[string]any{"done": 3, "token": lease.LeaseToken}})
+	if got.AcceptedThrough == nil || *got.AcceptedThrough != 2 {
+		t.Errorf("progress: %+v", got)
+	}
+	got = w.report("reportRunSucceeded", "run { status summary sessionId usage { costUsd } }", lease.input(), map[string]any{
+		"result": map[string]any{"summary": "told hunter2", "session_id": "s-2"}, "usage": map[string]any{"inputTokens": 5, "costUsd": "0.25"}})
+	if got.Run == nil || got.Run.Status != "FINISHED" || got.Run.Summary != "told ***" || *got.Run.SessionID != "s-2" || got.Run.Usage.CostUsd != "0.250000" {
+		t.Errorf("succeeded: %+v", got)
+	}
+	w.checkReported(run)
+	for mutation, more := range map[string]map[string]any{
+		"reportRunStarted": {"sessionId": "late"}, "reportRunHeartbeat": {}, "reportRunProgress": {"firstSequence": 1}, "reportRunSucceeded": {},
+		"reportRunFailed": {"message": "late"}, "reportRunHandedBack": {},
+	} {
+		if got := w.report(mutation, "", lease.input(), more).UserErrors.String(); got != "STALE_LEASE input.lease" {
+			t.Errorf("a late %s: %q", mutation, got)
+		}
+	}
+}
+
+// checkReported looks at what was stored of the reports: masked, cut, and the money in the ledger.
+func (w *world) checkReported(run string) {
+	w.t.Helper()
+	var out struct {
+		Run struct {
+			Logs struct {
+				Edges []struct{ Node struct{ Text, Stream string } }
+			}
+			Events struct {
+				Edges []struct {
+					Node struct {
+						Kind string
+						Data map[string]any
+					}
+				}
+			}
+		}
+	}
+	w.Do(w.t.Context(), `query($id: ID!) { run(id: $id) { logs { edges { node { text stream } } } events(first: 50) { edges { node { kind data } } } } }`, map[string]any{"id": run}, &out)
+	if l := out.Run.Logs.Edges; len(l) != 2 || l[0].Node.Text != "the key is ***" || l[1].Node.Stream != "STDERR" || len(l[1].Node.Text) > 8<<10 || strings.ContainsAny(l[1].Node.Text, "\x00\n") {
+		w.t.Errorf("lines are %.200v", l)
+	}
+	for _, e := range out.Run.Events.Edges {
+		if e.Node.Kind == "PROGRESS" && (e.Node.Data["done"] != 3.0 || e.Node.Data["token"] != "***") {
+			w.t.Errorf("progress is %v", e.Node.Data)
+		}
+	}
+	var spent string
+	w.ok(w.db.QueryRow(`SELECT cost_usd || ' ' || input_tokens FROM cost_entries WHERE run_id = $1 AND attempt = 1`, run).Scan(&spent))
+	if spent != "0.250000 5" {
+		w.t.Errorf("the ledger has %s", spent)
+	}
+}
+
+func TestAWorkersFailureIsRetriedAndItsUseCounted(t *testing.T) {
+	w := newWorld(t)
+	run := w.wake(w.pullAgent())
+	lease, _ := w.acquire(nil)
+	got := w.report("reportRunFailed", "run { status } retryAt", lease.input(), map[string]any{"message": "no hunter2", "code": "CRASH", "usage": map[string]any{"costUsd": "0.5"}})
+	if got.Run == nil || got.Run.Status != "QUEUED" || got.RetryAt == nil {
+		t.Errorf("failed: %+v", got)
+	}
+	var spent, message string
+	w.ok(w.db.QueryRow(`SELECT c.cost_usd, r.error_message FROM cost_entries c JOIN runs r ON r.id = c.run_id WHERE r.id = $1 AND r.cost_usd = 0.5`, run).Scan(&spent, &message))
+	if spent != "0.500000" || message != "no ***" {
+		t.Errorf("the ledger has %s, the run %q", spent, message)
+	}
+}
+
+func TestAWorkerGivesARunBack(t *testing.T) {
+	w := newWorld(t)
+	run := w.wake(w.pullAgent())
+	lease, _ := w.acquire(nil)
+	if got := w.report("reportRunHandedBack", "run { status }", lease.input(), nil); got.Run == nil || got.Run.Status != "QUEUED" {
+		t.Errorf("handed back: %+v", got)
+	}
+	again, _ := w.acquire(nil)
+	if again == nil || again.Run.ID != run || again.Attempt != 2 {
+		t.Errorf("then came %+v", again)
+	}
+}
+
+func TestACancelReachesTheWorkerWithItsHeartbeat(t *testing.T) {
+	w := newWorld(t)
+	run := w.wake(w.pullAgent())
+	lease, _ := w.acquire(nil)
+	var out struct {
+		CancelRun struct{ UserErrors userErrors }
+	}
+	w.Do(t.Context(), `mutation($id: ID!) { cancelRun(input: {runId: $id}) { userErrors { code } } }`, map[string]any{"id": run}, &out)
+	if got := w.report("reportRunHeartbeat", "expiresAt cancelRequested", lease.input(), nil); !got.CancelRequested {
+		t.Errorf("heartbeat: %+v", got)
+	}
+	got := w.report("reportRunFailed", "run { status } retryAt", lease.input(), map[string]any{"message": "ended as asked"})
+	if got.Run == nil || got.Run.Status != "CANCELLED" || got.RetryAt != nil {
+		t.Errorf("ended: %+v", got)
+	}
+}
+
+func TestAWorkerThatWaitsIsGivenTheNextRun(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.pullAgent()
+	got := make(chan *leaseAnswer)
+	go func() {
+		lease, _ := w.acquire(map[string]any{"waitUpTo": "PT30S"}) // the poll is a minute: only a signal brings it
+		got <- lease
+	}()
+	select {
+	case lease := <-got:
+		t.Fatalf("it did not wait: %+v", lease)
+	case <-time.After(50 * time.Millisecond):
+	}
+	run := w.wake(agentID)
+	if claimed, err := w.store.Claim(t.Context(), store.Owner{ID: xid.New("prc")}, 4, time.Minute); err != nil || len(claimed) != 0 {
+		t.Fatalf("claimed %v, %v", claimed, err)
+	}
+	select {
+	case lease := <-got:
+		if lease == nil || lease.Run.ID != run {
+			t.Errorf("got %+v", lease)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it was not told")
+	}
+}
+
+func TestAWorkerIsToldWhatIsWrongWithItsCall(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		more map[string]any
+		want string
+	}{
+		"a workspace that is not there": {map[string]any{"workspaceId": xid.New("wsp")}, "NOT_FOUND input.workspaceId"},
+		"a queue without a name":        {map[string]any{"queue": " "}, "INVALID input.queue"},
+		"too long a wait":               {map[string]any{"waitUpTo": "PT31S"}, "OUT_OF_RANGE input.waitUpTo"},
+	} {
+		if _, problems := w.acquire(c.more); problems.String() != c.want {
+			t.Errorf("%s: %q", name, problems)
+		}
+	}
+	run := w.wake(w.pullAgent())
+	lease, _ := w.acquire(nil)
+	stolen := lease.input()
+	stolen["leaseToken"] = lease.variable("ROUSE_RUN_TOKEN") // a run token reports only where rouse called an agent service
+	foreign := map[string]any{"runId": run, "attempt": 1, "leaseToken": "nonsense"}
+	absent := map[string]any{"runId": xid.New("run"), "attempt": 1, "leaseToken": lease.LeaseToken}
+	for name, c := range map[string]struct {
+		mutation string
+		lease    map[string]any
+		more     map[string]any
+		want     string
+	}{
+		"a run that is not there": {"reportRunHeartbeat", absent, nil, "NOT_FOUND input.lease.runId"},
+		"no lease token":          {"reportRunHeartbeat", foreign, nil, "STALE_LEASE input.lease"},
+		"the agent's own token":   {"reportRunHeartbeat", stolen, nil, "STALE_LEASE input.lease"},
+		"a line without a number": {"reportRunProgress", lease.input(), map[string]any{"firstSequence": 0}, "OUT_OF_RANGE input.firstSequence"},
+		"no session":              {"reportRunStarted", lease.input(), map[string]any{"sessionId": ""}, "INVALID input.sessionId"},
+		"money that is none":      {"reportRunSucceeded", lease.input(), map[string]any{"usage": map[string]any{"costUsd": "-1"}}, "INVALID input.usage.costUsd"},
+		"tokens below nothing":    {"reportRunFailed", lease.input(), map[string]any{"message": "x", "usage": map[string]any{"inputTokens": -1}}, "OUT_OF_RANGE input.usage.inputTokens"},
+	} {
+		if got := w.report(c.mutation, "", c.lease, c.more).UserErrors.String(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestAnAgentReportsForItsOwnAttemptAndSeesNoOther(t *testing.T) {
+	w := newWorld(t)
+	mine, other := w.pullAgent(), w.agent("other")
+	otherRun := w.wake(other)
+	w.start()
+	w.wake(mine)
+	lease, _ := w.acquire(nil)
+	caller := auth.Principal{Kind: auth.KindRun, WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(mine), RunID: xid.ID(lease.Run.ID), Attempt: 1}
+	agent := *w
+	agent.Client = w.As(caller)
+	w.sql(`UPDATE run_attempts SET executor = 'http'`) // as if rouse had called an agent service
+	own := lease.input()
+	own["leaseToken"] = lease.variable("ROUSE_RUN_TOKEN")
+	if got := agent.report("reportRunHeartbeat", "expiresAt", own, nil); got.ExpiresAt == nil {
+		t.Errorf("its own attempt: %+v", got)
+	}
+	if got := agent.report("reportRunHeartbeat", "", map[string]any{"runId": otherRun, "attempt": 1, "leaseToken": own["leaseToken"]}, nil).UserErrors.String(); got != "NOT_FOUND input.lease.runId" {
+		t.Errorf("another agent's run: %q", got)
+	}
+	var seen struct {
+		Answer struct {
+			Run struct {
+				Agent struct {
+					Workspace struct {
+						Runs struct {
+							Edges []struct{ Node struct{ ID string } }
+						}
+					}
+				}
+			}
+		}
+	}
+	agent.Do(t.Context(), `mutation($lease: RunLeaseInput!) { answer: reportRunStarted(input: {lease: $lease, sessionId: "s"}) {
+		run { agent { workspace { runs { edges { node { id assembledPrompt } } } } } } } }`, map[string]any{"lease": own}, &seen)
+	if runs := seen.Answer.Run.Agent.Workspace.Runs.Edges; len(runs) != 1 || runs[0].Node.ID != lease.Run.ID {
+		t.Errorf("an agent sees %v (SPEC S7.4)", runs)
+	}
+	for name, query := range map[string]string{
+		"takes no run":          `mutation { acquireRun(input: {workspaceId: "` + w.workspace + `"}) { lease { prompt } } }`,
+		"hands nothing back":    `mutation { reportRunHandedBack(input: {lease: {runId: "` + lease.Run.ID + `", attempt: 1, leaseToken: "x"}}) { userErrors { code } } }`,
+		"wakes nobody":          `mutation { wakeAgent(input: {agentId: "` + mine + `", userId: "x"}) { userErrors { code } } }`,
+		"fires nothing":         `mutation { fireRoutine(input: {routineId: "` + string(xid.New("rtn")) + `"}) { userErrors { code } } }`,
+		"cancels nothing":       `mutation { cancelRun(input: {runId: "` + otherRun + `"}) { userErrors { code } } }`,
+		"reads no other prompt": `{ run(id: "` + otherRun + `") { assembledPrompt } }`,
+	} {
+		if _, errs := agent.Try(t.Context(), query, nil); codeOf(errs) != graph.CodeForbidden {
+			t.Errorf("an agent %s: %v", name, errs)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package domain
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxSummary is the most bytes of a run's summary: it lies on the run's row, of which lists read many. The result keeps
+// the whole.
+const maxSummary = 8 << 10
+
+// ResultSummary is the text of a result object (SPEC S7.5): its summary, else result, else message; "" when it has none.
+func ResultSummary(object map[string]any) string {
+	for _, name := range []string{"summary", "result", "message"} {
+		if text, ok := object[name].(string); ok && text != "" {
+			return CutText(text, maxSummary, " [… cut; the result has all of it]")
+		}
+	}
+	return ""
+}
+
+// MaxSessionID is the most bytes of a session's id.
+const MaxSessionID = 256
+
+// SessionIDFits says whether a session's id can be stored and given to a command line.
+func SessionIDFits(id string) bool {
+	return id != "" && len(id) <= MaxSessionID && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// ResultSession is the session that an agent names in its result, so that it can be resumed; "" when it names none.
+func ResultSession(object map[string]any) string {
+	id, _ := object["session_id"].(string)
+	if !SessionIDFits(id) {
+		return ""
+	}
+	return id
+}
+
+// RunUsage is what an attempt used by its agent's own account; CostUSD is a decimal.
+type RunUsage struct {
+	InputTokens, OutputTokens int64
+	CostUSD                   string
+}
+
+// ResultUsage is what a result object says of its use: usage.input_tokens, usage.output_tokens and usage.cost_usd, or
+// total_cost_usd beside usage. Nil when it says nothing; what is negative or absurd counts as not said.
+func ResultUsage(object map[string]any) *RunUsage {
+	usage, ok := object["usage"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	cost, ok := resultNumber(usage["cost_usd"])
+	if !ok {
+		cost, _ = resultNumber(object["total_cost_usd"])
+	}
+	if cost < 0 || cost > MaxCostUSD {
+		cost = 0
+	}
+	return &RunUsage{InputTokens: tokenCount(usage["input_tokens"]), OutputTokens: tokenCount(usage["output_tokens"]),
+		CostUSD: strconv.FormatFloat(cost, 'f', -1, 64)}
+}
+
+// Bounds of what one attempt may say that it used.
+const (
+	MaxTokens  = 1_000_000_000_000_000
+	MaxCostUSD = 1_000_000_000
+)
+
+func tokenCount(v any) int64 {
+	n, _ := resultNumber(v)
+	if n < 0 || n > MaxTokens {
+		return 0
+	}
+	return int64(n)
+}
+
+func resultNumber(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case int64:
+		return float64(v), true
+	case json.Number:
+		f, err := v.Float64()
+		return f, err == nil
+	}
+	return 0, false
+}
+
+// CleanResult makes every string of a result storable and masks it, the names of members too.
+func CleanResult(v any, mask func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return mask(StorableText(v))
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, member := range v {
+			out[mask(StorableText(name))] = CleanResult(member, mask)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = CleanResult(v[i], mask)
+		}
+		return out
+	}
+	return v
+}

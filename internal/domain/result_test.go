@@ -1,0 +1,96 @@
+package domain
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestASummaryIsShortEnoughForARow(t *testing.T) {
+	for name, test := range map[string]struct {
+		object map[string]any
+		whole  bool
+	}{
+		"8 KiB are kept":                      {map[string]any{"summary": strings.Repeat("x", maxSummary)}, true},
+		"one byte more is cut":                {map[string]any{"summary": strings.Repeat("x", maxSummary+1)}, false},
+		"a long result is cut between runes":  {map[string]any{"result": "x" + strings.Repeat("é", maxSummary)}, false},
+		"a long message is cut between runes": {map[string]any{"message": strings.Repeat("😀", maxSummary)}, false},
+	} {
+		got := ResultSummary(test.object)
+		cut := strings.HasSuffix(got, "[… cut; the result has all of it]")
+		if len(got) > maxSummary || !utf8.ValidString(got) || cut == test.whole {
+			t.Errorf("%s: %d bytes, cut %v", name, len(got), cut)
+		}
+	}
+}
+
+func TestTheSummaryOfAResult(t *testing.T) {
+	for _, c := range []struct{ name, object, want string }{
+		{"the summary goes first", `{"summary":"s","result":"r","message":"m"}`, "s"},
+		{"then the result", `{"result":"r","message":"m"}`, "r"},
+		{"an empty summary is none", `{"summary":"","message":"m"}`, "m"},
+		{"a result that is no text is none", `{"result":{"a":1}}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := ResultSummary(decoded(t, c.object)); got != c.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestTheUseOfAResult(t *testing.T) {
+	for _, c := range []struct {
+		name, object string
+		want         *RunUsage
+	}{
+		{"tokens and cost", `{"usage":{"input_tokens":3,"output_tokens":4,"cost_usd":0.25}}`, &RunUsage{3, 4, "0.25"}},
+		{"the cost may stand beside the tokens", `{"usage":{"input_tokens":3},"total_cost_usd":0.5}`, &RunUsage{3, 0, "0.5"}},
+		{"what is absurd counts as not said", `{"usage":{"input_tokens":-1,"output_tokens":1e30,"cost_usd":-5}}`, &RunUsage{0, 0, "0"}},
+		{"nothing said", `{"summary":"x"}`, nil},
+		{"something else said", `{"usage":"much"}`, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := ResultUsage(decoded(t, c.object)); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestTheSessionOfAResult(t *testing.T) {
+	for _, c := range []struct{ name, object, want string }{
+		{"a name is taken", `{"session_id":"abc-1"}`, "abc-1"},
+		{"one with a line break is none", `{"session_id":"a\nb"}`, ""},
+		{"one that is too long is none", `{"session_id":"` + strings.Repeat("x", MaxSessionID+1) + `"}`, ""},
+		{"a number is none", `{"session_id":7}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := ResultSession(decoded(t, c.object)); got != c.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestAResultIsCleanedAndMasked(t *testing.T) {
+	mask := func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") }
+	got := CleanResult(map[string]any{"a hunter2": []any{"x\x00y", "hunter2", 3}, "b": map[string]any{"c": "\xff"}}, mask)
+	want := map[string]any{"a ***": []any{"x\uFFFDy", "***", 3}, "b": map[string]any{"c": "\uFFFD"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %#v", got)
+	}
+}
+
+func decoded(t *testing.T, text string) map[string]any {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var out map[string]any
+	if err := decoder.Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

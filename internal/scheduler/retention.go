@@ -1,0 +1,37 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// pruner removes history that has become too old, batch by batch, until there is none or the pass has had its time.
+type pruner struct {
+	store interface {
+		Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)
+	}
+	keep domain.Retention
+	log  *slog.Logger
+}
+
+func (p *pruner) runOnce(ctx context.Context, enough <-chan struct{}) (time.Duration, error) {
+	var total domain.Removed
+	defer func() {
+		if total != (domain.Removed{}) {
+			p.log.Info("old history removed", "runs", total.Runs, "requests", total.Requests, "activities", total.Activities,
+				"inbox_items", total.InboxItems, "webhook_deliveries", total.Deliveries, "routine_runs", total.RoutineRuns, "mutation_keys", total.MutationKeys)
+		}
+	}()
+	for more := true; more && !closed(enough); {
+		removed, again, err := p.store.Prune(ctx, p.keep)
+		if err != nil {
+			return 0, fmt.Errorf("remove old history: %w", err)
+		}
+		total, more = total.Plus(removed), again
+	}
+	return 0, nil
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Acquire is a worker's wish for a run of a queue. Agents empty means those of any agent.
+type Acquire struct {
+	WorkspaceID xid.ID
+	Queue       string
+	Agents      []xid.ID
+}
+
+// Lease is a worker's hold on an attempt: whoever has the token may report, until Until unless it is renewed.
+type Lease struct {
+	*Launch
+	Token auth.Token
+	Until time.Time
+}
+
+// Acquire starts the oldest run that the queue offers and gives it to the worker that asks; nil when there is none. What
+// was parked because no worker came is offered again first, and what is due although this process takes no runs of its own
+// just now is offered, too.
+func (s *Store) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
+	lease, err := s.takeOffer(ctx, in)
+	if err != nil || lease != nil {
+		return lease, err
+	}
+	if err := s.unparkOffers(ctx, in.WorkspaceID, in.Queue, in.Agents); err != nil {
+		return nil, err
+	}
+	if err := s.promoteDue(ctx); err != nil {
+		return nil, wrap("promote parked runs", err)
+	}
+	offered, err := s.offerDue(ctx, in)
+	if err != nil || offered == 0 {
+		return nil, err
+	}
+	return s.takeOffer(ctx, in)
+}
+
+// offerDue claims due runs of the queue, as many as one batch holds.
+func (s *Store) offerDue(ctx context.Context, in Acquire) (int, error) {
+	lanes, err := collect(ctx, s.db, scanOne[xid.ID], offerLanesQuery, in.WorkspaceID, in.Queue, ids(in.Agents), claimBatch, offerLanes)
+	if err != nil || len(lanes) == 0 {
+		return 0, wrap("list due lanes of the queue", err)
+	}
+	done, err := s.claimLanes(ctx, claimOrder{agents: lanes, limit: claimBatch, queue: in.Queue, wait: true})
+	return done.offered, wrap("offer runs", err)
+}
+
+// offerLanes bounds how many due lanes a worker's call looks at.
+const offerLanes = 1000
+
+const offerLanesQuery = `
+WITH due AS MATERIALIZED (
+  SELECT agent_id, head_at, head_id FROM agent_lanes
+  WHERE workspace_id = $1 AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= statement_timestamp()
+    AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3))
+  ORDER BY head_at, head_id LIMIT $5)
+SELECT due.agent_id FROM due JOIN runs r ON r.id = due.head_id WHERE ` + queueOfRun + ` = $2 ORDER BY head_at, head_id LIMIT $4`
+
+// takeOffer starts the oldest offered run that can be started.
+func (s *Store) takeOffer(ctx context.Context, in Acquire) (*Lease, error) {
+	const query = `
+SELECT l.run_id, l.attempt FROM attempt_leases l JOIN runs r ON r.id = l.run_id
+WHERE l.workspace_id = $1 AND l.queue = $2 AND l.owner IS NULL AND (cardinality($3::text[]) = 0 OR l.agent_id = ANY($3))
+ORDER BY r.requested_at, r.id LIMIT 16`
+	for {
+		offers, err := collect(ctx, s.db, func(rows *sql.Rows) (a Attempt, err error) { return a, rows.Scan(&a.RunID, &a.Number) },
+			query, in.WorkspaceID, in.Queue, ids(in.Agents))
+		if err != nil || len(offers) == 0 {
+			return nil, wrap("list offered runs", err)
+		}
+		for _, offer := range offers {
+			lease, err := s.startOffered(ctx, offer, in.Queue)
+			if err != nil && !errors.Is(err, ErrFenced) || lease != nil {
+				return lease, wrap("give a run to a worker", err)
+			}
+		}
+	}
+}
+
+// startOffered starts one offered run for a worker; nil when it was settled instead, ErrFenced when another worker has it.
+func (s *Store) startOffered(ctx context.Context, offer Attempt, queue string) (lease *Lease, err error) {
+	token, err := auth.NewLeaseToken(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a lease token: %w", err)
+	}
+	err = s.inTx(ctx, func(t *tx) error {
+		lease = nil
+		l, err := t.lockLaneOf(ctx, offer.RunID)
+		if err != nil {
+			return err
+		}
+		run, _, err := t.lockOffered(ctx, offer)
+		if err != nil {
+			return err
+		}
+		ag, err := t.Agent.Query().Where(agent.ID(run.agentID)).WithWorkspace().Only(ctx)
+		if err != nil {
+			return fmt.Errorf("read the agent: %w", err)
+		}
+		facts := domain.AdmitFacts{AgentStatus: l.status, AgentDeleted: ag.DeletedAt != nil, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
+		if settled := domain.AdmitStart(facts).Settle; settled != nil {
+			return t.settleStart(ctx, l, run, *settled)
+		}
+		launch, err := t.start(ctx, l, leasedTo(offer, token), run, ag, queue)
+		if err != nil || launch == nil {
+			return err
+		}
+		lease = &Lease{Launch: launch, Token: token}
+		lease.Until, err = t.lend(ctx, lease)
+		return err
+	})
+	return lease, err
+}
+
+// leasedTo is an attempt as its worker owns it.
+func leasedTo(a Attempt, token auth.Token) Attempt {
+	return Attempt{RunID: a.RunID, Number: a.Number, Owner: xid.ID(token.Digest().String())}
+}
+
+// lend makes the worker the owner of the offered attempt.
+func (t *tx) lend(ctx context.Context, lease *Lease) (until time.Time, err error) {
+	period := lease.Executor.Pull.Lease
+	until = t.now.Add(period)
+	const query = `
+WITH l AS (UPDATE attempt_leases SET owner = $3, lease_until = $4, lease_ms = $5 WHERE run_id = $1 AND attempt = $2 AND owner IS NULL RETURNING 1)
+UPDATE run_attempts SET owner = $3, status = 'LAUNCHING', heartbeat_at = $6 WHERE run_id = $1 AND number = $2 AND EXISTS (SELECT 1 FROM l)`
+	err = execOne(ctx, t, query, lease.RunID, lease.Number, lease.Owner, until, period.Milliseconds(), t.now)
+	return until, wrap("write the worker's lease", err)
+}

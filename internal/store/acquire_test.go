@@ -1,0 +1,361 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// pulled makes an agent whose runs workers of a queue execute.
+func pulled(queue string) func(*CreateAgent) {
+	return func(in *CreateAgent) {
+		in.Executor = &domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: queue, Lease: time.Minute}}
+	}
+}
+
+func (w *world) acquire(queue string, agents ...xid.ID) *Lease {
+	w.Helper()
+	lease, err := w.Acquire(w.Context(), Acquire{WorkspaceID: w.workspace, Queue: queue, Agents: agents})
+	return must(w, lease, err)
+}
+
+// acquireOne is acquire where there must be a run.
+func (w *world) acquireOne(queue string) *Lease {
+	w.Helper()
+	lease := w.acquire(queue)
+	if lease == nil {
+		w.Fatal("the queue offers nothing")
+	}
+	return lease
+}
+
+// offered has the claim offer the only due run, and returns it.
+func (w *world) offered(request xid.ID) xid.ID {
+	w.Helper()
+	if claimed := w.claim(10); len(claimed) != 0 {
+		w.Fatalf("a run of a queue was given to this process: %+v", claimed)
+	}
+	return w.runOf(request)
+}
+
+// expire lets the lease of a live attempt run out.
+func (w *world) expire(run xid.ID) {
+	w.sql(`UPDATE attempt_leases SET lease_until = clock_timestamp() - interval '1 second' WHERE run_id = $1`, run)
+}
+
+func TestARunOfAQueueIsOfferedAndTakenByAWorker(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("gpu", pulled("gpu"))
+	request := w.wake(agentID)
+	run := w.offered(request)
+	if got := one[domain.RunAttemptStatus](w, `SELECT status FROM run_attempts WHERE run_id = $1`, run); got != domain.RunAttemptStatusOffered {
+		t.Errorf("the attempt is %s", got)
+	}
+	if left := one[float64](w, `SELECT extract(epoch FROM lease_until - clock_timestamp()) FROM attempt_leases WHERE run_id = $1 AND owner IS NULL`, run); left < 590 || left > 600 {
+		t.Errorf("the offer stands for %v s", left)
+	}
+	if !w.events.has(event.Offer, w.workspace) {
+		t.Error("workers were not told")
+	}
+	w.wantRequest(request, domain.WakeupStatusClaimed)
+	w.sound()
+	if w.acquire("other") != nil || w.acquire("gpu", "agt_other") != nil {
+		t.Error("a worker of another queue, or for other agents, was given the run")
+	}
+	lease := w.acquireOne("gpu")
+	if lease.RunID != run || lease.Number != 1 || lease.Prompt == "" || !strings.HasPrefix(lease.Token.Reveal(), "rsl_") || lease.RunToken.IsZero() {
+		t.Errorf("lease %+v", lease)
+	}
+	if w.run(run).startedAt == nil {
+		t.Error("it is not started")
+	}
+	if w.acquire("gpu") != nil {
+		t.Error("a run was given away twice")
+	}
+	w.sound()
+	attempt := must2(w)(w.LeasedAttempt(t.Context(), run, 1, lease.Token.Digest().String()))
+	w.ok(w.RecordSession(t.Context(), attempt, "s-1"))
+	w.ok(w.Finish(t.Context(), attempt, Success{Summary: "done", SessionID: "s-1"}))
+	w.wantRun(run, domain.RunStatusFinished, "")
+	w.wantRequest(request, domain.WakeupStatusFinished)
+	w.sound()
+	if _, err := w.LeasedAttempt(t.Context(), run, 1, lease.Token.Digest().String()); !errors.Is(err, ErrFenced) {
+		t.Errorf("a report after the end: %v", err)
+	}
+}
+
+func must2(w *world) func(Attempt, error) Attempt {
+	return func(a Attempt, err error) Attempt { w.Helper(); return must(w, a, err) }
+}
+
+func TestAWorkersCallOffersWhatIsDueByItself(t *testing.T) {
+	w := newWorld(t)
+	local, remote := w.agent("local"), w.agent("remote", pulled("default"))
+	w.wake(local)
+	request := w.wake(remote) // this process takes no runs: nobody claims
+	lease := w.acquireOne("default")
+	if lease.RunID != w.runOf(request) {
+		t.Errorf("got %s", lease.RunID)
+	}
+	if w.acquire("default") != nil {
+		t.Error("a run that rouse executes itself was given to a worker")
+	}
+	w.sound()
+	if got := w.claimOne(); got.AgentID != local {
+		t.Errorf("claimed a run of %s", got.AgentID)
+	}
+}
+
+func TestTheQueueIsThatOfTaskAgentProjectWorkspace(t *testing.T) {
+	w := newWorld(t)
+	bare := w.agent("bare", func(in *CreateAgent) { in.Executor = nil })
+	_, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace,
+		DefaultExecutor: domain.Change[domain.ExecutorSpec]{Set: true, Value: &domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: "house", Lease: time.Minute}}}})
+	w.ok(err)
+	w.wake(bare)
+	w.wake(w.agent("own", pulled("own")))
+	w.claim(10)
+	for _, queue := range []string{"house", "own"} {
+		if lease := w.acquireOne(queue); lease.Executor.Pull.Queue != queue {
+			t.Errorf("%s: got %+v", queue, lease.Executor.Pull)
+		}
+	}
+	w.sound()
+}
+
+func TestAnOfferThatNobodyTakesWaitsForAWorker(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("gpu", pulled("gpu"))
+	request := w.wake(agentID)
+	run := w.offered(request)
+	offer := Attempt{RunID: run, Number: 1}
+	if done, err := w.Withdraw(t.Context(), offer); done || err != nil {
+		t.Errorf("an offer that still stands was taken back (%v)", err)
+	}
+	w.expire(run)
+	leases, err := w.Leases(t.Context(), w.owner.ID, w.owner.Host)
+	if len(leases) != 1 || leases[0].Owner != "" {
+		t.Errorf("the sweep sees %+v, %v", leases, err)
+	}
+	if done, err := w.Withdraw(t.Context(), offer); !done || err != nil {
+		t.Fatalf("not taken back: %v", err)
+	}
+	w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonNoWorker)
+	w.wantRequest(request, domain.WakeupStatusQueued)
+	if row := w.run(run); row.abandonments != 0 || row.retryCount != 0 {
+		t.Errorf("it counts as %d abandonments, %d failures", row.abandonments, row.retryCount)
+	}
+	waits, err := w.Waiting(t.Context(), []xid.ID{run}, nil)
+	if w.ok(err); waits[run].Hold != domain.QueueHoldNoWorker {
+		t.Errorf("it waits for %s", waits[run].Hold)
+	}
+	w.sound()
+	if len(w.claim(10)) != 0 || w.run(run).status != domain.RunStatusQueued {
+		t.Error("it is due though no worker asked")
+	}
+	if w.acquire("other") != nil {
+		t.Error("another queue got it")
+	}
+	w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonNoWorker)
+	lease := w.acquireOne("gpu")
+	if lease.RunID != run || lease.Number != 2 {
+		t.Errorf("got %s attempt %d", lease.RunID, lease.Number)
+	}
+	w.sound()
+}
+
+func TestANewExecutorFreesWhatWaitsForAWorker(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("gpu", pulled("gpu"))
+	run := w.offered(w.wake(agentID))
+	w.expire(run)
+	must(w, true, func() error { _, err := w.Withdraw(t.Context(), Attempt{RunID: run, Number: 1}); return err }())
+	w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID,
+		Executor: domain.Change[domain.ExecutorSpec]{Set: true, Value: &domain.ExecutorSpec{Echo: &domain.EchoSpec{}}}}))
+	if got := w.claimOne(); got.RunID != run || got.Number != 2 {
+		t.Errorf("claimed %+v", got)
+	}
+	w.sound()
+}
+
+func TestAnExecutorChangedSinceTheOfferIsOfferedAnew(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("gpu", pulled("gpu"))
+	run := w.offered(w.wake(agentID))
+	w.sql(`UPDATE agents SET executor = '{"echo": {}}' WHERE id = $1`, agentID)
+	if lease := w.acquire("gpu"); lease != nil {
+		t.Errorf("a worker got %+v", lease)
+	}
+	w.sound()
+	if got := w.claimOne(); got.RunID != run {
+		t.Errorf("claimed %+v", got)
+	}
+}
+
+func TestACancelOfAnOfferedRunEndsItAtOnce(t *testing.T) {
+	w := newWorld(t)
+	request := w.wake(w.agent("gpu", pulled("gpu")))
+	run := w.offered(request)
+	w.ok(w.CancelRun(t.Context(), w.workspace, run, "not now"))
+	w.wantRun(run, domain.RunStatusCancelled, "")
+	w.wantRequest(request, domain.WakeupStatusCancelled)
+	if w.acquire("gpu") != nil {
+		t.Error("a worker got it all the same")
+	}
+	w.sound()
+}
+
+func TestOffersOfAnAgentThatIsPausedOrDeletedAreNotStarted(t *testing.T) {
+	t.Run("paused", func(t *testing.T) {
+		w := newWorld(t)
+		agentID := w.agent("gpu", pulled("gpu"))
+		run := w.offered(w.wake(agentID))
+		w.ok(w.PauseAgent(t.Context(), HoldAgent{WorkspaceID: w.workspace, AgentID: agentID}))
+		if w.acquire("gpu") != nil {
+			t.Error("a worker got a run of a paused agent (C219)")
+		}
+		w.wantRun(run, domain.RunStatusFinished, "")
+		w.sound()
+	})
+	t.Run("deleted", func(t *testing.T) {
+		w := newWorld(t)
+		agentID := w.agent("gpu", pulled("gpu"))
+		run := w.offered(w.wake(agentID))
+		w.ok(w.DeleteAgent(t.Context(), w.workspace, agentID))
+		w.wantRun(run, domain.RunStatusCancelled, "")
+		w.sound()
+	})
+}
+
+func TestEachOfferGoesToOneWorker(t *testing.T) {
+	w := newWorld(t)
+	const runs, workers = 12, 6
+	for i := range runs {
+		w.wake(w.agent(fmt.Sprint("a", i), pulled("default")))
+	}
+	got := make(chan xid.ID, 2*runs)
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for {
+				lease, err := w.Acquire(w.background(), Acquire{WorkspaceID: w.workspace, Queue: "default"})
+				if err != nil {
+					t.Error(err)
+				}
+				if lease == nil {
+					return
+				}
+				got <- lease.RunID
+			}
+		})
+	}
+	all.Wait()
+	close(got)
+	seen := map[xid.ID]int{}
+	for run := range got {
+		if seen[run]++; seen[run] > 1 {
+			t.Errorf("%s was given away twice", run)
+		}
+	}
+	if len(seen) != runs {
+		t.Errorf("%d runs of %d were given away", len(seen), runs)
+	}
+	w.sound()
+}
+
+func TestAWorkersReportsAreFenced(t *testing.T) {
+	w := newWorld(t)
+	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
+	first := w.acquireOne("gpu")
+	attempt := must2(w)(w.LeasedAttempt(t.Context(), run, 1, first.Token.Digest().String()))
+	state, err := w.Renew(t.Context(), attempt)
+	if w.ok(err); time.Until(state.LeaseUntil) < 50*time.Second || state.CancelRequested {
+		t.Errorf("renewed until %s", state.LeaseUntil)
+	}
+	w.ok(w.CancelRun(t.Context(), w.workspace, run, ""))
+	if state, err = w.Renew(t.Context(), attempt); err != nil || !state.CancelRequested {
+		t.Errorf("the worker is not told of the cancel: %v", err)
+	}
+	w.sql(`UPDATE runs SET cancel_requested_at = NULL`)
+	w.expire(run)
+	if done, err := w.Abandon(t.Context(), attempt, false); !done || err != nil {
+		t.Fatalf("the lost worker's run was not rescued: %v", err)
+	}
+	second := w.acquireOne("gpu")
+	if second.Number != 2 || second.Token == first.Token {
+		t.Errorf("second lease %+v", second)
+	}
+	for name, report := range map[string]func() error{
+		"renew": func() error { _, err := w.Renew(t.Context(), attempt); return err },
+		"lines": func() error {
+			_, err := w.AppendReported(t.Context(), attempt, 1, []LogLine{{Text: "late", Stream: domain.LogStreamStdout}})
+			return err
+		},
+		"progress": func() error { return w.Progress(t.Context(), attempt, nil) },
+		"session":  func() error { return w.RecordSession(t.Context(), attempt, "late") },
+		"success":  func() error { return w.Finish(t.Context(), attempt, Success{Summary: "late"}) },
+		"failure":  func() error { return w.Fail(t.Context(), attempt, Failure{Message: "late"}) },
+		"by number": func() error {
+			_, err := w.LeasedAttempt(t.Context(), run, 2, first.Token.Digest().String())
+			return err
+		},
+		"by run token": func() error {
+			_, err := w.LeasedAttempt(t.Context(), run, 2, second.RunToken.Digest().String())
+			return err
+		},
+	} {
+		if err := report(); !errors.Is(err, ErrFenced) {
+			t.Errorf("%s of a lost attempt: %v", name, err)
+		}
+	}
+	w.sound()
+}
+
+func TestReportedLinesAreStoredOnceAndBounded(t *testing.T) {
+	w := newWorld(t)
+	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
+	lease := w.acquireOne("gpu")
+	line := func(text string) LogLine { return LogLine{Text: text, Stream: domain.LogStreamStdout, At: time.Now()} }
+	send := func(first int64, lines ...LogLine) int64 {
+		t.Helper()
+		newest, err := w.AppendReported(t.Context(), lease.Attempt, first, lines)
+		return must(w, newest, err)
+	}
+	if got := send(1, line("one"), line("two")); got != 2 {
+		t.Errorf("newest is %d", got)
+	}
+	if got := send(2, line("another two"), line("three")); got != 3 {
+		t.Errorf("newest is %d", got)
+	}
+	if text := one[string](w, `SELECT string_agg(text, ',' ORDER BY seq) FROM run_log_lines WHERE run_id = $1`, run); text != "one,two,three" {
+		t.Errorf("stored %q", text)
+	}
+	w.sql(`UPDATE attempt_leases SET log_bytes = $1`, domain.MaxRunBytes-2)
+	if got := send(4, line("no room"), line("nor here")); got != 4 {
+		t.Errorf("newest is %d", got)
+	}
+	if got := send(6, line("x")); got != 4 {
+		t.Errorf("newest is %d after the cut", got)
+	}
+	if text := one[string](w, `SELECT text FROM run_log_lines WHERE run_id = $1 AND seq = 4`, run); text != domain.LogCutMark {
+		t.Errorf("the mark is %q", text)
+	}
+}
+
+func TestExecutorOfARun(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("gpu", pulled("gpu"))
+	run := w.runOf(w.wake(agentID))
+	spec, holder, err := w.ExecutorOf(context.Background(), run)
+	if w.ok(err); spec.Queue() != "gpu" || holder != agentID {
+		t.Errorf("%+v of %s", spec, holder)
+	}
+}

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Hop is one committed step on the way from a cause to its end, for traces: a request made (it takes no time), an attempt,
+// or a run from its request to its end. All hops of a cause share CausationID. ParentID "" means the cause itself.
+type Hop struct {
+	Name                      string // wakeup, run or attempt
+	CausationID, ID, ParentID xid.ID
+	Began, Ended              time.Time
+	Failed                    string            // why it failed; "" when it did not
+	Facts                     map[string]string // log keys and their values
+}
+
+// Tracer is told of hops after their commit. It never blocks.
+type Tracer interface{ Trace(h Hop) }
+
+func (t *tx) trace(h Hop) {
+	t.onCommit(func(s *Store) {
+		if s.tracer != nil {
+			s.tracer.Trace(h)
+		}
+	})
+}
+
+func (t *tx) traceWakeup(id xid.ID, at time.Time, r newRequest) {
+	t.trace(Hop{Name: "wakeup", CausationID: r.causationID, ID: id, Began: at, Ended: at, Facts: map[string]string{
+		"wakeup_id": string(id), "agent_id": string(r.agentID), "workspace_id": string(r.workspaceID), "causation_id": string(r.causationID),
+		"source": string(r.source), "reason": r.reason}})
+}
+
+func (t *tx) traceRun(run runRow, e runEnd) {
+	h := Hop{Name: "run", CausationID: run.causationID, ID: run.id, Began: run.requestedAt, Ended: t.now, Facts: factsOf(run)}
+	h.Facts["status"], h.Facts["outcome"] = string(e.status), e.outcome
+	if e.status == domain.RunStatusFailed && e.failure != nil {
+		h.Failed = e.failure.Message
+	}
+	t.trace(h)
+}
+
+func (t *tx) traceAttempt(run runRow, e leave, claimedAt time.Time) {
+	h := Hop{Name: "attempt", CausationID: run.causationID, ID: xid.ID(fmt.Sprintf("%s/%d", run.id, run.attempt)), ParentID: run.id,
+		Began: claimedAt, Ended: t.now, Facts: factsOf(run)}
+	h.Facts["attempt"], h.Facts["status"] = fmt.Sprint(run.attempt), string(e.attempt)
+	if e.failure != nil {
+		h.Failed = e.failure.Message
+	}
+	t.trace(h)
+}
+
+func factsOf(run runRow) map[string]string {
+	return map[string]string{"run_id": string(run.id), "agent_id": string(run.agentID), "workspace_id": string(run.workspaceID),
+		"causation_id": string(run.causationID), "source": string(run.source)}
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// executorOfRun is the stored executor of a run r as SQL: task → agent → project → workspace (SPEC S6.4). It says what
+// domain.ResolveExecutor says.
+const executorOfRun = `coalesce(
+  (SELECT NULLIF(x.executor, 'null') FROM tasks x WHERE x.id = r.task_id),
+  (SELECT NULLIF(x.executor, 'null') FROM agents x WHERE x.id = r.agent_id),
+  (SELECT NULLIF(x.executor, 'null') FROM tasks k JOIN projects x ON x.id = k.project_id WHERE k.id = r.task_id),
+  (SELECT NULLIF(x.default_executor, 'null') FROM workspaces x WHERE x.id = r.workspace_id))`
+
+// queueOfRun is the queue whose workers execute a run r, as SQL; NULL for runs that rouse executes itself.
+const queueOfRun = `(` + executorOfRun + ` #>> '{pull,queue}')`
+
+// Withdraw takes back an offer that no worker took in time: the run is parked NO_WORKER until one of its queue asks again,
+// which counts neither as failure nor as abandonment (SPEC S7.1). It returns false when the offer was taken, or still stands.
+func (s *Store) Withdraw(ctx context.Context, a Attempt) (bool, error) {
+	err := s.inTx(ctx, func(t *tx) error {
+		l, err := t.lockLaneOf(ctx, a.RunID)
+		if err != nil {
+			return err
+		}
+		run, until, err := t.lockOffered(ctx, a)
+		if err != nil {
+			return err
+		}
+		if !until.Before(t.now) {
+			return ErrFenced
+		}
+		return t.withdraw(ctx, l, run)
+	})
+	if errors.Is(err, ErrFenced) {
+		return false, nil
+	}
+	return err == nil, wrap("withdraw offer", err)
+}
+
+func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
+	deleted, err := queryOne[bool](ctx, t, `SELECT deleted_at IS NOT NULL FROM agents WHERE id = $1`, run.agentID)
+	if err != nil {
+		return fmt.Errorf("read the agent: %w", err)
+	}
+	if domain.AfterOffer(run.cancelRequestedAt != nil, deleted) == domain.FateCancel {
+		return t.cancelLive(ctx, l, run)
+	}
+	if err := t.requeue(ctx, run, ptr(domain.ParkedReasonNoWorker), nil); err != nil {
+		return err
+	}
+	data := map[string]any{"attempt": domain.RunAttemptStatusInterrupted, "parked": domain.ParkedReasonNoWorker}
+	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, data); err != nil {
+		return err
+	}
+	t.onCommit(func(s *Store) {
+		s.log.Warn("no worker took a run; it waits until one asks for its queue", "run_id", run.id, "attempt", run.attempt, "agent_id", run.agentID)
+	})
+	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusInterrupted})
+}
+
+// lockOffered locks a run that is offered to workers, and reads until when; ErrFenced when it is not any more.
+func (t *tx) lockOffered(ctx context.Context, a Attempt) (runRow, time.Time, error) {
+	const query = `
+SELECT ` + runColumns + `, l.lease_until FROM runs r JOIN attempt_leases l ON l.run_id = r.id
+WHERE r.id = $1 AND r.status = 'CLAIMED' AND r.attempt = $2 AND l.attempt = $2 AND l.owner IS NULL FOR NO KEY UPDATE OF r`
+	var until time.Time
+	runs, err := collect(ctx, t, func(rows *sql.Rows) (runRow, error) { return scanRunAnd(rows, &until) }, query, a.RunID, a.Number)
+	if err != nil {
+		return runRow{}, until, fmt.Errorf("lock run: %w", err)
+	}
+	if len(runs) == 0 {
+		return runRow{}, until, ErrFenced
+	}
+	return runs[0], until, nil
+}
+
+// isOffered says whether a live run whose lane is held waits for a worker.
+func (t *tx) isOffered(ctx context.Context, run runRow) (bool, error) {
+	offered, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM attempt_leases WHERE run_id = $1 AND owner IS NULL)`, run.id)
+	return offered, wrap("read the lease", err)
+}
+
+// unparkLanes bounds the lanes that one call makes due.
+const unparkLanes = 64
+
+// unparkOffers makes runs due that no worker had taken: those of a queue, or with "" all of the workspace.
+func (s *Store) unparkOffers(ctx context.Context, workspaceID xid.ID, queue string, agents []xid.ID) error {
+	lanes, err := collect(ctx, s.db, scanOne[xid.ID], unparkLanesQuery, workspaceID, queue, ids(agents), unparkLanes)
+	if err != nil {
+		return fmt.Errorf("list runs that wait for a worker: %w", err)
+	}
+	for _, agentID := range lanes {
+		err := s.inTx(ctx, func(t *tx) error {
+			l, err := t.lockLane(ctx, agentID)
+			if err != nil {
+				return err
+			}
+			return t.unparkOffersOf(ctx, l, queue)
+		})
+		if err != nil {
+			return fmt.Errorf("make runs due that wait for a worker: %w", err)
+		}
+	}
+	return nil
+}
+
+const unparkLanesQuery = `
+SELECT DISTINCT agent_id FROM runs r WHERE workspace_id = $1 AND status = 'QUEUED' AND parked_reason = 'NO_WORKER'
+  AND ($2 = '' OR ` + queueOfRun + ` = $2) AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) LIMIT $4`
+
+// unparkOffersOf makes the lane's runs due that no worker had taken, oldest first.
+func (t *tx) unparkOffersOf(ctx context.Context, l lane, queue string) error {
+	const query = `
+SELECT id, scope FROM runs r WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason = 'NO_WORKER' AND ($2 = '' OR ` + queueOfRun + ` = $2)
+ORDER BY requested_at, id FOR NO KEY UPDATE OF r`
+	type entry struct{ id, scope string }
+	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, query, l.agentID, queue)
+	if err != nil {
+		return fmt.Errorf("read runs that wait for a worker: %w", err)
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	for _, run := range runs {
+		if err := execOne(ctx, t, unparkQuery, run.id, l.agentID, run.scope); err != nil {
+			return fmt.Errorf("make run due: %w", err)
+		}
+	}
+	return t.fixHead(ctx, l)
+}

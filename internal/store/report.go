@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lib/pq"
+
+	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// LeasedAttempt finds the live attempt that a token may report about: the worker's whose lease has it, or, for an agent
+// service that rouse called, the one whose run token it is. ErrFenced when there is none, or a later attempt (SPEC S7.7).
+func (s *Store) LeasedAttempt(ctx context.Context, runID xid.ID, number int, tokenDigest string) (Attempt, error) {
+	a := Attempt{RunID: runID, Number: number}
+	const query = `
+SELECT coalesce(l.owner, '') FROM attempt_leases l JOIN run_attempts x ON x.run_id = l.run_id AND x.number = l.attempt
+WHERE l.run_id = $1 AND l.attempt = $2 AND l.owner IS NOT NULL AND (l.owner = $3 OR x.executor = 'http' AND x.token_digest = $3)`
+	var err error
+	a.Owner, err = queryOne[xid.ID](ctx, s.db, query, runID, number, tokenDigest)
+	if isNoRows(err) {
+		return a, ErrFenced
+	}
+	return a, wrap("find the attempt", err)
+}
+
+// Renew lengthens the lease of an attempt by a worker's sign of life. The lease of one that a process of ours owns is
+// renewed by that process, and left as it is. ErrFenced when the attempt is not the live one any more.
+func (s *Store) Renew(ctx context.Context, a Attempt) (AttemptState, error) {
+	st := AttemptState{Attempt: a}
+	const query = `
+WITH l AS (
+  UPDATE attempt_leases SET lease_until = CASE WHEN lease_ms = 0 THEN lease_until ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END
+  WHERE run_id = $1 AND attempt = $2 AND owner = $3 RETURNING run_id, attempt, lease_until),
+att AS (UPDATE run_attempts x SET heartbeat_at = clock_timestamp() FROM l WHERE x.run_id = l.run_id AND x.number = l.attempt)
+SELECT l.lease_until, r.cancel_requested_at IS NOT NULL FROM l JOIN runs r ON r.id = l.run_id`
+	err := queryRow(ctx, s.db, []any{&st.LeaseUntil, &st.CancelRequested}, query, a.RunID, a.Number, a.Owner)
+	if isNoRows(err) {
+		return st, ErrFenced
+	}
+	return st, wrap("renew lease", err)
+}
+
+// Progress notes what a worker tells of its work. ErrFenced when the attempt is not the live one any more.
+func (s *Store) Progress(ctx context.Context, a Attempt, details map[string]any) error {
+	return wrap("note progress", s.withLive(ctx, a, func(t *tx, _ lane, run runRow) error {
+		return t.runEvent(ctx, run, domain.RunEventKindProgress, a.Number, details)
+	}))
+}
+
+// AppendReported stores lines that a worker sent, the first of them with the number first, within the bounds of a run's
+// output (SPEC S7.6). Lines that are stored already are left as they are. It returns the number of the newest stored line.
+// ErrFenced when the attempt is not the live one any more.
+func (s *Store) AppendReported(ctx context.Context, a Attempt, first int64, lines []LogLine) (newest int64, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
+		var workspaceID xid.ID
+		var stored int64
+		const lock = `SELECT workspace_id, log_bytes FROM attempt_leases WHERE run_id = $1 AND attempt = $2 AND owner = $3 FOR NO KEY UPDATE`
+		err := queryRow(ctx, t, []any{&workspaceID, &stored}, lock, a.RunID, a.Number, a.Owner)
+		if isNoRows(err) {
+			return ErrFenced
+		}
+		if err != nil {
+			return fmt.Errorf("lock the lease: %w", err)
+		}
+		if err := t.readClock(ctx); err != nil {
+			return err
+		}
+		kept, cut := boundLines(lines, first, stored, t.now)
+		if newest, err = t.insertLines(ctx, a, workspaceID, kept, cut); err != nil {
+			return err
+		}
+		if len(kept) > 0 {
+			t.publish(event.Event{Kind: event.Log, WorkspaceID: workspaceID, ID: a.RunID})
+		}
+		return nil
+	})
+	return newest, wrap("append reported lines", err)
+}
+
+// boundLines numbers the lines and leaves out what is beyond the bounds; cut says that a mark stands at the end.
+func boundLines(lines []LogLine, first, stored int64, now time.Time) (kept []LogLine, cut bool) {
+	sizes := make([]int, len(lines))
+	for i := range lines {
+		sizes[i] = len(lines[i].Text)
+		lines[i].Seq = first + int64(i)
+	}
+	keep, cut := domain.BoundLog(first, sizes, stored)
+	kept = lines[:keep:keep]
+	if cut {
+		kept = append(kept, LogLine{Seq: min(first+int64(keep), domain.MaxRunLines+1), Stream: domain.LogStreamSystem, Text: domain.LogCutMark, At: now})
+	}
+	return kept, cut
+}
+
+func (t *tx) insertLines(ctx context.Context, a Attempt, workspaceID xid.ID, lines []LogLine, cut bool) (newest int64, err error) {
+	seqs, streams, texts, ats := make([]int64, len(lines)), make([]string, len(lines)), make([]string, len(lines)), make([]time.Time, len(lines))
+	for i, line := range lines {
+		seqs[i], streams[i], texts[i], ats[i] = line.Seq, string(line.Stream), line.Text, line.At
+	}
+	const insert = `
+WITH added AS (
+  INSERT INTO run_log_lines (workspace_id, run_id, attempt, seq, stream, text, at)
+  SELECT $1, $2, $3, n.seq, n.stream, n.text, n.at FROM unnest($4::bigint[], $5::text[], $6::text[], $7::timestamptz[]) AS n (seq, stream, text, at)
+  ON CONFLICT (run_id, attempt, seq) DO NOTHING RETURNING octet_length(text) AS size)
+UPDATE attempt_leases SET log_bytes = CASE WHEN $8 THEN $9 ELSE log_bytes + coalesce((SELECT sum(size) FROM added), 0) END WHERE run_id = $2`
+	err = execOne(ctx, t, insert, workspaceID, a.RunID, a.Number, pq.Array(seqs), pq.Array(streams), pq.Array(texts), pq.Array(ats), cut, int64(domain.MaxRunBytes+1))
+	if err != nil {
+		return 0, fmt.Errorf("insert lines: %w", err)
+	}
+	newest, err = queryOne[int64](ctx, t, `SELECT coalesce(max(seq), 0) FROM run_log_lines WHERE run_id = $1 AND attempt = $2`, a.RunID, a.Number)
+	return newest, wrap("read the newest line", err)
+}
+
+// ExecutorOf is the executor of a run as it is set now, and the record that its values are sealed for.
+func (s *Store) ExecutorOf(ctx context.Context, runID xid.ID) (spec *domain.ExecutorSpec, holder xid.ID, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
+		var run runRow
+		const query = `SELECT id, agent_id, task_id FROM runs WHERE id = $1`
+		if err := queryRow(ctx, t, []any{&run.id, &run.agentID, &run.taskID}, query, runID); err != nil {
+			return fmt.Errorf("read the run: %w", err)
+		}
+		ag, err := t.Agent.Query().Where(agent.ID(run.agentID)).WithWorkspace().Only(ctx)
+		if err != nil {
+			return fmt.Errorf("read the agent: %w", err)
+		}
+		spec, holder, err = t.resolveExecutor(ctx, run, ag)
+		return err
+	})
+	return spec, holder, wrap("read the run's executor", err)
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// retentionBatch bounds how many rows of a kind one transaction removes.
+const retentionBatch = 200
+
+// history is one kind of rows that become old. Its query gives the ids of those that may go: $1 is the age in
+// milliseconds, $2 the most ids (NULL: all), $3 how many of an owner's newest rows stay.
+type history struct {
+	name  string
+	query string
+	drop  string // removes the ids that stand in "old"
+	age   func(domain.Retention) time.Duration
+	count func(*domain.Removed) *int
+}
+
+const (
+	oldest = `now() - $1 * interval '1 millisecond'`
+	// beforeLookback keeps whatever the recovery sweep of the workspace may still look at (SPEC S8.5).
+	beforeLookback = `least(` + oldest + `, now() - w.recovery_lookback_hours * interval '1 hour')`
+	openTask       = `EXISTS (SELECT 1 FROM tasks k WHERE k.id = x.task_id AND k.state NOT IN ('DONE', 'CANCELLED') AND k.archived_at IS NULL AND k.deleted_at IS NULL)`
+)
+
+// histories are all kinds. Live rows have no end and are no history; runs and requests of open tasks stay, and so does
+// what an agent that is held may get again when it is resumed (SPEC S6.3). Costs stay for ever: they are accounts.
+var histories = []history{
+	{
+		name: "runs", age: historyAge, count: func(r *domain.Removed) *int { return &r.Runs },
+		query: `
+SELECT x.id FROM agent_lanes l JOIN workspaces w ON w.id = l.workspace_id JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
+  SELECT x.id FROM runs x WHERE x.agent_id = l.agent_id AND x.finished_at < ` + beforeLookback + `
+    AND x.finished_at < (SELECT n.finished_at FROM runs n WHERE n.agent_id = l.agent_id AND n.finished_at IS NOT NULL ORDER BY n.finished_at DESC OFFSET $3 - 1 LIMIT 1)
+    AND NOT ` + openTask + ` AND (l.paused_at IS NULL OR x.finished_at < l.paused_at OR a.deleted_at IS NOT NULL)
+  ORDER BY x.finished_at LIMIT $2) x LIMIT $2`,
+		drop: `
+, d1 AS (DELETE FROM run_log_lines WHERE run_id IN (SELECT id FROM old)), d2 AS (DELETE FROM run_events WHERE run_id IN (SELECT id FROM old)),
+d3 AS (DELETE FROM run_contents WHERE run_id IN (SELECT id FROM old)), d4 AS (DELETE FROM run_attempts WHERE run_id IN (SELECT id FROM old)),
+d5 AS (DELETE FROM budget_holds WHERE run_id IN (SELECT id FROM old)), d6 AS (DELETE FROM wakeup_requests WHERE run_id IN (SELECT id FROM old) AND finished_at IS NOT NULL)
+DELETE FROM runs WHERE id IN (SELECT id FROM old)`,
+	},
+	{
+		name: "requests without a run", age: historyAge, count: func(r *domain.Removed) *int { return &r.Requests },
+		query: `
+SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
+  SELECT x.id FROM wakeup_requests x WHERE x.workspace_id = w.id AND x.run_id IS NULL AND x.finished_at < ` + beforeLookback + `
+    AND x.finished_at < (SELECT n.finished_at FROM wakeup_requests n WHERE n.workspace_id = w.id AND n.run_id IS NULL AND n.finished_at IS NOT NULL
+      ORDER BY n.finished_at DESC OFFSET $3 - 1 LIMIT 1)
+    AND NOT ` + openTask + `
+  ORDER BY x.finished_at LIMIT $2) x LIMIT $2`,
+		drop: `DELETE FROM wakeup_requests WHERE id IN (SELECT id FROM old) AND finished_at IS NOT NULL`,
+	},
+	{
+		name: "activity", age: historyAge, count: func(r *domain.Removed) *int { return &r.Activities },
+		query: `
+SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
+  SELECT x.id FROM activities x WHERE x.workspace_id = w.id AND x.occurred_at < ` + beforeLookback + `
+    AND x.occurred_at < (SELECT n.occurred_at FROM activities n WHERE n.workspace_id = w.id ORDER BY n.occurred_at DESC OFFSET $3 - 1 LIMIT 1)
+  ORDER BY x.occurred_at LIMIT $2) x LIMIT $2`,
+		drop: `DELETE FROM activities WHERE id IN (SELECT id FROM old)`,
+	},
+	{
+		name: "handled inbox items", age: historyAge, count: func(r *domain.Removed) *int { return &r.InboxItems },
+		query: `
+SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
+  SELECT x.id FROM inbox_items x WHERE x.workspace_id = w.id AND x.resolved_at < ` + oldest + `
+    AND x.created_at < (SELECT n.created_at FROM inbox_items n WHERE n.workspace_id = w.id ORDER BY n.created_at DESC OFFSET $3 - 1 LIMIT 1)
+  ORDER BY x.created_at LIMIT $2) x LIMIT $2`,
+		drop: `DELETE FROM inbox_items WHERE id IN (SELECT id FROM old) AND resolved_at IS NOT NULL`,
+	},
+	{
+		name: "webhook deliveries", age: historyAge, count: func(r *domain.Removed) *int { return &r.Deliveries },
+		query: `
+SELECT x.id FROM routine_triggers o CROSS JOIN LATERAL (
+  SELECT x.id FROM webhook_deliveries x WHERE x.trigger_id = o.id AND x.created_at < ` + oldest + `
+    AND x.created_at < (SELECT n.created_at FROM webhook_deliveries n WHERE n.trigger_id = o.id ORDER BY n.created_at DESC OFFSET $3 - 1 LIMIT 1)
+  ORDER BY x.created_at LIMIT $2) x LIMIT $2`,
+		drop: `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM old)`,
+	},
+	{
+		name: "routine runs", age: func(r domain.Retention) time.Duration { return r.RoutineRuns }, count: func(r *domain.Removed) *int { return &r.RoutineRuns },
+		query: `
+SELECT x.id FROM routines o JOIN workspaces w ON w.id = o.workspace_id CROSS JOIN LATERAL (
+  SELECT x.id FROM routine_runs x WHERE x.routine_id = o.id AND x.started_at < ` + beforeLookback + ` AND x.completed_at < ` + beforeLookback + `
+    AND x.started_at < (SELECT n.started_at FROM routine_runs n WHERE n.routine_id = o.id ORDER BY n.started_at DESC OFFSET $3 - 1 LIMIT 1)
+    AND NOT ` + openTask + ` AND NOT EXISTS (SELECT 1 FROM wakeup_requests q JOIN runs r ON r.id = q.run_id WHERE q.routine_run_id = x.id)
+  ORDER BY x.started_at LIMIT $2) x LIMIT $2`,
+		drop: `DELETE FROM routine_runs WHERE id IN (SELECT id FROM old) AND completed_at IS NOT NULL`,
+	},
+	{
+		name: "mutation keys", age: domain.Retention.MutationKeys, count: func(r *domain.Removed) *int { return &r.MutationKeys },
+		query: `SELECT x.id FROM mutation_keys x WHERE x.created_at < ` + oldest + ` AND $3 > 0 ORDER BY x.created_at LIMIT $2`,
+		drop:  `DELETE FROM mutation_keys WHERE id IN (SELECT id FROM old)`,
+	},
+}
+
+func historyAge(r domain.Retention) time.Duration { return r.History }
+
+// Prune removes one small batch of each kind of history that has become too old, each batch in a transaction of its own.
+// more says that a batch was full, so that another call finds more. Several processes may prune at once.
+func (s *Store) Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error) {
+	for _, h := range histories {
+		age := h.age(r)
+		if age == 0 {
+			continue
+		}
+		n, err := s.pruneBatch(ctx, h, age)
+		if err != nil {
+			return removed, false, fmt.Errorf("remove old %s: %w", h.name, err)
+		}
+		*h.count(&removed) = n
+		more = more || n == retentionBatch
+	}
+	return removed, more, nil
+}
+
+func (s *Store) pruneBatch(ctx context.Context, h history, age time.Duration) (removed int, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
+		n, err := exec(ctx, t, `WITH old AS MATERIALIZED (`+h.query+`)`+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor)
+		removed = int(n)
+		return err
+	})
+	return removed, err
+}
+
+// Prunable counts what Prune would remove in the end, and removes nothing.
+func (s *Store) Prunable(ctx context.Context, r domain.Retention) (would domain.Removed, err error) {
+	for _, h := range histories {
+		age := h.age(r)
+		if age == 0 {
+			continue
+		}
+		n, err := queryOne[int](ctx, s.db, `SELECT count(*) FROM (`+h.query+`) old`, age.Milliseconds(), nil, domain.RetentionFloor)
+		if err != nil {
+			return would, fmt.Errorf("count old %s: %w", h.name, err)
+		}
+		*h.count(&would) = n
+	}
+	return would, nil
+}
