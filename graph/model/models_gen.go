@@ -34,6 +34,7 @@ type RunStreamItem interface {
 // What makes a routine fire.
 type Trigger interface {
 	IsNode()
+	IsVersioned()
 	IsTrigger()
 }
 
@@ -138,6 +139,22 @@ type APITokenEdge struct {
 	// Row.
 	Node *ApiToken `json:"node"`
 }
+
+// Input of archiveRoutine.
+type ArchiveRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of archiveRoutine.
+type ArchiveRoutinePayload struct {
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ArchiveRoutinePayload) IsMutationPayload() {}
 
 // Page of Budget.
 type BudgetConnection struct {
@@ -323,6 +340,8 @@ type CreateRoutinePayload struct {
 	Clamped []string `json:"clamped"`
 	// The routine; null on error.
 	Routine *ent.Routine `json:"routine,omitempty"`
+	// Secrets of new webhook triggers, in the order of the triggers; shown once, and not again when the call is replayed.
+	Secrets []*TriggerSecret `json:"secrets"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
 	// Problems the caller can fix; empty on success.
@@ -330,6 +349,30 @@ type CreateRoutinePayload struct {
 }
 
 func (CreateRoutinePayload) IsMutationPayload() {}
+
+// Input of createTrigger.
+type CreateTriggerInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+	// What to make.
+	Spec *TriggerSpecInput `json:"spec"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of createTrigger.
+type CreateTriggerPayload struct {
+	// The trigger; null on error.
+	Trigger Trigger `json:"trigger,omitempty"`
+	// Webhook secret; shown once, and not again when the call is replayed.
+	Secret *string `json:"secret,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (CreateTriggerPayload) IsMutationPayload() {}
 
 // Input of createWorkspace.
 type CreateWorkspaceInput struct {
@@ -389,6 +432,38 @@ type DeleteBudgetPayload struct {
 
 func (DeleteBudgetPayload) IsMutationPayload() {}
 
+// Input of deleteRoutine.
+type DeleteRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of deleteRoutine.
+type DeleteRoutinePayload struct {
+	// Id of the deleted routine; null on error.
+	DeletedRoutineID *xid.ID `json:"deletedRoutineId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteRoutinePayload) IsMutationPayload() {}
+
+// Input of deleteTrigger.
+type DeleteTriggerInput struct {
+	// Trigger.
+	TriggerID xid.ID `json:"triggerId"`
+}
+
+// Result of deleteTrigger.
+type DeleteTriggerPayload struct {
+	// Id of the deleted trigger; null on error.
+	DeletedTriggerID *xid.ID `json:"deletedTriggerId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteTriggerPayload) IsMutationPayload() {}
+
 // Answers with its prompt; for a first try and for tests, it is no agent.
 type EchoExecutor struct {
 	// Pause before the answer.
@@ -421,6 +496,18 @@ type ExecutorInput struct {
 	Echo *EchoExecutorInput `json:"echo,omitempty"`
 }
 
+// Dry run of a fire.
+type FirePreview struct {
+	// Rendered task, or name and prompt text of a lightweight routine.
+	Rendered *TemplatePreview `json:"rendered"`
+	// What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why.
+	Disposition domain.RoutineRunStatus `json:"disposition"`
+	// Fire it would merge into.
+	CoalescesInto *ent.RoutineRun `json:"coalescesInto,omitempty"`
+	// Problems for which the fire would be refused.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
 // Input of fireRoutine.
 type FireRoutineInput struct {
 	// Routine.
@@ -437,6 +524,8 @@ type FireRoutineInput struct {
 type FireRoutinePayload struct {
 	// The fire; null on error.
 	RoutineRun *ent.RoutineRun `json:"routineRun,omitempty"`
+	// What its variables resolved to, and where each value came from.
+	Resolved []*ResolvedVariable `json:"resolved"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
 	// Problems the caller can fix; empty on success.
@@ -471,6 +560,68 @@ type InboxItemEdge struct {
 	Node *InboxItem `json:"node"`
 }
 
+// Answer to: did the unattended loop run? One captured instant, no writes.
+type LoopLiveness struct {
+	// Verdict: the first of UNKNOWN, DEAD, DEGRADED, NOT_ARMED, HEALTHY that matches.
+	Verdict domain.LoopVerdict `json:"verdict"`
+	// The one instant every threshold was applied to.
+	EvaluatedAt time.Time `json:"evaluatedAt"`
+	// Thresholds used.
+	Thresholds *LoopThresholds `json:"thresholds"`
+	// When this classification began; null gives UNKNOWN.
+	ActivatedAt *time.Time `json:"activatedAt,omitempty"`
+	// Overdue and stranded triggers, the longest dead first, then by id.
+	Triggers *LoopTriggerEvidenceList `json:"triggers"`
+	// Stuck runs, the longest stuck first, then by id.
+	StuckRuns *LoopRunEvidenceList `json:"stuckRuns"`
+	// Silent successes inside the window, the newest first, then by id.
+	SilentSuccesses *LoopRunEvidenceList `json:"silentSuccesses"`
+	// Terminal runs in the window by shape; every shape is listed.
+	TerminalShapes []*TerminalShapeCount `json:"terminalShapes"`
+	// Enabled schedules.
+	EligibleTriggerCount int `json:"eligibleTriggerCount"`
+	// Newest cron tick of the process.
+	LastTickAt *time.Time `json:"lastTickAt,omitempty"`
+}
+
+// Runs that are evidence.
+type LoopRunEvidenceList struct {
+	// Rows.
+	Rows []*LoopRunEvidence `json:"rows"`
+	// Most rows returned.
+	Cap int `json:"cap"`
+	// True when cut.
+	Capped bool `json:"capped"`
+	// All rows.
+	Total int `json:"total"`
+}
+
+// Thresholds of the verdict; no caller can change them.
+type LoopThresholds struct {
+	// A due trigger is overdue after.
+	OverdueGrace time.Duration `json:"overdueGrace"`
+	// A trigger without a next fire is stranded after.
+	StrandedGrace time.Duration `json:"strandedGrace"`
+	// A claimable run has been queued too long after.
+	QueuedGrace time.Duration `json:"queuedGrace"`
+	// A claimed run without a sign of life has been claimed too long after.
+	ClaimedGrace time.Duration `json:"claimedGrace"`
+	// Window for terminal runs.
+	Window time.Duration `json:"window"`
+}
+
+// Dead triggers.
+type LoopTriggerEvidenceList struct {
+	// Rows.
+	Rows []*LoopTriggerEvidence `json:"rows"`
+	// Most rows returned.
+	Cap int `json:"cap"`
+	// True when cut.
+	Capped bool `json:"capped"`
+	// All rows.
+	Total int `json:"total"`
+}
+
 // A manual trigger to make.
 type ManualSpecInput struct {
 	// May fire.
@@ -503,6 +654,32 @@ type PauseAgentPayload struct {
 
 func (PauseAgentPayload) IsMutationPayload() {}
 
+// Input of pauseRoutine.
+type PauseRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of pauseRoutine.
+type PauseRoutinePayload struct {
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (PauseRoutinePayload) IsMutationPayload() {}
+
+// A fire that is due to come.
+type PlannedFire struct {
+	// When.
+	At time.Time `json:"at"`
+	// Trigger.
+	Trigger *ScheduleTrigger `json:"trigger"`
+	// Routine.
+	Routine *ent.Routine `json:"routine"`
+}
+
 // State of the process; the same for every reader.
 type ProcessInfo struct {
 	// Version.
@@ -517,6 +694,8 @@ type ProcessInfo struct {
 	CronTicks int `json:"cronTicks"`
 	// Scheduler state.
 	Scheduler SchedulerState `json:"scheduler"`
+	// Counts of events with no known workspace, by the counter's name and labels.
+	Unattributed map[string]any `json:"unattributed"`
 }
 
 // Taken by workers through acquireRun.
@@ -563,6 +742,22 @@ type QueueStats struct {
 	WaitP99 *time.Duration `json:"waitP99,omitempty"`
 	// Taken at.
 	At time.Time `json:"at"`
+}
+
+// Input of renderTemplate.
+type RenderTemplateInput struct {
+	// Title.
+	Title string `json:"title"`
+	// Description.
+	Description string `json:"description"`
+	// Declarations.
+	Variables []*RoutineVariableInput `json:"variables"`
+	// Values; one that is no string is taken as its JSON text.
+	Values map[string]any `json:"values,omitempty"`
+	// Pretend it is now.
+	At *time.Time `json:"at,omitempty"`
+	// Zone of {{date}}.
+	TimeZone string `json:"timeZone"`
 }
 
 // Input of reportRunFailed.
@@ -717,6 +912,22 @@ type ResumeAgentPayload struct {
 
 func (ResumeAgentPayload) IsMutationPayload() {}
 
+// Input of resumeRoutine.
+type ResumeRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of resumeRoutine.
+type ResumeRoutinePayload struct {
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ResumeRoutinePayload) IsMutationPayload() {}
+
 // Input of revokeApiToken.
 type RevokeAPITokenInput struct {
 	// Token.
@@ -733,6 +944,30 @@ type RevokeAPITokenPayload struct {
 
 func (RevokeAPITokenPayload) IsMutationPayload() {}
 
+// Input of rotateTriggerSecret.
+type RotateTriggerSecretInput struct {
+	// Webhook trigger.
+	TriggerID xid.ID `json:"triggerId"`
+	// How long the old secret also works, PT0S..P7D.
+	Overlap *time.Duration `json:"overlap,omitempty"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of rotateTriggerSecret.
+type RotateTriggerSecretPayload struct {
+	// The trigger; null on error.
+	Trigger Trigger `json:"trigger,omitempty"`
+	// Shown once, and not again when the call is replayed.
+	Secret *string `json:"secret,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (RotateTriggerSecretPayload) IsMutationPayload() {}
+
 // Conditions, all of which must hold.
 type RoutineFilter struct {
 	// Any of these.
@@ -743,6 +978,16 @@ type RoutineFilter struct {
 	Kind *RoutineKind `json:"kind,omitempty"`
 	// Part of the name.
 	Search *string `json:"search,omitempty"`
+}
+
+// How many fires have a source and a disposition.
+type RoutineRunCount struct {
+	// Source.
+	Source domain.RoutineRunSource `json:"source"`
+	// Disposition.
+	Status domain.RoutineRunStatus `json:"status"`
+	// Count.
+	Count int `json:"count"`
 }
 
 // Conditions, all of which must hold.
@@ -909,16 +1154,6 @@ type RunLogLineInput struct {
 	At *time.Time `json:"at,omitempty"`
 }
 
-// Use of a run.
-type RunUsage struct {
-	// Tokens in.
-	InputTokens int `json:"inputTokens"`
-	// Tokens out.
-	OutputTokens int `json:"outputTokens"`
-	// Cost in US dollars.
-	CostUsd string `json:"costUsd"`
-}
-
 // Money and tokens of an attempt.
 type RunUsageInput struct {
 	// Tokens in.
@@ -927,6 +1162,18 @@ type RunUsageInput struct {
 	OutputTokens int `json:"outputTokens"`
 	// Cost in US dollars, at least 0, at most six decimals.
 	CostUsd string `json:"costUsd"`
+}
+
+// Preview of a schedule; nothing is stored.
+type SchedulePreview struct {
+	// Fires.
+	Times []*time.Time `json:"times"`
+	// Words, e.g. at 09:00 every day.
+	Description string `json:"description"`
+	// Slots in the window that a clock change removes or repeats.
+	DstNotes []string `json:"dstNotes"`
+	// Problems.
+	UserErrors []*UserError `json:"userErrors"`
 }
 
 // A schedule trigger to make.
@@ -948,6 +1195,14 @@ type SelfWakeup struct {
 }
 
 func (SelfWakeup) IsWakeupPayload() {}
+
+// How many wakeups have a source.
+type SourceCount struct {
+	// Source.
+	Source domain.WakeupSource `json:"source"`
+	// Count.
+	Count int `json:"count"`
+}
 
 // Input of stopAgent.
 type StopAgentInput struct {
@@ -979,10 +1234,42 @@ type SystemActor struct {
 
 func (SystemActor) IsActor() {}
 
+// Preview of a template; nothing is stored.
+type TemplatePreview struct {
+	// Title.
+	Title string `json:"title"`
+	// Description.
+	Description string `json:"description"`
+	// Values used and where they came from.
+	Values []*ResolvedVariable `json:"values"`
+	// Names used but not declared; saving declares them.
+	Undeclared []string `json:"undeclared"`
+	// Problems.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+// How many terminal runs have a shape.
+type TerminalShapeCount struct {
+	// Shape.
+	Shape domain.TerminalShape `json:"shape"`
+	// Runs.
+	Count int `json:"count"`
+}
+
+// Secret of a new webhook trigger.
+type TriggerSecret struct {
+	// Trigger.
+	TriggerID xid.ID `json:"triggerId"`
+	// Secret, shown once.
+	Secret string `json:"secret"`
+}
+
 // Exactly one member.
 type TriggerSpecInput struct {
 	// Cron schedule.
 	Schedule *ScheduleSpecInput `json:"schedule,omitempty"`
+	// Signed HTTP POST.
+	Webhook *WebhookSpecInput `json:"webhook,omitempty"`
 	// By hand.
 	Manual *ManualSpecInput `json:"manual,omitempty"`
 }
@@ -1022,6 +1309,70 @@ type UpdateAgentPayload struct {
 }
 
 func (UpdateAgentPayload) IsMutationPayload() {}
+
+// Input of updateRoutine.
+type UpdateRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// Name, 1..200 characters; null is refused.
+	Name graphql.Omittable[*string] `json:"name,omitempty"`
+	// Text; the prompt of a lightweight fire; null: none.
+	Description graphql.Omittable[*string] `json:"description,omitempty"`
+	// Who is woken; null is refused. What the former assignee was sent stays with it.
+	AssigneeID graphql.Omittable[*xid.ID] `json:"assigneeId,omitempty"`
+	// When a fire meets an active one; null: COALESCE_IF_ACTIVE.
+	ConcurrencyPolicy graphql.Omittable[*domain.ConcurrencyPolicy] `json:"concurrencyPolicy,omitempty"`
+	// What to do about missed ticks; null: ENQUEUE_MISSED_WITH_CAP.
+	CatchUpPolicy graphql.Omittable[*domain.CatchUpPolicy] `json:"catchUpPolicy,omitempty"`
+	// Most missed slots fired, clamped to 1..1000; null: 25.
+	CatchUpMax graphql.Omittable[*int] `json:"catchUpMax,omitempty"`
+	// Variables, at most 100, instead of those there are; names that the text uses are declared besides.
+	Variables graphql.Omittable[[]*RoutineVariableInput] `json:"variables,omitempty"`
+}
+
+// Result of updateRoutine.
+type UpdateRoutinePayload struct {
+	// Fields whose value was clamped.
+	Clamped []string `json:"clamped"`
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateRoutinePayload) IsMutationPayload() {}
+
+// Input of updateTrigger.
+type UpdateTriggerInput struct {
+	// Trigger.
+	TriggerID xid.ID `json:"triggerId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// May fire; null: true.
+	Enabled graphql.Omittable[*bool] `json:"enabled,omitempty"`
+	// Expression of a schedule; null is refused.
+	Cron graphql.Omittable[*string] `json:"cron,omitempty"`
+	// Zone of a schedule; null: the workspace's.
+	TimeZone graphql.Omittable[*string] `json:"timeZone,omitempty"`
+	// How callers of a webhook prove themselves; null: HMAC_SHA256.
+	SigningMode graphql.Omittable[*domain.SigningMode] `json:"signingMode,omitempty"`
+	// Accepted clock difference of a webhook, PT30S..PT24H; null: PT5M.
+	ReplayWindow graphql.Omittable[*time.Duration] `json:"replayWindow,omitempty"`
+	// Refuse signatures without a timestamp; null: false.
+	RequireTimestamp graphql.Omittable[*bool] `json:"requireTimestamp,omitempty"`
+}
+
+// Result of updateTrigger.
+type UpdateTriggerPayload struct {
+	// The trigger; null on error.
+	Trigger Trigger `json:"trigger,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateTriggerPayload) IsMutationPayload() {}
 
 // Input of updateWorkspaceSettings.
 type UpdateWorkspaceSettingsInput struct {
@@ -1133,6 +1484,46 @@ type WakeupFilter struct {
 	CausationID *xid.ID `json:"causationId,omitempty"`
 	// Asked at or after.
 	Since *time.Time `json:"since,omitempty"`
+}
+
+// A webhook trigger to make.
+type WebhookSpecInput struct {
+	// How callers prove themselves.
+	SigningMode domain.SigningMode `json:"signingMode"`
+	// Accepted clock difference, PT30S..PT24H.
+	ReplayWindow *time.Duration `json:"replayWindow,omitempty"`
+	// Refuse signatures without a timestamp.
+	RequireTimestamp bool `json:"requireTimestamp"`
+	// Own secret, 16 to 256 visible ASCII characters; made by default.
+	Secret *string `json:"secret,omitempty"`
+	// May fire.
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// Counters of a workspace since the process began; what has not happened is listed at 0.
+type WorkspaceCounters struct {
+	// Wakeups by source.
+	WakeupsCreated []*SourceCount `json:"wakeupsCreated"`
+	// Fires by source and disposition.
+	RoutineRuns []*RoutineRunCount `json:"routineRuns"`
+	// Triggers claimed.
+	TriggersClaimed int `json:"triggersClaimed"`
+	// Runs claimed.
+	RunsClaimed int `json:"runsClaimed"`
+	// Launches.
+	AgentLaunches int `json:"agentLaunches"`
+	// Launches without a session.
+	LaunchesWithoutSession int `json:"launchesWithoutSession"`
+	// Terminal runs by shape.
+	TerminalRuns []*TerminalShapeCount `json:"terminalRuns"`
+	// Failed writes of last_run_at.
+	LastRunAtWriteFailures int `json:"lastRunAtWriteFailures"`
+	// Sessions not persisted.
+	SessionWriteFailures int `json:"sessionWriteFailures"`
+	// Liveness reads that failed.
+	LivenessReadFailures int `json:"livenessReadFailures"`
+	// Since.
+	Since time.Time `json:"since"`
 }
 
 // Settings of a workspace.
