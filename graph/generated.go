@@ -187,7 +187,7 @@ type RunResolver interface {
 	ContextSnapshot(ctx context.Context, obj *ent.Run) (map[string]any, error)
 	Result(ctx context.Context, obj *ent.Run) (map[string]any, error)
 	Error(ctx context.Context, obj *ent.Run) (*model.RunError, error)
-	Usage(ctx context.Context, obj *ent.Run) (*domain.RunUsage, error)
+	Usage(ctx context.Context, obj *ent.Run) (*model.RunUsage, error)
 	EventCursor(ctx context.Context, obj *ent.Run) (*entgql.Cursor[xid.ID], error)
 	Events(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*model.RunEventConnection, error)
 	Logs(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], filter *model.RunLogFilter) (*model.RunLogConnection, error)
@@ -288,6 +288,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
+			graphql.NewInputUnmarshaler("AcpExecutorInput", ec.unmarshalInputAcpExecutorInput),
 			graphql.NewInputUnmarshaler("AcquireRunInput", ec.unmarshalInputAcquireRunInput),
 			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
@@ -308,6 +309,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
+			graphql.NewInputUnmarshaler("HttpExecutorInput", ec.unmarshalInputHttpExecutorInput),
 			graphql.NewInputUnmarshaler("InboxFilter", ec.unmarshalInputInboxFilter),
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
@@ -2099,7 +2101,7 @@ enum UserErrorCode {
 }
 `, BuiltIn: false},
 	{Name: "../schema/executor.graphql", Input: `"How a run is executed. Secret values are never shown."
-union Executor = CommandExecutor | PullExecutor | EchoExecutor
+union Executor = CommandExecutor | AcpExecutor | HttpExecutor | PullExecutor | EchoExecutor
 
 "A command-line agent: prompt on stdin, result in the last JSON line of stdout."
 type CommandExecutor {
@@ -2127,6 +2129,42 @@ type PullExecutor {
   lease: Duration!
 }
 
+"Any agent of the Agent Client Protocol, over stdio."
+type AcpExecutor {
+  "Program and arguments; no shell."
+  argv: [String!]!
+  "Working folder; file requests stay inside."
+  workingDirectory: String!
+  "Names of variables set for it."
+  environment: [String!]!
+  "Ended after."
+  timeout: Duration!
+  "Answer to permission requests."
+  permissions: AcpPermissionPolicy!
+}
+
+"Answer to the permission requests of an agent."
+enum AcpPermissionPolicy {
+  "Allow all."
+  ALLOW
+  "Reject all."
+  REJECT
+  "Allow reading, reject the rest."
+  READ_ONLY
+}
+
+"An agent service: a POST with the run's lease, answered with the result, or with 202 and reports later."
+type HttpExecutor {
+  "Where."
+  url: String!
+  "Names of headers set."
+  headers: [String!]!
+  "Requests are signed with a secret."
+  signed: Boolean!
+  "Ended after."
+  timeout: Duration!
+}
+
 "Answers with its prompt; for a first try and for tests, it is no agent."
 type EchoExecutor {
   "Pause before the answer."
@@ -2137,6 +2175,10 @@ type EchoExecutor {
 input ExecutorInput @oneOf {
   "Command line."
   command: CommandExecutorInput
+  "Agent of the Agent Client Protocol."
+  acp: AcpExecutorInput
+  "Agent service."
+  http: HttpExecutorInput
   "Workers."
   pull: PullExecutorInput
   "Echo."
@@ -2145,7 +2187,7 @@ input ExecutorInput @oneOf {
 
 "Name and value; the value is stored encrypted and never shown."
 input NameValueInput {
-  "Name of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_."
+  "Name of a header, or of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_."
   name: String!
   "Value."
   value: String!
@@ -2153,9 +2195,9 @@ input NameValueInput {
 
 "Command executor."
 input CommandExecutorInput {
-  "Known agent command line."
+  "Known agent command line: aider, claude, codex, gemini or opencode. It is started, prompted and read as its documentation says."
   preset: String
-  "Program and arguments; may be empty with a preset."
+  "Program and arguments. With a preset: nothing, or the program to use instead of the usual one, then arguments to add."
   argv: [String!]! = []
   "Working folder, an absolute path."
   workingDirectory: String
@@ -2175,6 +2217,32 @@ input PullExecutorInput {
   queue: String! = "default"
   "Lease length, PT15S..PT1H."
   lease: Duration! = "PT60S"
+}
+
+"ACP executor."
+input AcpExecutorInput {
+  "Program and arguments."
+  argv: [String!]!
+  "Working folder, an absolute path; file requests stay inside."
+  workingDirectory: String!
+  "Variables, at most 100."
+  environment: [NameValueInput!]! = []
+  "Ended after, PT1S..PT24H."
+  timeout: Duration! = "PT30M"
+  "Answer to permission requests."
+  permissions: AcpPermissionPolicy! = READ_ONLY
+}
+
+"HTTP executor."
+input HttpExecutorInput {
+  "Where; http or https. Redirects are not followed, and addresses that are not public must be allowed when rouse starts."
+  url: String!
+  "Headers, at most 100; their values are stored encrypted."
+  headers: [NameValueInput!]! = []
+  "Signs each request (HMAC-SHA256, X-Rouse-Signature); 16..1000 bytes, stored encrypted."
+  secret: String
+  "Ended after, PT1S..PT24H."
+  timeout: Duration! = "PT30M"
 }
 
 "Echo executor."
@@ -7400,6 +7468,121 @@ func (ec *executionContext) field___Type_inputFields_args(ctx context.Context, r
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _AcpExecutor_argv(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_argv(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Argv, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_argv(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _AcpExecutor_workingDirectory(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_workingDirectory(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WorkingDirectory, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_workingDirectory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _AcpExecutor_environment(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_environment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Environment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _AcpExecutor_timeout(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_timeout(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Timeout, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _AcpExecutor_permissions(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_permissions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Permissions, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.AcpPermissionPolicy) graphql.Marshaler {
+			return ec.marshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_permissions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "AcpPermissionPolicy")
+}
+
 func (ec *executionContext) _AcquireRunPayload_lease(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10925,6 +11108,98 @@ func (ec *executionContext) fieldContext_FireRoutinePayload_userErrors(_ context
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _HttpExecutor_url(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_url(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.URL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HttpExecutor_url(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _HttpExecutor_headers(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_headers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Headers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HttpExecutor_headers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _HttpExecutor_signed(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_signed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Signed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HttpExecutor_signed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _HttpExecutor_timeout(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_timeout(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Timeout, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HttpExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Duration")
 }
 
 func (ec *executionContext) _InboxItem_id(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
@@ -19025,8 +19300,8 @@ func (ec *executionContext) _Run_usage(ctx context.Context, field graphql.Collec
 			return ec.Resolvers.Run().Usage(ctx, obj)
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *domain.RunUsage) graphql.Marshaler {
-			return ec.marshalORunUsage2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunUsage(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RunUsage) graphql.Marshaler {
+			return ec.marshalORunUsage2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsage(ctx, selections, v)
 		},
 		true,
 		false,
@@ -20239,7 +20514,7 @@ func (ec *executionContext) fieldContext_RunLogLine_at(_ context.Context, field 
 	return graphql.NewScalarFieldContext("RunLogLine", field, false, false, "DateTime")
 }
 
-func (ec *executionContext) _RunUsage_inputTokens(ctx context.Context, field graphql.CollectedField, obj *domain.RunUsage) (ret graphql.Marshaler) {
+func (ec *executionContext) _RunUsage_inputTokens(ctx context.Context, field graphql.CollectedField, obj *model.RunUsage) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -20251,8 +20526,8 @@ func (ec *executionContext) _RunUsage_inputTokens(ctx context.Context, field gra
 			return obj.InputTokens, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
-			return ec.marshalNInt2int64(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
 		},
 		true,
 		true,
@@ -20262,7 +20537,7 @@ func (ec *executionContext) fieldContext_RunUsage_inputTokens(_ context.Context,
 	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Int")
 }
 
-func (ec *executionContext) _RunUsage_outputTokens(ctx context.Context, field graphql.CollectedField, obj *domain.RunUsage) (ret graphql.Marshaler) {
+func (ec *executionContext) _RunUsage_outputTokens(ctx context.Context, field graphql.CollectedField, obj *model.RunUsage) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -20274,8 +20549,8 @@ func (ec *executionContext) _RunUsage_outputTokens(ctx context.Context, field gr
 			return obj.OutputTokens, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
-			return ec.marshalNInt2int64(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
 		},
 		true,
 		true,
@@ -20285,7 +20560,7 @@ func (ec *executionContext) fieldContext_RunUsage_outputTokens(_ context.Context
 	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Int")
 }
 
-func (ec *executionContext) _RunUsage_costUsd(ctx context.Context, field graphql.CollectedField, obj *domain.RunUsage) (ret graphql.Marshaler) {
+func (ec *executionContext) _RunUsage_costUsd(ctx context.Context, field graphql.CollectedField, obj *model.RunUsage) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -20294,7 +20569,7 @@ func (ec *executionContext) _RunUsage_costUsd(ctx context.Context, field graphql
 			return ec.fieldContext_RunUsage_costUsd(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.CostUSD, nil
+			return obj.CostUsd, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -25880,6 +26155,86 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, obj any) (model.AcpExecutorInput, error) {
+	var it model.AcpExecutorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["environment"]; !present {
+		asMap["environment"] = []any{}
+	}
+	if _, present := asMap["timeout"]; !present {
+		asMap["timeout"] = "PT30M"
+	}
+	if _, present := asMap["permissions"]; !present {
+		asMap["permissions"] = "READ_ONLY"
+	}
+
+	fieldsInOrder := [...]string{"argv", "workingDirectory", "environment", "timeout", "permissions"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "argv":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("argv"))
+			data, err := ec.unmarshalNString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Argv = data
+		case "workingDirectory":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workingDirectory"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkingDirectory = data
+		case "environment":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("environment"))
+			data, err := ec.unmarshalNNameValueInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Environment = data
+		case "timeout":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeout"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Timeout = data
+		case "permissions":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("permissions"))
+			data, err := ec.unmarshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Permissions = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalAcpExecutorInput unmarshals raw into the AcpExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalAcpExecutorInput(ctx context.Context, raw any) (model.AcpExecutorInput, error) {
+	var out model.AcpExecutorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "AcpExecutorInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, obj any) (model.AcquireRunInput, error) {
 	var it model.AcquireRunInput
 	if obj == nil {
@@ -27040,7 +27395,7 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"command", "pull", "echo"}
+	fieldsInOrder := [...]string{"command", "acp", "http", "pull", "echo"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -27054,6 +27409,20 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 				return it, err
 			}
 			it.Command = data
+		case "acp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("acp"))
+			data, err := ec.unmarshalOAcpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcpExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Acp = data
+		case "http":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("http"))
+			data, err := ec.unmarshalOHttpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐHTTPExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HTTP = data
 		case "pull":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("pull"))
 			data, err := ec.unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx, v)
@@ -27145,6 +27514,76 @@ func (ec *executionContext) unmarshalInputFireRoutineInput(ctx context.Context, 
 func UnmarshalFireRoutineInput(ctx context.Context, raw any) (model.FireRoutineInput, error) {
 	var out model.FireRoutineInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "FireRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputHttpExecutorInput(ctx context.Context, obj any) (model.HTTPExecutorInput, error) {
+	var it model.HTTPExecutorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["headers"]; !present {
+		asMap["headers"] = []any{}
+	}
+	if _, present := asMap["timeout"]; !present {
+		asMap["timeout"] = "PT30M"
+	}
+
+	fieldsInOrder := [...]string{"url", "headers", "secret", "timeout"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "url":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("url"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.URL = data
+		case "headers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("headers"))
+			data, err := ec.unmarshalNNameValueInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Headers = data
+		case "secret":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secret"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Secret = data
+		case "timeout":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeout"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Timeout = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalHttpExecutorInput unmarshals raw into the HttpExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalHttpExecutorInput(ctx context.Context, raw any) (model.HTTPExecutorInput, error) {
+	var out model.HTTPExecutorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "HttpExecutorInput", raw, &out)
 	return out, err
 }
 
@@ -29757,6 +30196,13 @@ func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet,
 			return graphql.Null
 		}
 		return ec._PullExecutor(ctx, sel, obj)
+	case model.HTTPExecutor:
+		return ec._HttpExecutor(ctx, sel, &obj)
+	case *model.HTTPExecutor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._HttpExecutor(ctx, sel, obj)
 	case model.EchoExecutor:
 		return ec._EchoExecutor(ctx, sel, &obj)
 	case *model.EchoExecutor:
@@ -29771,6 +30217,13 @@ func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet,
 			return graphql.Null
 		}
 		return ec._CommandExecutor(ctx, sel, obj)
+	case model.AcpExecutor:
+		return ec._AcpExecutor(ctx, sel, &obj)
+	case *model.AcpExecutor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AcpExecutor(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -30320,6 +30773,59 @@ func (ec *executionContext) _WakeupPayload(ctx context.Context, sel ast.Selectio
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var acpExecutorImplementors = []string{"AcpExecutor", "Executor"}
+
+func (ec *executionContext) _AcpExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.AcpExecutor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, acpExecutorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AcpExecutor")
+		case "argv":
+			out.Values[i] = ec._AcpExecutor_argv(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "workingDirectory":
+			out.Values[i] = ec._AcpExecutor_workingDirectory(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "environment":
+			out.Values[i] = ec._AcpExecutor_environment(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "timeout":
+			out.Values[i] = ec._AcpExecutor_timeout(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "permissions":
+			out.Values[i] = ec._AcpExecutor_permissions(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
 
 var acquireRunPayloadImplementors = []string{"AcquireRunPayload", "MutationPayload"}
 
@@ -31882,6 +32388,54 @@ func (ec *executionContext) _FireRoutinePayload(ctx context.Context, sel ast.Sel
 			}
 		case "userErrors":
 			out.Values[i] = ec._FireRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var httpExecutorImplementors = []string{"HttpExecutor", "Executor"}
+
+func (ec *executionContext) _HttpExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.HTTPExecutor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, httpExecutorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("HttpExecutor")
+		case "url":
+			out.Values[i] = ec._HttpExecutor_url(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "headers":
+			out.Values[i] = ec._HttpExecutor_headers(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "signed":
+			out.Values[i] = ec._HttpExecutor_signed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "timeout":
+			out.Values[i] = ec._HttpExecutor_timeout(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -34960,7 +35514,7 @@ func (ec *executionContext) _RunLogLine(ctx context.Context, sel ast.SelectionSe
 
 var runUsageImplementors = []string{"RunUsage"}
 
-func (ec *executionContext) _RunUsage(ctx context.Context, sel ast.SelectionSet, obj *domain.RunUsage) graphql.Marshaler {
+func (ec *executionContext) _RunUsage(ctx context.Context, sel ast.SelectionSet, obj *model.RunUsage) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, runUsageImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -37034,6 +37588,16 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) unmarshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx context.Context, v any) (domain.AcpPermissionPolicy, error) {
+	var res domain.AcpPermissionPolicy
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx context.Context, sel ast.SelectionSet, v domain.AcpPermissionPolicy) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNAcquireRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunInput(ctx context.Context, v any) (model.AcquireRunInput, error) {
 	res, err := ec.unmarshalInputAcquireRunInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -37800,20 +38364,6 @@ func (ec *executionContext) unmarshalNInt2int(ctx context.Context, v any) (int, 
 func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.SelectionSet, v int) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalInt(v)
-	if res == graphql.Null {
-		graphql.AddInvalidNullFromMarshaler(ctx, "Int!")
-	}
-	return res
-}
-
-func (ec *executionContext) unmarshalNInt2int64(ctx context.Context, v any) (int64, error) {
-	res, err := graphql.UnmarshalInt64(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNInt2int64(ctx context.Context, sel ast.SelectionSet, v int64) graphql.Marshaler {
-	_ = sel
-	res := graphql.MarshalInt64(v)
 	if res == graphql.Null {
 		graphql.AddInvalidNullFromMarshaler(ctx, "Int!")
 	}
@@ -39528,6 +40078,14 @@ func (ec *executionContext) marshalN__TypeKind2string(ctx context.Context, sel a
 	return res
 }
 
+func (ec *executionContext) unmarshalOAcpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcpExecutorInput(ctx context.Context, v any) (*model.AcpExecutorInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputAcpExecutorInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalOActivityCode2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCodeᚄ(ctx context.Context, v any) ([]domain.ActivityCode, error) {
 	if v == nil {
 		return nil, nil
@@ -39894,6 +40452,14 @@ func (ec *executionContext) unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgra
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputExecutorInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOHttpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐHTTPExecutorInput(ctx context.Context, v any) (*model.HTTPExecutorInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputHttpExecutorInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -40405,7 +40971,7 @@ func (ec *executionContext) marshalORunStatus2ᚕrouseᚗdevᚋrouseᚋinternal�
 	return ret
 }
 
-func (ec *executionContext) marshalORunUsage2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunUsage(ctx context.Context, sel ast.SelectionSet, v *domain.RunUsage) graphql.Marshaler {
+func (ec *executionContext) marshalORunUsage2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsage(ctx context.Context, sel ast.SelectionSet, v *model.RunUsage) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

@@ -3,7 +3,10 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
+	"net/netip"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -24,6 +27,7 @@ type Config struct {
 	NewSecretKey   bool          // go on with another key than the one that sealed the database's secrets
 	History        time.Duration // age at which history is removed; 0: never
 	RoutineRuns    time.Duration // age at which records of fires are removed; 0: never
+	HTTPAllow      string        // addresses that agent services may have beside public ones: CIDR ranges with commas between
 	AgentUser      string        // account that agent commands run as when rouse runs as root; "": chosen
 	LogLevel       string        // debug, info, warn or error
 	LogFormat      string        // text or json
@@ -42,6 +46,7 @@ const (
 	EnvSecretKey      = "ROUSE_SECRET_KEY"
 	EnvHistory        = "ROUSE_RETENTION"
 	EnvRoutineRuns    = "ROUSE_RETENTION_ROUTINE_RUNS"
+	EnvHTTPAllow      = "ROUSE_HTTP_ALLOW"
 	EnvAgentUser      = "ROUSE_AGENT_USER"
 	EnvLogLevel       = "ROUSE_LOG_LEVEL"
 	EnvLogFormat      = "ROUSE_LOG_FORMAT"
@@ -72,4 +77,20 @@ func (c Config) Level() slog.Level {
 		return slog.LevelInfo
 	}
 	return level
+}
+
+// AllowedAddresses are the ranges of HTTPAllow; a single address is a range of one.
+func (c Config) AllowedAddresses() ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range strings.FieldsFunc(c.HTTPAllow, func(r rune) bool { return r == ',' || r == ' ' }) {
+		prefix, err := netip.ParsePrefix(text)
+		if address, addressErr := netip.ParseAddr(text); addressErr == nil {
+			prefix, err = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen()), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is no range of addresses; write such as 127.0.0.0/8 or 10.1.2.3, with commas between", text)
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out, nil
 }

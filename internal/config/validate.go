@@ -36,6 +36,7 @@ func (c Config) Validate() error {
 		problem("--drain", EnvDrain, within(c.Drain, 0, maxDrain)),
 		problem("--retention", EnvHistory, domain.Retention{History: c.History}.Validate()),
 		problem("--retention-routine-runs", EnvRoutineRuns, domain.Retention{RoutineRuns: c.RoutineRuns}.Validate()),
+		problem("--http-allow", EnvHTTPAllow, c.checkHTTPAllow()),
 		problem("", EnvBootstrapToken, c.checkBootstrapToken()),
 		problem("", EnvSecretKey, c.checkSecretKey()),
 		problem("--log-level", EnvLogLevel, oneOf(c.LogLevel, "debug", "info", "warn", "error")),
@@ -56,6 +57,11 @@ func problem(flag, variable string, err error) error {
 
 func (c Config) checkAddr() error {
 	_, err := hostOf(c.Addr)
+	return err
+}
+
+func (c Config) checkHTTPAllow() error {
+	_, err := c.AllowedAddresses()
 	return err
 }
 

@@ -38,15 +38,15 @@ func ResultSession(object map[string]any) string {
 	return id
 }
 
-// RunUsage is what an attempt used by its agent's own account; CostUSD is a decimal.
-type RunUsage struct {
+// AttemptUsage is what an attempt used by its agent's own account; CostUSD is a decimal.
+type AttemptUsage struct {
 	InputTokens, OutputTokens int64
 	CostUSD                   string
 }
 
 // ResultUsage is what a result object says of its use: usage.input_tokens, usage.output_tokens and usage.cost_usd, or
 // total_cost_usd beside usage. Nil when it says nothing; what is negative or absurd counts as not said.
-func ResultUsage(object map[string]any) *RunUsage {
+func ResultUsage(object map[string]any) *AttemptUsage {
 	usage, ok := object["usage"].(map[string]any)
 	if !ok {
 		return nil
@@ -58,7 +58,7 @@ func ResultUsage(object map[string]any) *RunUsage {
 	if cost < 0 || cost > MaxCostUSD {
 		cost = 0
 	}
-	return &RunUsage{InputTokens: tokenCount(usage["input_tokens"]), OutputTokens: tokenCount(usage["output_tokens"]),
+	return &AttemptUsage{InputTokens: tokenCount(usage["input_tokens"]), OutputTokens: tokenCount(usage["output_tokens"]),
 		CostUSD: strconv.FormatFloat(cost, 'f', -1, 64)}
 }
 

@@ -44,11 +44,11 @@ func TestTheSummaryOfAResult(t *testing.T) {
 func TestTheUseOfAResult(t *testing.T) {
 	for _, c := range []struct {
 		name, object string
-		want         *RunUsage
+		want         *AttemptUsage
 	}{
-		{"tokens and cost", `{"usage":{"input_tokens":3,"output_tokens":4,"cost_usd":0.25}}`, &RunUsage{3, 4, "0.25"}},
-		{"the cost may stand beside the tokens", `{"usage":{"input_tokens":3},"total_cost_usd":0.5}`, &RunUsage{3, 0, "0.5"}},
-		{"what is absurd counts as not said", `{"usage":{"input_tokens":-1,"output_tokens":1e30,"cost_usd":-5}}`, &RunUsage{0, 0, "0"}},
+		{"tokens and cost", `{"usage":{"input_tokens":3,"output_tokens":4,"cost_usd":0.25}}`, &AttemptUsage{3, 4, "0.25"}},
+		{"the cost may stand beside the tokens", `{"usage":{"input_tokens":3},"total_cost_usd":0.5}`, &AttemptUsage{3, 0, "0.5"}},
+		{"what is absurd counts as not said", `{"usage":{"input_tokens":-1,"output_tokens":1e30,"cost_usd":-5}}`, &AttemptUsage{0, 0, "0"}},
 		{"nothing said", `{"summary":"x"}`, nil},
 		{"something else said", `{"usage":"much"}`, nil},
 	} {

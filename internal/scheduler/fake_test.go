@@ -63,9 +63,9 @@ type fakeStore struct {
 	uptime     time.Duration
 	badRun     xid.ID
 	repairs    store.Repairs
+	old        int // runs to remove
 	resumed    int
 	recovered  []store.Recovered
-	old        int // runs to remove
 }
 
 // lock takes the fake's lock and says whether the database is away.
@@ -212,6 +212,18 @@ func (f *fakeStore) Repair(context.Context) (store.Repairs, error) {
 	return f.repairs, err
 }
 
+// Prune finds a full batch, then the rest.
+func (f *fakeStore) Prune(context.Context, domain.Retention) (domain.Removed, bool, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	if f.old == 0 || err != nil {
+		return domain.Removed{}, false, err
+	}
+	n := min(f.old, 2)
+	f.old -= n
+	return domain.Removed{Runs: n}, n == 2, nil
+}
+
 func (f *fakeStore) SweepBudgets(context.Context) (int, error) {
 	unlock, err := f.lock()
 	defer unlock()
@@ -224,18 +236,6 @@ func (f *fakeStore) Recover(context.Context) ([]store.Recovered, error) {
 	defer unlock()
 	f.add("recover")
 	return f.recovered, err
-}
-
-// Prune finds a full batch, then the rest.
-func (f *fakeStore) Prune(context.Context, domain.Retention) (domain.Removed, bool, error) {
-	unlock, err := f.lock()
-	defer unlock()
-	if f.old == 0 || err != nil {
-		return domain.Removed{}, false, err
-	}
-	n := min(f.old, 2)
-	f.old -= n
-	return domain.Removed{Runs: n}, n == 2, nil
 }
 
 // fakeWorker has slots that stay taken until the test frees them.

@@ -15,9 +15,9 @@ type Store interface {
 	triggers
 	leases
 	Repair(ctx context.Context) (store.Repairs, error)
+	Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)
 	SweepBudgets(ctx context.Context) (resumed int, err error)
 	Recover(ctx context.Context) ([]store.Recovered, error)
-	Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)
 }
 
 // queue is what the dispatcher asks.

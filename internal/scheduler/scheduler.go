@@ -1,5 +1,6 @@
-// Package scheduler runs the loops: the dispatcher, the cron tick, the sweeps for rescue, repair, budgets and recovery, and the
-// retention (SPEC S4.3, S6.5, S8.4, S8.5, S11). A loop holds no rule: it decides when to look, and calls the store, which decides on rows by the database's clock.
+// Package scheduler runs the loops: the dispatcher, the cron tick, and the sweeps for rescue, repair, budgets, recovery and
+// retention (SPEC S4.3, S6.5, S8.4, S8.5, S11). A loop holds no rule: it decides when to look, and calls the store, which
+// decides on rows by the database's clock.
 // gocron gives the beat of each loop, and a channel of capacity 1 carries it, since gocron itself may drop a signal that
 // comes as a pass ends.
 package scheduler
@@ -66,10 +67,9 @@ func New(o Options) *Scheduler {
 	c := &cronTick{store: o.Store, counters: o.Counters, dispatch: s.dispatch.Wake}
 	r := &rescuer{store: o.Store, groups: o.Groups, owner: o.Owner, lease: o.Lease, log: o.Log, alive: alive}
 	f := &repairer{store: o.Store, log: o.Log}
-	p := &pruner{store: o.Store, keep: o.Keep, log: o.Log}
-	b, v := &budgetSweep{store: o.Store, log: o.Log}, &recovery{store: o.Store, log: o.Log}
+	b, v, p := &budgetSweep{store: o.Store, log: o.Log}, &recovery{store: o.Store, log: o.Log}, &pruner{store: o.Store, keep: o.Keep, log: o.Log}
 	s.loops = []*loop{s.dispatch, newLoop("cron", cronBeat, c.runOnce), newLoop("rescue", rescueBeat, r.runOnce), newLoop("repair", repairBeat, f.runOnce),
-		newLoop("retention", pruneBeat, p.runOnce), newLoop("budget", budgetBeat, b.runOnce), newLoop("recovery", recoveryBeat, v.runOnce)}
+		newLoop("budget", budgetBeat, b.runOnce), newLoop("recovery", recoveryBeat, v.runOnce), newLoop("retention", pruneBeat, p.runOnce)}
 	return s
 }
 

@@ -91,6 +91,19 @@ func TestRepairsAreTold(t *testing.T) {
 	})
 }
 
+func TestOldHistoryIsRemovedBatchByBatchAndTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(4)
+		h.store.old = 5
+		h.start(t)
+		synctest.Wait()
+		if text := h.log.take(); !strings.Contains(text, "old history removed") || !strings.Contains(text, "runs=5") {
+			t.Errorf("log: %s", text)
+		}
+		h.Stop()
+	})
+}
+
 func TestBudgetsAndUnstartedTasksAreLookedAtEveryHalfMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(4)
@@ -113,19 +126,6 @@ func TestBudgetsAndUnstartedTasksAreLookedAtEveryHalfMinute(t *testing.T) {
 		if text := h.log.take(); !strings.Contains(text, "agents=3") || !strings.Contains(text, "dispatched_count=2") {
 			t.Errorf("log: %s", text)
 		}
-	})
-}
-
-func TestOldHistoryIsRemovedBatchByBatchAndTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(4)
-		h.store.old = 5
-		h.start(t)
-		synctest.Wait()
-		if text := h.log.take(); !strings.Contains(text, "old history removed") || !strings.Contains(text, "runs=5") {
-			t.Errorf("log: %s", text)
-		}
-		h.Stop()
 	})
 }
 

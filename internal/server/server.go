@@ -187,9 +187,13 @@ func (s *Server) startLoops(ctx context.Context) error {
 		return err
 	}
 	c := s.options.Config
+	allowed, err := c.AllowedAddresses()
+	if err != nil {
+		return err
+	}
 	s.command = executor.NewCommand(s.agents.options(s.files.work()))
 	s.pool = worker.New(worker.Options{
-		Store: s.store, Executor: executor.NewRegistry(s.command), Secrets: s.box, Watcher: s.hub,
+		Store: s.store, Executor: executor.NewRegistry(s.command, allowed), Secrets: s.box, Watcher: s.hub,
 		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
 	})
 	s.loops = scheduler.New(scheduler.Options{

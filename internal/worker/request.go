@@ -25,7 +25,17 @@ func (p *Pool) request(l *store.Launch) (executor.Request, error) {
 	if err != nil {
 		return executor.Request{}, err
 	}
-	return Request(l, append(opened, runVariables(l, p.options.APIURL)...), valuesOf(opened)...), nil
+	signing, err := p.openSecret(l)
+	if err != nil {
+		return executor.Request{}, err
+	}
+	secrets, headers := append(valuesOf(opened), signing), []executor.Variable(nil)
+	if l.Executor.HTTP != nil {
+		headers, opened = opened, nil
+	}
+	r := Request(l, append(opened, runVariables(l, p.options.APIURL)...), secrets...)
+	r.Headers, r.Secret = headers, signing
+	return r, nil
 }
 
 // Request is the executor's request of a launch with an environment. The run token and the secrets are masked in all that
@@ -52,8 +62,13 @@ func Environment(secrets Opener, l *store.Launch, apiURL string) ([]executor.Var
 func Mask(secrets Opener, spec *domain.ExecutorSpec, holder xid.ID) func(string) string {
 	var values []string
 	if spec != nil {
-		for _, v := range sealedEnvironment(*spec) {
+		for _, v := range sealedValues(*spec) {
 			if plain, err := secrets.Open(v.Sealed, Place(holder, v.Name)); err == nil {
+				values = append(values, plain)
+			}
+		}
+		if spec.HTTP != nil && spec.HTTP.Secret != "" {
+			if plain, err := secrets.Open(spec.HTTP.Secret, Place(holder, domain.HTTPSecretName)); err == nil {
 				values = append(values, plain)
 			}
 		}
@@ -93,7 +108,7 @@ func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 
 func openEnvironment(secrets Opener, spec domain.ExecutorSpec, holder xid.ID) ([]executor.Variable, error) {
 	var opened []executor.Variable
-	for _, v := range sealedEnvironment(spec) {
+	for _, v := range sealedValues(spec) {
 		plain, err := secrets.Open(v.Sealed, Place(holder, v.Name))
 		if err != nil {
 			return nil, fmt.Errorf("the value of %s cannot be opened: %w (executor of %s)", v.Name, err, holder)
@@ -103,10 +118,22 @@ func openEnvironment(secrets Opener, spec domain.ExecutorSpec, holder xid.ID) ([
 	return opened, nil
 }
 
+// openSecret opens what requests to an agent service are signed with; "" when they are not.
+func (p *Pool) openSecret(l *store.Launch) (string, error) {
+	if l.Executor.HTTP == nil || l.Executor.HTTP.Secret == "" {
+		return "", nil
+	}
+	plain, err := p.options.Secrets.Open(l.Executor.HTTP.Secret, Place(l.ExecutorHolder, domain.HTTPSecretName))
+	if err != nil {
+		return "", fmt.Errorf("the signing secret cannot be opened: %w (executor of %s)", err, l.ExecutorHolder)
+	}
+	return plain, nil
+}
+
 // Place is what the value of a variable is bound to when it is sealed: the record that holds the executor, and its name.
 func Place(holder xid.ID, variable string) string { return holder.String() + "/" + variable }
 
-func sealedEnvironment(spec domain.ExecutorSpec) []domain.SealedValue {
+func sealedValues(spec domain.ExecutorSpec) []domain.SealedValue {
 	switch {
 	case spec.Command != nil:
 		return spec.Command.Environment
@@ -114,6 +141,8 @@ func sealedEnvironment(spec domain.ExecutorSpec) []domain.SealedValue {
 		return spec.ACP.Environment
 	case spec.Pull != nil && spec.Pull.Command != nil:
 		return spec.Pull.Command.Environment
+	case spec.HTTP != nil:
+		return spec.HTTP.Headers
 	}
 	return nil
 }
