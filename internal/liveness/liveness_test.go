@@ -152,3 +152,50 @@ func TestShapeCountsListEveryShape(t *testing.T) {
 		t.Errorf("AC-OFFICE-LOOP-LIVENESS-005.9 counts are %v, want %v", got, want)
 	}
 }
+
+// TestTerminalShapes names the properties of the classification by the criteria that they prove.
+func TestTerminalShapes(t *testing.T) {
+	t.Run("AC-OFFICE-LOOP-LIVENESS-005.1 and AC-OFFICE-LOOP-LIVENESS-005.2: every combination of stored values has exactly one shape of the closed set", TestShapesAreTotal)
+	activated := now.Add(-time.Hour)
+	shape := func(status domain.RunStatus, outcome, session string, reason domain.EndReason) domain.TerminalShape {
+		return domain.ShapeOf(domain.ShapeFacts{Status: status, Outcome: outcome, SessionID: session, EndReason: reason, RequestedAt: now, ActivatedAt: &activated})
+	}
+	t.Run("AC-OFFICE-LOOP-LIVENESS-005.3 a run that was launched is told from one that was not", func(t *testing.T) {
+		for _, c := range []struct {
+			status  domain.RunStatus
+			outcome string
+			reason  domain.EndReason
+		}{
+			{domain.RunStatusFinished, domain.OutcomeProcessed, ""}, {domain.RunStatusFinished, domain.OutcomeIdleSkipped, domain.EndReasonIdleSkipped},
+			{domain.RunStatusFailed, "", domain.EndReasonRetriesExhausted}, {domain.RunStatusCancelled, "", domain.EndReasonCancelledByUser},
+		} {
+			if with, without := shape(c.status, c.outcome, "s", c.reason), shape(c.status, c.outcome, "", c.reason); with == without {
+				t.Errorf("%s %s is %s with and without a session", c.status, c.outcome, with)
+			}
+		}
+	})
+	t.Run("AC-OFFICE-LOOP-LIVENESS-005.4 success that no session proves is a silent success", func(t *testing.T) {
+		if got := shape(domain.RunStatusFinished, domain.OutcomeProcessed, "", ""); got != domain.TerminalShapeSilentSuccess {
+			t.Errorf("it is %s", got)
+		}
+	})
+	t.Run("AC-OFFICE-LOOP-LIVENESS-005.5 a rightful skip is told from a launch that failed", func(t *testing.T) {
+		for _, outcome := range domain.SkipOutcomes {
+			if got := shape(domain.RunStatusFinished, outcome, "", ""); got != domain.TerminalShapeUnlaunchedSkipped {
+				t.Errorf("%s is %s", outcome, got)
+			}
+		}
+		if got := shape(domain.RunStatusFailed, "", "", domain.EndReasonNoExecutor); got != domain.TerminalShapeUnlaunchedFailed {
+			t.Errorf("a run that nobody could launch is %s", got)
+		}
+	})
+	t.Run("AC-OFFICE-LOOP-LIVENESS-005.9 a run that has not ended has no shape", func(t *testing.T) {
+		for _, status := range []domain.RunStatus{domain.RunStatusQueued, domain.RunStatusClaimed} {
+			if got := shape(status, domain.OutcomeProcessed, "s", ""); got != "" {
+				t.Errorf("%s has the shape %s", status, got)
+			}
+		}
+	})
+	t.Run("AC-OFFICE-LOOP-LIVENESS-004.2 of all verdicts the first that matches counts", TestVerdictPrecedence)
+	t.Run("AC-OFFICE-LOOP-LIVENESS-004.14 every threshold is applied to one instant", TestCutoffsAreOfOneInstant)
+}
