@@ -3871,12 +3871,16 @@ type RunLease {
   leaseToken: String!
   "Lost unless a heartbeat comes before."
   expiresAt: DateTime!
+  "For how long each sign of life keeps it, whatever the clocks say."
+  duration: Duration!
   "Prompt to give the agent."
   prompt: String!
   "What to run; null: the worker's own."
   command: CommandExecutor
-  "Session to resume; null: a fresh one."
+  "Session to resume, with prompt as what is new; null: a fresh one."
   resumeSessionId: String
+  "Prompt for a new session, should the one to resume be gone; null for a fresh one."
+  fullPrompt: String
   "Environment for the agent, run token included; values are secret."
   environment: [EnvironmentVariable!]!
 }
@@ -5356,12 +5360,16 @@ func (ec *executionContext) childFields_RunLease(ctx context.Context, field grap
 		return ec.fieldContext_RunLease_leaseToken(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_RunLease_expiresAt(ctx, field)
+	case "duration":
+		return ec.fieldContext_RunLease_duration(ctx, field)
 	case "prompt":
 		return ec.fieldContext_RunLease_prompt(ctx, field)
 	case "command":
 		return ec.fieldContext_RunLease_command(ctx, field)
 	case "resumeSessionId":
 		return ec.fieldContext_RunLease_resumeSessionId(ctx, field)
+	case "fullPrompt":
+		return ec.fieldContext_RunLease_fullPrompt(ctx, field)
 	case "environment":
 		return ec.fieldContext_RunLease_environment(ctx, field)
 	}
@@ -20193,6 +20201,29 @@ func (ec *executionContext) fieldContext_RunLease_expiresAt(_ context.Context, f
 	return graphql.NewScalarFieldContext("RunLease", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _RunLease_duration(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_duration(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Duration, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_duration(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "Duration")
+}
+
 func (ec *executionContext) _RunLease_prompt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -20268,6 +20299,29 @@ func (ec *executionContext) _RunLease_resumeSessionId(ctx context.Context, field
 	)
 }
 func (ec *executionContext) fieldContext_RunLease_resumeSessionId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
+}
+
+func (ec *executionContext) _RunLease_fullPrompt(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_fullPrompt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FullPrompt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_fullPrompt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RunLease", field, false, false, "String")
 }
 
@@ -35351,6 +35405,11 @@ func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "duration":
+			out.Values[i] = ec._RunLease_duration(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "prompt":
 			out.Values[i] = ec._RunLease_prompt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -35363,6 +35422,11 @@ func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet,
 			}
 		case "resumeSessionId":
 			out.Values[i] = ec._RunLease_resumeSessionId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "fullPrompt":
+			out.Values[i] = ec._RunLease_fullPrompt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}

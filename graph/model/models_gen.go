@@ -1158,12 +1158,16 @@ type RunLease struct {
 	LeaseToken string `json:"leaseToken"`
 	// Lost unless a heartbeat comes before.
 	ExpiresAt time.Time `json:"expiresAt"`
+	// For how long each sign of life keeps it, whatever the clocks say.
+	Duration time.Duration `json:"duration"`
 	// Prompt to give the agent.
 	Prompt string `json:"prompt"`
 	// What to run; null: the worker's own.
 	Command *CommandExecutor `json:"command,omitempty"`
-	// Session to resume; null: a fresh one.
+	// Session to resume, with prompt as what is new; null: a fresh one.
 	ResumeSessionID *string `json:"resumeSessionId,omitempty"`
+	// Prompt for a new session, should the one to resume be gone; null for a fresh one.
+	FullPrompt *string `json:"fullPrompt,omitempty"`
 	// Environment for the agent, run token included; values are secret.
 	Environment []*EnvironmentVariable `json:"environment"`
 }
