@@ -170,7 +170,8 @@ func (r *Resolver) trace(ctx context.Context, workspaceID, causationID xid.ID) (
 	if err != nil || found == nil {
 		return nil, err
 	}
-	return &model.Trace{CausationID: causationID, WorkspaceID: workspaceID, RoutineRunID: found.RoutineRunID, RequestIDs: found.RequestIDs, RunIDs: found.RunIDs, Truncated: found.Truncated}, nil
+	return &model.Trace{CausationID: causationID, WorkspaceID: workspaceID, RoutineRunID: found.RoutineRunID, RequestIDs: found.RequestIDs, RunIDs: found.RunIDs,
+		TaskIDs: found.TaskIDs, Truncated: found.Truncated}, nil
 }
 
 // present loads rows in the order of their ids and leaves out those that are gone meanwhile.

@@ -48,6 +48,11 @@ func (r *traceResolver) Runs(ctx context.Context, obj *model.Trace) ([]*ent.Run,
 	return present(ctx, load(ctx).runs, obj.RunIDs)
 }
 
+// Tasks is the resolver for the tasks field.
+func (r *traceResolver) Tasks(ctx context.Context, obj *model.Trace) ([]*ent.Task, error) {
+	return present(ctx, load(ctx).tasks, obj.TaskIDs)
+}
+
 // Activity is the resolver for the activity field.
 func (r *traceResolver) Activity(ctx context.Context, obj *model.Trace, first *int, after *entgql.Cursor[xid.ID]) (*model.ActivityConnection, error) {
 	return r.pageOfTrace(ctx, obj, after, first)

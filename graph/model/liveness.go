@@ -29,5 +29,6 @@ type Trace struct {
 	CausationID, WorkspaceID xid.ID
 	RoutineRunID             xid.ID // "": none
 	RequestIDs, RunIDs       []xid.ID
+	TaskIDs                  []xid.ID
 	Truncated                bool
 }

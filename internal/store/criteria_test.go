@@ -248,6 +248,42 @@ func TestSessionsOfRuns(t *testing.T) {
 	})
 }
 
+func TestAHeavyFireReachesItsSessions(t *testing.T) {
+	t.Run("AC-OFFICE-LOOP-LIVENESS-002.9 its routine run has its causation id and its task, and by the task the sessions", func(t *testing.T) {
+		w := newWorld(t)
+		agent := w.agent("worker")
+		trigger := w.routine(agent, nil)
+		w.makeDue(trigger)
+		w.tick() // its fire stands for the heavy one's record
+		fire := one[xid.ID](w, `SELECT id FROM routine_runs`)
+		w.ok(w.inTx(t.Context(), func(x *tx) error {
+			if _, err := x.lockLane(t.Context(), agent); err != nil {
+				return err
+			}
+			_, _, err := x.createRoutineTask(t.Context(), routineTask{workspaceID: w.workspace, routineRunID: fire, assigneeID: agent,
+				causationID: one[xid.ID](w, `SELECT causation_id FROM routine_runs`), title: "Daily review", by: system("cron")})
+			return err
+		}))
+		w.route(agent)
+		c := w.claimOne()
+		for c.RunID != one[xid.ID](w, `SELECT id FROM runs WHERE task_id IS NOT NULL`) { // the light fire's run came first
+			w.start(c)
+			w.finish(c)
+			c = w.claimOne()
+		}
+		must(w, first(w.Start(t.Context(), c.Attempt)), nil)
+		w.ok(w.RecordSession(t.Context(), c.Attempt, "s-1"))
+		w.ok(w.Finish(t.Context(), c.Attempt, Success{SessionID: "s-1", Resumable: true}))
+		const keyed = `SELECT s.external_id FROM routine_runs f JOIN tasks t ON t.id = f.task_id JOIN task_sessions s ON s.task_id = t.id WHERE f.causation_id <> '' AND f.id = $1`
+		if got := one[string](w, keyed, fire); got != "s-1" {
+			t.Errorf("the fire's task has the session %s", got)
+		}
+		if n := one[int](w, `SELECT count(*) FROM routine_runs f JOIN runs r ON r.task_id = f.task_id AND r.causation_id = f.causation_id WHERE f.id = $1`, fire); n != 1 {
+			t.Errorf("%d runs of the fire's task carry its causation id", n)
+		}
+	})
+}
+
 func TestHopsAreCounted(t *testing.T) {
 	t.Run("AC-OFFICE-LOOP-LIVENESS-003.1 each hop from the trigger to the run's end is counted", func(t *testing.T) {
 		w := newWorld(t)

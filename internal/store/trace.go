@@ -17,6 +17,7 @@ const traceMost = 500
 type Trace struct {
 	RoutineRunID       xid.ID
 	RequestIDs, RunIDs []xid.ID
+	TaskIDs            []xid.ID // that the fire made, or that requests and runs of the chain are about
 	Truncated          bool
 }
 
@@ -27,11 +28,13 @@ func (s *Store) Trace(ctx context.Context, workspaceID, causationID xid.ID) (*Tr
 		return nil, nil
 	}
 	const query = `
-WITH requests AS (SELECT id, run_id FROM wakeup_requests WHERE causation_id = $2 AND workspace_id = $1)
+WITH requests AS (SELECT id, run_id, task_id FROM wakeup_requests WHERE causation_id = $2 AND workspace_id = $1)
 (SELECT 0 AS kind, id FROM routine_runs WHERE causation_id = $2 AND workspace_id = $1 ORDER BY id LIMIT 1)
 UNION ALL (SELECT 1, id FROM requests ORDER BY id LIMIT $3)
 UNION ALL (SELECT 2, id FROM (SELECT id FROM runs WHERE causation_id = $2 AND workspace_id = $1
-                              UNION SELECT run_id FROM requests WHERE run_id IS NOT NULL) r ORDER BY id LIMIT $3)`
+                              UNION SELECT run_id FROM requests WHERE run_id IS NOT NULL) r ORDER BY id LIMIT $3)
+UNION ALL (SELECT 3, id FROM (SELECT task_id AS id FROM requests UNION SELECT task_id FROM runs WHERE causation_id = $2 AND workspace_id = $1
+                              UNION SELECT task_id FROM routine_runs WHERE causation_id = $2 AND workspace_id = $1) k WHERE id IS NOT NULL ORDER BY id LIMIT $3)`
 	t := &Trace{}
 	found := 0
 	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
@@ -46,6 +49,8 @@ UNION ALL (SELECT 2, id FROM (SELECT id FROM runs WHERE causation_id = $2 AND wo
 			t.RequestIDs = append(t.RequestIDs, id)
 		case 2:
 			t.RunIDs = append(t.RunIDs, id)
+		case 3:
+			t.TaskIDs = append(t.TaskIDs, id)
 		}
 		return struct{}{}, err
 	}, query, workspaceID, causationID, traceMost+1)
@@ -55,8 +60,10 @@ UNION ALL (SELECT 2, id FROM (SELECT id FROM runs WHERE causation_id = $2 AND wo
 	if found == 0 {
 		return nil, nil
 	}
-	t.Truncated = len(t.RequestIDs) > traceMost || len(t.RunIDs) > traceMost
-	t.RequestIDs, t.RunIDs = t.RequestIDs[:min(len(t.RequestIDs), traceMost)], t.RunIDs[:min(len(t.RunIDs), traceMost)]
+	for _, list := range []*[]xid.ID{&t.RequestIDs, &t.RunIDs, &t.TaskIDs} {
+		t.Truncated = t.Truncated || len(*list) > traceMost
+		*list = (*list)[:min(len(*list), traceMost)]
+	}
 	return t, nil
 }
 
