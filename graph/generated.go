@@ -92,6 +92,7 @@ type AgentResolver interface {
 	LastWakeupFinishedAt(ctx context.Context, obj *ent.Agent) (*time.Time, error)
 	AvailableAt(ctx context.Context, obj *ent.Agent) (*time.Time, error)
 	ActiveRunCount(ctx context.Context, obj *ent.Agent) (int, error)
+	HasNoScheduledWakeups(ctx context.Context, obj *ent.Agent) (bool, error)
 	Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
 	Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error)
@@ -140,6 +141,7 @@ type MutationResolver interface {
 	UpsertBudget(ctx context.Context, input model.UpsertBudgetInput) (*model.UpsertBudgetPayload, error)
 	DeleteBudget(ctx context.Context, input model.DeleteBudgetInput) (*model.DeleteBudgetPayload, error)
 	CommentOnTask(ctx context.Context, input model.CommentOnTaskInput) (*model.CommentOnTaskPayload, error)
+	TestExecutor(ctx context.Context, input model.TestExecutorInput) (*model.TestExecutorPayload, error)
 	ResolveInboxItems(ctx context.Context, input model.ResolveInboxItemsInput) (*model.ResolveInboxItemsPayload, error)
 	CreateProject(ctx context.Context, input model.CreateProjectInput) (*model.CreateProjectPayload, error)
 	UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*model.UpdateProjectPayload, error)
@@ -429,6 +431,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("StopAgentInput", ec.unmarshalInputStopAgentInput),
 			graphql.NewInputUnmarshaler("TaskFilter", ec.unmarshalInputTaskFilter),
 			graphql.NewInputUnmarshaler("TaskOrder", ec.unmarshalInputTaskOrder),
+			graphql.NewInputUnmarshaler("TestExecutorInput", ec.unmarshalInputTestExecutorInput),
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
 			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
 			graphql.NewInputUnmarshaler("UpdateProjectInput", ec.unmarshalInputUpdateProjectInput),
@@ -702,6 +705,8 @@ extend type Subscription {
   availableAt: DateTime
   "Runs claimed now."
   activeRunCount: Int!
+  "True for a coordinator that no enabled schedule of an ACTIVE routine targets: it only reacts."
+  hasNoScheduledWakeups: Boolean!
   "Its runs, newest first."
   runs(
     "Rows, 1..100; 25 by default."
@@ -2815,7 +2820,38 @@ enum UserErrorCode {
   AGENT_UNAVAILABLE
 }
 `, BuiltIn: false},
-	{Name: "../schema/executor.graphql", Input: `"How a run is executed. Secret values are never shown."
+	{Name: "../schema/executor.graphql", Input: `extend type Mutation {
+  "Does this agent's executor work here? Runs a trivial prompt, outside the queue, for at most half a minute."
+  testExecutor("Input." input: TestExecutorInput!): TestExecutorPayload! @requires(scopes: [OPERATE])
+}
+
+"Input of testExecutor."
+input TestExecutorInput {
+  "Agent."
+  agentId: ID!
+}
+
+"Result of testExecutor."
+type TestExecutorPayload implements MutationPayload {
+  "Checks in order, up to the first that failed."
+  checks: [ExecutorCheck!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"A check of testExecutor."
+type ExecutorCheck {
+  "Name."
+  name: String!
+  "Passed."
+  ok: Boolean!
+  "Finding."
+  detail: String!
+  "What to do."
+  hint: String
+}
+
+"How a run is executed. Secret values are never shown."
 union Executor = CommandExecutor | AcpExecutor | HttpExecutor | PullExecutor | EchoExecutor
 
 "A command-line agent: prompt on stdin, result in the last JSON line of stdout."
@@ -2832,16 +2868,6 @@ type CommandExecutor {
   timeout: Duration!
   "Between TERM and KILL."
   grace: Duration!
-}
-
-"Taken by workers through acquireRun."
-type PullExecutor {
-  "What the worker runs; null: its own."
-  command: CommandExecutor
-  "Queue name that workers ask for."
-  queue: String!
-  "Lease length."
-  lease: Duration!
 }
 
 "Any agent of the Agent Client Protocol, over stdio."
@@ -2878,6 +2904,16 @@ type HttpExecutor {
   signed: Boolean!
   "Ended after."
   timeout: Duration!
+}
+
+"Taken by workers through acquireRun."
+type PullExecutor {
+  "What the worker runs; null: its own."
+  command: CommandExecutor
+  "Queue name that workers ask for."
+  queue: String!
+  "Lease length."
+  lease: Duration!
 }
 
 "Answers with its prompt; for a first try and for tests, it is no agent."
@@ -2924,16 +2960,6 @@ input CommandExecutorInput {
   grace: Duration! = "PT10S"
 }
 
-"Pull executor."
-input PullExecutorInput {
-  "What the worker runs; absent: its own."
-  command: CommandExecutorInput
-  "Queue name, 1..64 characters without spaces around."
-  queue: String! = "default"
-  "Lease length, PT15S..PT1H."
-  lease: Duration! = "PT60S"
-}
-
 "ACP executor."
 input AcpExecutorInput {
   "Program and arguments."
@@ -2958,6 +2984,16 @@ input HttpExecutorInput {
   secret: String
   "Ended after, PT1S..PT24H."
   timeout: Duration! = "PT30M"
+}
+
+"Pull executor."
+input PullExecutorInput {
+  "What the worker runs; absent: its own."
+  command: CommandExecutorInput
+  "Queue name, 1..64 characters without spaces around."
+  queue: String! = "default"
+  "Lease length, PT15S..PT1H."
+  lease: Duration! = "PT60S"
 }
 
 "Echo executor."
@@ -5557,6 +5593,8 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_availableAt(ctx, field)
 	case "activeRunCount":
 		return ec.fieldContext_Agent_activeRunCount(ctx, field)
+	case "hasNoScheduledWakeups":
+		return ec.fieldContext_Agent_hasNoScheduledWakeups(ctx, field)
 	case "runs":
 		return ec.fieldContext_Agent_runs(ctx, field)
 	case "wakeupRequests":
@@ -6047,6 +6085,20 @@ func (ec *executionContext) childFields_EnvironmentVariable(ctx context.Context,
 		return ec.fieldContext_EnvironmentVariable_value(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EnvironmentVariable", field.Name)
+}
+
+func (ec *executionContext) childFields_ExecutorCheck(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_ExecutorCheck_name(ctx, field)
+	case "ok":
+		return ec.fieldContext_ExecutorCheck_ok(ctx, field)
+	case "detail":
+		return ec.fieldContext_ExecutorCheck_detail(ctx, field)
+	case "hint":
+		return ec.fieldContext_ExecutorCheck_hint(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ExecutorCheck", field.Name)
 }
 
 func (ec *executionContext) childFields_FirePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7153,6 +7205,16 @@ func (ec *executionContext) childFields_TerminalShapeCount(ctx context.Context, 
 		return ec.fieldContext_TerminalShapeCount_count(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TerminalShapeCount", field.Name)
+}
+
+func (ec *executionContext) childFields_TestExecutorPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "checks":
+		return ec.fieldContext_TestExecutorPayload_checks(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_TestExecutorPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TestExecutorPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Trace(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8311,6 +8373,20 @@ func (ec *executionContext) field_Mutation_stopAgent_args(ctx context.Context, r
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.StopAgentInput, error) {
 			return ec.unmarshalNStopAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐStopAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_testExecutor_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.TestExecutorInput, error) {
+			return ec.unmarshalNTestExecutorInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTestExecutorInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -10626,6 +10702,29 @@ func (ec *executionContext) _Agent_activeRunCount(ctx context.Context, field gra
 }
 func (ec *executionContext) fieldContext_Agent_activeRunCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Agent", field, true, true, "Int")
+}
+
+func (ec *executionContext) _Agent_hasNoScheduledWakeups(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_hasNoScheduledWakeups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().HasNoScheduledWakeups(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_hasNoScheduledWakeups(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, true, true, "Boolean")
 }
 
 func (ec *executionContext) _Agent_runs(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
@@ -14868,6 +14967,98 @@ func (ec *executionContext) fieldContext_EnvironmentVariable_value(_ context.Con
 	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
 }
 
+func (ec *executionContext) _ExecutorCheck_name(ctx context.Context, field graphql.CollectedField, obj *model.ExecutorCheck) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExecutorCheck_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ExecutorCheck_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
+}
+
+func (ec *executionContext) _ExecutorCheck_ok(ctx context.Context, field graphql.CollectedField, obj *model.ExecutorCheck) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExecutorCheck_ok(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ok, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ExecutorCheck_ok(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ExecutorCheck_detail(ctx context.Context, field graphql.CollectedField, obj *model.ExecutorCheck) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExecutorCheck_detail(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Detail, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ExecutorCheck_detail(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
+}
+
+func (ec *executionContext) _ExecutorCheck_hint(ctx context.Context, field graphql.CollectedField, obj *model.ExecutorCheck) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExecutorCheck_hint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hint, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ExecutorCheck_hint(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
+}
+
 func (ec *executionContext) _FirePreview_rendered(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -17299,6 +17490,68 @@ func (ec *executionContext) fieldContext_Mutation_commentOnTask(ctx context.Cont
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_commentOnTask_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_testExecutor(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_testExecutor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().TestExecutor(ctx, fc.Args["input"].(model.TestExecutorInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.TestExecutorPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.TestExecutorPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TestExecutorPayload) graphql.Marshaler {
+			return ec.marshalNTestExecutorPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTestExecutorPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_testExecutor(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TestExecutorPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_testExecutor_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -28922,6 +29175,70 @@ func (ec *executionContext) fieldContext_TerminalShapeCount_count(_ context.Cont
 	return graphql.NewScalarFieldContext("TerminalShapeCount", field, false, false, "Int")
 }
 
+func (ec *executionContext) _TestExecutorPayload_checks(ctx context.Context, field graphql.CollectedField, obj *model.TestExecutorPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TestExecutorPayload_checks(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Checks, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ExecutorCheck) graphql.Marshaler {
+			return ec.marshalNExecutorCheck2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorCheckᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TestExecutorPayload_checks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TestExecutorPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ExecutorCheck(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TestExecutorPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.TestExecutorPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TestExecutorPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TestExecutorPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TestExecutorPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Trace_causationId(ctx context.Context, field graphql.CollectedField, obj *model.Trace) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -38335,6 +38652,48 @@ func UnmarshalTaskOrder(ctx context.Context, raw any) (ent.TaskOrder, error) {
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputTestExecutorInput(ctx context.Context, obj any) (model.TestExecutorInput, error) {
+	var it model.TestExecutorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"agentId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalTestExecutorInput unmarshals raw into the TestExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalTestExecutorInput(ctx context.Context, raw any) (model.TestExecutorInput, error) {
+	var out model.TestExecutorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "TestExecutorInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, obj any) (model.TriggerSpecInput, error) {
 	var it model.TriggerSpecInput
 	if obj == nil {
@@ -39623,6 +39982,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateAgentPayload(ctx, sel, obj)
+	case model.TestExecutorPayload:
+		return ec._TestExecutorPayload(ctx, sel, &obj)
+	case *model.TestExecutorPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._TestExecutorPayload(ctx, sel, obj)
 	case model.StopAgentPayload:
 		return ec._StopAgentPayload(ctx, sel, &obj)
 	case *model.StopAgentPayload:
@@ -40596,6 +40962,12 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_activeRunCount(ctx, field, obj)
+				})
+		case "hasNoScheduledWakeups":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_hasNoScheduledWakeups(ctx, field, obj)
 				})
 		case "runs":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -42579,6 +42951,54 @@ func (ec *executionContext) _EnvironmentVariable(ctx context.Context, sel ast.Se
 	return out
 }
 
+var executorCheckImplementors = []string{"ExecutorCheck"}
+
+func (ec *executionContext) _ExecutorCheck(ctx context.Context, sel ast.SelectionSet, obj *model.ExecutorCheck) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, executorCheckImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ExecutorCheck")
+		case "name":
+			out.Values[i] = ec._ExecutorCheck_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "ok":
+			out.Values[i] = ec._ExecutorCheck_ok(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "detail":
+			out.Values[i] = ec._ExecutorCheck_detail(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hint":
+			out.Values[i] = ec._ExecutorCheck_hint(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var firePreviewImplementors = []string{"FirePreview"}
 
 func (ec *executionContext) _FirePreview(ctx context.Context, sel ast.SelectionSet, obj *model.FirePreview) graphql.Marshaler {
@@ -43399,6 +43819,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "commentOnTask":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_commentOnTask(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "testExecutor":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_testExecutor(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -47153,6 +47580,44 @@ func (ec *executionContext) _TerminalShapeCount(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var testExecutorPayloadImplementors = []string{"TestExecutorPayload", "MutationPayload"}
+
+func (ec *executionContext) _TestExecutorPayload(ctx context.Context, sel ast.SelectionSet, obj *model.TestExecutorPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, testExecutorPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TestExecutorPayload")
+		case "checks":
+			out.Values[i] = ec._TestExecutorPayload_checks(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._TestExecutorPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var traceImplementors = []string{"Trace"}
 
 func (ec *executionContext) _Trace(ctx context.Context, sel ast.SelectionSet, obj *model.Trace) graphql.Marshaler {
@@ -49912,6 +50377,30 @@ func (ec *executionContext) marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouse�
 	return ec._EnvironmentVariable(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNExecutorCheck2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorCheckᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ExecutorCheck) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNExecutorCheck2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorCheck(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNExecutorCheck2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorCheck(ctx context.Context, sel ast.SelectionSet, v *model.ExecutorCheck) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ExecutorCheck!")
+		return graphql.Null
+	}
+	return ec._ExecutorCheck(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNFirePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐFirePreview(ctx context.Context, sel ast.SelectionSet, v *model.FirePreview) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "FirePreview!")
@@ -51452,6 +51941,19 @@ func (ec *executionContext) marshalNTerminalShapeCount2ᚖrouseᚗdevᚋrouseᚋ
 		return graphql.Null
 	}
 	return ec._TerminalShapeCount(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNTestExecutorInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTestExecutorInput(ctx context.Context, v any) (model.TestExecutorInput, error) {
+	res, err := ec.unmarshalInputTestExecutorInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTestExecutorPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTestExecutorPayload(ctx context.Context, sel ast.SelectionSet, v *model.TestExecutorPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TestExecutorPayload!")
+		return graphql.Null
+	}
+	return ec._TestExecutorPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNTimeZone2string(ctx context.Context, v any) (string, error) {

@@ -76,6 +76,7 @@ type loaders struct {
 	budgets    loader[*model.Budget]
 	budgetOf   loader[*ent.BudgetPolicy]      // by what it limits
 	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
+	scheduled  loader[bool]                   // by agent: a schedule targets it
 }
 
 type loadersKey struct{}
@@ -149,6 +150,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		actionable:   mapped("counts of tasks", r.Store.ActionableTasks),
 		participants: mapped("participants", r.Store.Participants),
 		budgets:      mapped("budgets", r.budgets),
+		scheduled:    mapped("schedules of agents", r.scheduledAgents),
 		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
 			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
 		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,17 +34,17 @@ func serveAgent(secret string) int {
 		body, err := io.ReadAll(r.Body)
 		mac := hmac.New(sha256.New, []byte(secret))
 		_, _ = fmt.Fprintf(mac, "%s.%s", r.Header.Get("X-Rouse-Timestamp"), body) // a hash takes everything
-		var lease struct {
-			RunID, LeaseToken, Prompt string
-			Attempt                   int
-		}
+		var lease serviceLease
 		switch {
 		case err != nil || json.Unmarshal(body, &lease) != nil:
 			http.Error(w, "no lease", http.StatusBadRequest)
 		case r.Header.Get("X-Rouse-Signature") != "sha256="+hex.EncodeToString(mac.Sum(nil)):
 			http.Error(w, "bad signature", http.StatusForbidden)
+		case r.URL.Path == "/never":
+			w.WriteHeader(http.StatusAccepted)
 		case r.URL.Path == "/later":
 			w.WriteHeader(http.StatusAccepted)
+			go lease.work()
 		default:
 			_ = json.NewEncoder(w).Encode(map[string]any{ // whoever asked may be gone
 				"summary":    fmt.Sprintf("attempt %d with a token: %v, key %s", lease.Attempt, strings.HasPrefix(lease.LeaseToken, "rsr_"), r.Header.Get("X-Key")),
@@ -56,11 +57,51 @@ func serveAgent(secret string) int {
 	return 0
 }
 
+// serviceLease is what the service is given.
+type serviceLease struct {
+	RunID, LeaseToken, Prompt string
+	Attempt                   int
+	Environment               map[string]string
+}
+
+// work reports to the API, as an agent that takes its time.
+func (l serviceLease) work() {
+	lease := map[string]any{"runId": l.RunID, "attempt": l.Attempt, "leaseToken": l.LeaseToken}
+	for _, report := range []struct{ query, done string }{
+		{`mutation($lease: RunLeaseInput!) { r: reportRunProgress(input: {lease: $lease, firstSequence: 1, lines: [{text: "from far away"}]}) { acceptedThrough } }`, `"acceptedThrough":1`},
+		{`mutation($lease: RunLeaseInput!) { r: reportRunSucceeded(input: {lease: $lease, result: {summary: "done later"}, usage: {inputTokens: 5}}) { run { id } } }`, `"id"`},
+	} {
+		body, err := json.Marshal(map[string]any{"query": report.query, "variables": map[string]any{"lease": lease}})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+		request, err := http.NewRequest(http.MethodPost, l.Environment["ROUSE_API_URL"], strings.NewReader(string(body)))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer "+l.LeaseToken)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close() // it was only read
+		if err != nil || !strings.Contains(string(text), report.done) {
+			fmt.Fprintf(os.Stderr, "%v: %s\n", err, text)
+		}
+	}
+}
+
 // startService starts an agent service and returns its address.
 func startService(t *testing.T, secret string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serviceVariable+"="+secret)
+	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -106,9 +147,14 @@ func TestAgentService(t *testing.T) {
 		t.Errorf("%+v", view)
 	}
 
-	run = j.wake(j.agent("later", service("/later", secret)))
-	eventually(t, "the service has accepted the run", patience, func() bool { return len(j.run(run).Logs.Edges) > 0 })
-	if view := j.run(run); view.Status != "CLAIMED" || view.SessionID == "" {
+	view = j.end(j.wake(j.agent("later", service("/later", secret))))
+	if view.Status != "FINISHED" || view.Summary != "done later" || view.attempts() != "SUCCEEDED" || !slices.Equal(view.lines(), []string{"from far away"}) {
+		t.Errorf("%+v", view)
+	}
+
+	run = j.wake(j.agent("never", service("/never", secret)))
+	eventually(t, "the service has the run", patience, func() bool { return j.run(run).SessionID != "" })
+	if view := j.run(run); view.Status != "CLAIMED" {
 		t.Errorf("%+v", view)
 	}
 	var out any

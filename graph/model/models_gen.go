@@ -760,6 +760,18 @@ type EnvironmentVariable struct {
 	Value string `json:"value"`
 }
 
+// A check of testExecutor.
+type ExecutorCheck struct {
+	// Name.
+	Name string `json:"name"`
+	// Passed.
+	Ok bool `json:"ok"`
+	// Finding.
+	Detail string `json:"detail"`
+	// What to do.
+	Hint *string `json:"hint,omitempty"`
+}
+
 // Exactly one member.
 type ExecutorInput struct {
 	// Command line.
@@ -1739,6 +1751,22 @@ type TerminalShapeCount struct {
 	// Runs.
 	Count int `json:"count"`
 }
+
+// Input of testExecutor.
+type TestExecutorInput struct {
+	// Agent.
+	AgentID xid.ID `json:"agentId"`
+}
+
+// Result of testExecutor.
+type TestExecutorPayload struct {
+	// Checks in order, up to the first that failed.
+	Checks []*ExecutorCheck `json:"checks"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (TestExecutorPayload) IsMutationPayload() {}
 
 // Secret of a new webhook trigger.
 type TriggerSecret struct {

@@ -12,8 +12,23 @@ import (
 	"strings"
 )
 
-// criterionForm is how a test names the acceptance criterion that it proves.
-var criterionForm = regexp.MustCompile(`AC-OFFICE-LOOP-LIVENESS-\d{3}\.\d{1,2}\b`)
+// How a test names the acceptance criterion that it proves: in the name of a subtest or of a row, or in that of the function
+// itself, where one may carry several: …_001_1_and_2_….
+var (
+	criterionForm    = regexp.MustCompile(`AC-OFFICE-LOOP-LIVENESS-\d{3}\.\d{1,2}\b`)
+	criterionFunc    = regexp.MustCompile(`AC_OFFICE_LOOP_LIVENESS_(\d{3})((?:_(?:and_)?\d{1,2})+)_`)
+	criterionNumbers = regexp.MustCompile(`\d+`)
+)
+
+// criteriaOf is the criteria that a function's name carries.
+func criteriaOf(name string) (list []string) {
+	for _, m := range criterionFunc.FindAllStringSubmatch(name, -1) {
+		for _, n := range criterionNumbers.FindAllString(m[2], -1) {
+			list = append(list, "AC-OFFICE-LOOP-LIVENESS-"+m[1]+"."+n)
+		}
+	}
+	return list
+}
 
 // Criteria are the acceptance criteria of the loop's liveness, in order: five requirements with so many each.
 func Criteria() []string {
@@ -50,11 +65,13 @@ func CriteriaTests(root string) (map[string][]string, error) {
 		}
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil && strings.HasPrefix(f.Name.Name, "Test") {
+				carried := criteriaOf(f.Name.Name)
 				for _, name := range namesIn(f.Body) {
-					for _, criterion := range criterionForm.FindAllString(name, -1) {
-						if test := where + " " + f.Name.Name; !slices.Contains(found[criterion], test) {
-							found[criterion] = append(found[criterion], test)
-						}
+					carried = append(carried, criterionForm.FindAllString(name, -1)...)
+				}
+				for _, criterion := range carried {
+					if test := where + " " + f.Name.Name; !slices.Contains(found[criterion], test) {
+						found[criterion] = append(found[criterion], test)
 					}
 				}
 			}

@@ -39,6 +39,7 @@ func TestIt(t *testing.T) {
 	for _, c := range []struct{ name string }{{"AC-OFFICE-LOOP-` + `LIVENESS-001.10 and AC-OFFICE-LOOP-` + `LIVENESS-001.3"}} { _ = c }
 	// AC-OFFICE-LOOP-` + `LIVENESS-001.4 is a remark
 }
+func TestAC_OFFICE_LOOP_` + `LIVENESS_002_1_and_2_AreNamedSo(t *testing.T) {}
 func helper() string { return "AC-OFFICE-LOOP-` + `LIVENESS-001.5" }
 `
 	if err := os.WriteFile(filepath.Join(dir, "x_test.go"), []byte(source), 0o644); err != nil {
@@ -53,7 +54,7 @@ func helper() string { return "AC-OFFICE-LOOP-` + `LIVENESS-001.5" }
 		got = append(got, criterion[len(criterion)-6:])
 	}
 	slices.Sort(got)
-	if want := []string{"-001.1", "-001.3", "001.10"}; !slices.Equal(got, want) {
+	if want := []string{"-001.1", "-001.3", "-002.1", "-002.2", "001.10"}; !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
 }

@@ -38,6 +38,8 @@ type Request struct {
 	Spec            domain.ExecutorSpec
 	// Ended is closed when the attempt was ended through the API, for agents that report there; nil: never.
 	Ended <-chan struct{}
+	// Test says that there is no run: somebody only wants to know whether the executor works.
+	Test bool
 	// Mask replaces every known secret in a text; nil means there is none. Lines, results and failures pass through it
 	// before they leave the executor. It sees one line at a time: a secret of several lines must be masked line by line.
 	Mask func(string) string

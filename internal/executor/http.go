@@ -39,8 +39,10 @@ var ErrReported = errors.New("the agent has reported the end of the run itself")
 // HTTP runs an agent that is a service elsewhere: one POST with the run's lease, answered with the result, or with 202 and
 // reports through the API later (SPEC S7.1).
 type HTTP struct {
+	allow  Addresses
 	client *http.Client
 	now    func() time.Time
+	pause  func(context.Context, time.Duration) // before a connection is tried again
 }
 
 // NewHTTP makes the executor. Other addresses than public ones are called only where allow has them.
@@ -54,7 +56,7 @@ func NewHTTP(allow Addresses) *HTTP {
 		ForceAttemptHTTP2:      true,
 		Proxy:                  nil, // a proxy would dial addresses that nobody checks
 	}
-	return &HTTP{now: time.Now, client: &http.Client{
+	return &HTTP{allow: allow, now: time.Now, pause: pause, client: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -71,6 +73,7 @@ type lease struct {
 	Prompt          string            `json:"prompt"`
 	ResumeSessionID *string           `json:"resumeSessionId"`
 	Environment     map[string]string `json:"environment"`
+	Test            bool              `json:"test,omitempty"` // there is no such run; whatever is answered is not kept
 }
 
 // Run calls the service and returns when it has answered, or, after a 202, when the run was ended through the API or the
@@ -105,13 +108,15 @@ func (h *HTTP) run(ctx context.Context, req Request, sink Sink) (Result, *Failur
 	}
 	if err == nil && c.accepted {
 		err = c.awaitReport(call)
+	} else {
+		c.tell()
 	}
 	c.result.Tail = c.out.tailText()
 	return c.result, c.judge(ctx, call.Err() != nil, err, bounds)
 }
 
 func leaseOf(req Request) lease {
-	l := lease{RunID: req.RunID, Attempt: req.Attempt, AgentID: req.AgentID, WorkspaceID: req.WorkspaceID, Prompt: req.Prompt, Environment: map[string]string{}}
+	l := lease{RunID: req.RunID, Attempt: req.Attempt, AgentID: req.AgentID, WorkspaceID: req.WorkspaceID, Prompt: req.Prompt, Environment: map[string]string{}, Test: req.Test}
 	for _, v := range req.Environment {
 		l.Environment[v.Name] = v.Value
 	}
@@ -132,6 +137,7 @@ type httpCall struct {
 	out      *output
 	result   Result
 	accepted bool // answered with 202
+	notes    []string
 	failure  *Failure
 }
 
@@ -143,14 +149,19 @@ func (h *HTTP) post(ctx context.Context, c *httpCall, body []byte) (*http.Respon
 		if err == nil || connected || try == httpTries || ctx.Err() != nil || errors.As(err, new(*refusedAddress)) {
 			return answer, err
 		}
-		c.out.say(fmt.Sprintf("the agent service was not reached, it is tried again: %v", plainURLError(err)))
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		c.notes = append(c.notes, fmt.Sprintf("the agent service was not reached and was tried again: %v", plainURLError(err)))
+		h.pause(ctx, pause)
 		pause *= 2
+	}
+}
+
+// pause waits for d, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -315,9 +326,16 @@ func (c *httpCall) takeText(text []byte, long bool) {
 	c.result.Object = map[string]any{"message": message}
 }
 
+// tell writes what there is to know of the way to the service. A run that the service reports has its log for the
+// service's lines, which are numbered from 1.
+func (c *httpCall) tell() {
+	for _, note := range c.notes {
+		c.out.say(note)
+	}
+}
+
 // awaitReport waits for the end that the agent reports through the API.
 func (c *httpCall) awaitReport(ctx context.Context) error {
-	c.out.say("the agent service has accepted the run and will report to the API")
 	select {
 	case <-c.req.Ended:
 		return ErrReported

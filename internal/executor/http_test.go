@@ -170,9 +170,12 @@ func TestOnlyAConnectionThatCouldNotBeMadeIsTriedAgain(t *testing.T) {
 	var calls atomic.Int32
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { calls.Add(1); write(200, `{"summary":"late"}`)(w, r) })}
 	t.Cleanup(func() { _ = server.Close() })
-	sink := &recorder{}
-	sink.onLine = func(string) { // the first try failed
-		sink.onLine = nil
+	h, sink := NewHTTP(loopback), &recorder{}
+	tries := 0
+	h.pause = func(context.Context, time.Duration) { // a try has failed
+		if tries++; tries < 2 {
+			return
+		}
 		again, err := net.Listen("tcp", address)
 		if err != nil {
 			t.Error(err)
@@ -180,9 +183,12 @@ func TestOnlyAConnectionThatCouldNotBeMadeIsTriedAgain(t *testing.T) {
 		}
 		go func() { _ = server.Serve(again) }() // Close ends it
 	}
-	result, err := NewHTTP(loopback).Run(t.Context(), callOf("http://"+address), sink)
+	result, err := h.Run(t.Context(), callOf("http://"+address), sink)
 	if err != nil || result.Object["summary"] != "late" || calls.Load() != 1 {
 		t.Fatalf("got %+v, %v after %d calls", result, err, calls.Load())
+	}
+	if !strings.Contains(sink.text(), "tried again") {
+		t.Errorf("the log is %q", sink.text())
 	}
 	// A connection that breaks after the request was sent is not.
 	calls.Store(0)
@@ -207,9 +213,13 @@ func TestAnAcceptedRunWaitsForItsReport(t *testing.T) {
 	ended := make(chan struct{})
 	req, sink := callOf(url), &recorder{}
 	req.Ended = ended
-	sink.onLine = func(string) { close(ended) }
+	sink.onSession = func() {
+		if sink.sessions[len(sink.sessions)-1] == "far" {
+			close(ended)
+		}
+	}
 	result, err := NewHTTP(loopback).Run(t.Context(), req, sink)
-	if !errors.Is(err, ErrReported) || result.SessionID != "far" || !result.Resumable {
+	if !errors.Is(err, ErrReported) || result.SessionID != "far" || !result.Resumable || len(sink.lines) > 0 {
 		t.Fatalf("got %+v, %v", result, err)
 	}
 	req.Ended, req.Spec.HTTP.Timeout = nil, 200*time.Millisecond

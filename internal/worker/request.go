@@ -21,21 +21,27 @@ func (p *Pool) request(l *store.Launch) (executor.Request, error) {
 	if p.options.Prepare != nil {
 		return p.options.Prepare(l)
 	}
-	opened, err := openEnvironment(p.options.Secrets, l.Executor, l.ExecutorHolder)
+	return RequestHere(p.options.Secrets, l, p.options.APIURL)
+}
+
+// RequestHere is the executor's request of a launch on this machine, its secrets opened. Its error says which one cannot be
+// opened; it holds none.
+func RequestHere(secrets Opener, l *store.Launch, apiURL string) (executor.Request, error) {
+	opened, err := openEnvironment(secrets, l.Executor, l.ExecutorHolder)
 	if err != nil {
 		return executor.Request{}, err
 	}
-	signing, err := p.openSecret(l)
+	signing, err := openSecret(secrets, l)
 	if err != nil {
 		return executor.Request{}, err
 	}
-	secrets, headers := append(valuesOf(opened), signing), []executor.Variable(nil)
-	if l.Executor.HTTP != nil {
-		headers, opened = opened, nil
+	known, run := valuesOf(opened), runVariables(l, apiURL)
+	if l.Executor.HTTP == nil {
+		return Request(l, append(opened, run...), known...), nil
 	}
-	r := Request(l, append(opened, runVariables(l, p.options.APIURL)...), secrets...)
-	r.Headers, r.Secret = headers, signing
-	return r, nil
+	request := Request(l, run, append(known, signing)...)
+	request.Headers, request.Secret = opened, signing
+	return request, nil
 }
 
 // Request is the executor's request of a launch with an environment. The run token and the secrets are masked in all that
@@ -123,11 +129,11 @@ func openEnvironment(secrets Opener, spec domain.ExecutorSpec, holder xid.ID) ([
 }
 
 // openSecret opens what requests to an agent service are signed with; "" when they are not.
-func (p *Pool) openSecret(l *store.Launch) (string, error) {
+func openSecret(secrets Opener, l *store.Launch) (string, error) {
 	if l.Executor.HTTP == nil || l.Executor.HTTP.Secret == "" {
 		return "", nil
 	}
-	plain, err := p.options.Secrets.Open(l.Executor.HTTP.Secret, Place(l.ExecutorHolder, domain.HTTPSecretName))
+	plain, err := secrets.Open(l.Executor.HTTP.Secret, Place(l.ExecutorHolder, domain.HTTPSecretName))
 	if err != nil {
 		return "", fmt.Errorf("the signing secret cannot be opened: %w (executor of %s)", err, l.ExecutorHolder)
 	}
@@ -143,10 +149,10 @@ func sealedValues(spec domain.ExecutorSpec) []domain.SealedValue {
 		return spec.Command.Environment
 	case spec.ACP != nil:
 		return spec.ACP.Environment
-	case spec.Pull != nil && spec.Pull.Command != nil:
-		return spec.Pull.Command.Environment
 	case spec.HTTP != nil:
 		return spec.HTTP.Headers
+	case spec.Pull != nil && spec.Pull.Command != nil:
+		return spec.Pull.Command.Environment
 	}
 	return nil
 }
