@@ -40,6 +40,8 @@ type ResolverRoot interface {
 	Comment() CommentResolver
 	CostGroup() CostGroupResolver
 	InboxItem() InboxItemResolver
+	LoopRunEvidence() LoopRunEvidenceResolver
+	LoopTriggerEvidence() LoopTriggerEvidenceResolver
 	ManualTrigger() ManualTriggerResolver
 	Mutation() MutationResolver
 	Project() ProjectResolver
@@ -52,6 +54,7 @@ type ResolverRoot interface {
 	Subscription() SubscriptionResolver
 	Task() TaskResolver
 	TaskSession() TaskSessionResolver
+	Trace() TraceResolver
 	Waiting() WaitingResolver
 	WakeupRequest() WakeupRequestResolver
 	WebhookDelivery() WebhookDeliveryResolver
@@ -115,6 +118,12 @@ type CostGroupResolver interface {
 }
 type InboxItemResolver interface {
 	Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error)
+}
+type LoopRunEvidenceResolver interface {
+	Run(ctx context.Context, obj *model.LoopRunEvidence) (*ent.Run, error)
+}
+type LoopTriggerEvidenceResolver interface {
+	Trigger(ctx context.Context, obj *model.LoopTriggerEvidence) (*model.ScheduleTrigger, error)
 }
 type ManualTriggerResolver interface {
 	Routine(ctx context.Context, obj *model.ManualTrigger) (*ent.Routine, error)
@@ -240,6 +249,7 @@ type ScheduleTriggerResolver interface {
 }
 type SubscriptionResolver interface {
 	WorkspaceActivity(ctx context.Context, workspaceID xid.ID, after *entgql.Cursor[xid.ID], filter *model.ActivityFilter) (<-chan *model.Activity, error)
+	LoopLivenessChanged(ctx context.Context, workspaceID xid.ID) (<-chan *model.LoopLiveness, error)
 	QueueStats(ctx context.Context, workspaceID xid.ID) (<-chan *model.QueueStats, error)
 	RunUpdated(ctx context.Context, runID xid.ID) (<-chan *ent.Run, error)
 	RunEvents(ctx context.Context, runID xid.ID, after *entgql.Cursor[xid.ID], includeLogs bool) (<-chan model.RunStreamItem, error)
@@ -268,6 +278,14 @@ type TaskResolver interface {
 }
 type TaskSessionResolver interface {
 	Agent(ctx context.Context, obj *ent.TaskSession) (*ent.Agent, error)
+}
+type TraceResolver interface {
+	RoutineRun(ctx context.Context, obj *model.Trace) (*ent.RoutineRun, error)
+	WakeupRequests(ctx context.Context, obj *model.Trace) ([]*ent.WakeupRequest, error)
+	Runs(ctx context.Context, obj *model.Trace) ([]*ent.Run, error)
+	Tasks(ctx context.Context, obj *model.Trace) ([]*ent.Task, error)
+
+	Activity(ctx context.Context, obj *model.Trace, first *int, after *entgql.Cursor[xid.ID]) (*model.ActivityConnection, error)
 }
 type WaitingResolver interface {
 	Until(ctx context.Context, obj *domain.Waiting) (*time.Time, error)
@@ -301,6 +319,9 @@ type WorkspaceResolver interface {
 	Budgets(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.BudgetConnection, error)
 	BudgetState(ctx context.Context, obj *ent.Workspace) (domain.BudgetState, error)
 	Costs(ctx context.Context, obj *ent.Workspace, from time.Time, until time.Time, by domain.CostGrouping) ([]*model.CostGroup, error)
+	LoopLiveness(ctx context.Context, obj *ent.Workspace) (*model.LoopLiveness, error)
+	Counters(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceCounters, error)
+	Trace(ctx context.Context, obj *ent.Workspace, causationID xid.ID) (*model.Trace, error)
 	UpcomingFires(ctx context.Context, obj *ent.Workspace, until time.Time, first int) ([]*model.PlannedFire, error)
 	Projects(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID]) (*ent.ProjectConnection, error)
 	QueueStats(ctx context.Context, obj *ent.Workspace) (*model.QueueStats, error)
@@ -1025,7 +1046,7 @@ type Budget implements Node & Versioned {
 }
 
 "What a budget limits."
-union BudgetSubject = Workspace | Agent
+union BudgetSubject = Workspace | Project | Agent
 
 "Kind of what a budget limits."
 enum BudgetSubjectKind {
@@ -1095,7 +1116,7 @@ enum CostGrouping {
 
 "Sum of costs."
 type CostGroup {
-  "Agent; null for projects and days, and once it is deleted."
+  "Agent or project; null for days, for what belongs to no project, and once it is deleted."
   subject: BudgetSubject
   "Id of the agent or project; null for days and for what belongs to no project."
   subjectId: ID
@@ -3057,6 +3078,207 @@ type ResolveInboxItemsPayload implements MutationPayload {
   items: [InboxItem!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
+}
+`, BuiltIn: false},
+	{Name: "../schema/liveness.graphql", Input: `extend type Workspace {
+  "Is the unattended loop alive, with evidence; null with error LIVENESS_UNREADABLE when an input cannot be read."
+  loopLiveness: LoopLiveness @cost(weight: 50)
+  "Counters of this workspace only."
+  counters: WorkspaceCounters!
+  "Every row that carries this causation id, in hop order, with the runs that served merged requests; null when none does."
+  trace("Id that a fire, a request or a run carries." causationId: ID!): Trace @cost(weight: 50)
+}
+
+"Answer to: did the unattended loop run? One captured instant, no writes."
+type LoopLiveness {
+  "Verdict: the first of UNKNOWN, DEAD, DEGRADED, NOT_ARMED, HEALTHY that matches."
+  verdict: LoopVerdict!
+  "The one instant every threshold was applied to."
+  evaluatedAt: DateTime!
+  "Thresholds used."
+  thresholds: LoopThresholds!
+  "When this classification began; null gives UNKNOWN."
+  activatedAt: DateTime
+  "Overdue and stranded triggers, the longest dead first, then by id."
+  triggers: LoopTriggerEvidenceList!
+  "Stuck runs, the longest stuck first, then by id."
+  stuckRuns: LoopRunEvidenceList!
+  "Silent successes inside the window, the newest first, then by id."
+  silentSuccesses: LoopRunEvidenceList!
+  "Terminal runs in the window by shape; every shape is listed."
+  terminalShapes: [TerminalShapeCount!]!
+  "Enabled schedules."
+  eligibleTriggerCount: Int!
+  "Newest cron tick of the process."
+  lastTickAt: DateTime
+}
+
+"Verdict on the unattended loop."
+enum LoopVerdict {
+  "Not activated."
+  UNKNOWN
+  "A due trigger did not fire."
+  DEAD
+  "Stuck runs or silent successes."
+  DEGRADED
+  "No enabled schedule."
+  NOT_ARMED
+  "All well."
+  HEALTHY
+}
+
+"Thresholds of the verdict; no caller can change them."
+type LoopThresholds {
+  "A due trigger is overdue after."
+  overdueGrace: Duration!
+  "A trigger without a next fire is stranded after."
+  strandedGrace: Duration!
+  "A claimable run has been queued too long after."
+  queuedGrace: Duration!
+  "A claimed run without a sign of life has been claimed too long after."
+  claimedGrace: Duration!
+  "Window for terminal runs."
+  window: Duration!
+}
+
+"Dead triggers."
+type LoopTriggerEvidenceList {
+  "Rows."
+  rows: [LoopTriggerEvidence!]!
+  "Most rows returned."
+  cap: Int!
+  "True when cut."
+  capped: Boolean!
+  "All rows."
+  total: Int!
+}
+
+"A dead trigger."
+type LoopTriggerEvidence {
+  "Trigger."
+  trigger: ScheduleTrigger!
+  "OVERDUE or STRANDED."
+  condition: TriggerCondition!
+  "Due; null when it is stranded."
+  nextFireAt: DateTime
+  "When it last claimed a slot; when it was made, if it never did."
+  claimInstant: DateTime!
+  "Late by."
+  lateBy: Duration!
+}
+
+"Runs that are evidence."
+type LoopRunEvidenceList {
+  "Rows."
+  rows: [LoopRunEvidence!]!
+  "Most rows returned."
+  cap: Int!
+  "True when cut."
+  capped: Boolean!
+  "All rows."
+  total: Int!
+}
+
+"A run that is evidence."
+type LoopRunEvidence {
+  "Run."
+  run: Run!
+  "What matched."
+  condition: LoopRunCondition!
+  "Aged from."
+  since: DateTime!
+  "Age."
+  age: Duration!
+}
+
+"Why a run is evidence."
+enum LoopRunCondition {
+  "Claimable, not claimed."
+  QUEUED_STUCK
+  "Claimed, not ended, without a sign of life."
+  CLAIMED_STUCK
+  "Success without a session."
+  SILENT_SUCCESS
+}
+
+"How many terminal runs have a shape."
+type TerminalShapeCount {
+  "Shape."
+  shape: TerminalShape!
+  "Runs."
+  count: Int!
+}
+
+"Counters of a workspace since the process began; what has not happened is listed at 0."
+type WorkspaceCounters {
+  "Wakeups by source."
+  wakeupsCreated: [SourceCount!]!
+  "Fires by source and disposition."
+  routineRuns: [RoutineRunCount!]!
+  "Triggers claimed."
+  triggersClaimed: Int!
+  "Runs claimed."
+  runsClaimed: Int!
+  "Launches."
+  agentLaunches: Int!
+  "Launches without a session."
+  launchesWithoutSession: Int!
+  "Terminal runs by shape."
+  terminalRuns: [TerminalShapeCount!]!
+  "Failed writes of last_run_at."
+  lastRunAtWriteFailures: Int!
+  "Sessions not persisted."
+  sessionWriteFailures: Int!
+  "Liveness reads that failed."
+  livenessReadFailures: Int!
+  "Since."
+  since: DateTime!
+}
+
+"How many wakeups have a source."
+type SourceCount {
+  "Source."
+  source: WakeupSource!
+  "Count."
+  count: Int!
+}
+
+"How many fires have a source and a disposition."
+type RoutineRunCount {
+  "Source."
+  source: RoutineRunSource!
+  "Disposition."
+  status: RoutineRunStatus!
+  "Count."
+  count: Int!
+}
+
+"All hops of one cause. Each list holds at most 500 rows, the oldest first."
+type Trace {
+  "Chain."
+  causationId: ID!
+  "Fire that began it; null when something else did."
+  routineRun: RoutineRun
+  "Requests."
+  wakeupRequests: [WakeupRequest!]!
+  "Runs of the chain, and those of other chains that served a merged request of it."
+  runs: [Run!]!
+  "Tasks that the fire made or the runs are about."
+  tasks: [Task!]!
+  "True when a list was cut."
+  truncated: Boolean!
+  "Entries of the feed, oldest first."
+  activity("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): ActivityConnection! @page
+}
+
+extend type ProcessInfo {
+  "Counts of events with no known workspace, by the counter's name and labels."
+  unattributed: JSONObject!
+}
+
+extend type Subscription {
+  "STATE stream. Verdict at once, then at each change of verdict or evidence, looked for every 5 s."
+  loopLivenessChanged("Workspace." workspaceId: ID!): LoopLiveness! @requires(scopes: [READ])
 }
 `, BuiltIn: false},
 	{Name: "../schema/preview.graphql", Input: `extend type Query {
@@ -5949,6 +6171,106 @@ func (ec *executionContext) childFields_InboxItemEdge(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type InboxItemEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_LoopLiveness(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "verdict":
+		return ec.fieldContext_LoopLiveness_verdict(ctx, field)
+	case "evaluatedAt":
+		return ec.fieldContext_LoopLiveness_evaluatedAt(ctx, field)
+	case "thresholds":
+		return ec.fieldContext_LoopLiveness_thresholds(ctx, field)
+	case "activatedAt":
+		return ec.fieldContext_LoopLiveness_activatedAt(ctx, field)
+	case "triggers":
+		return ec.fieldContext_LoopLiveness_triggers(ctx, field)
+	case "stuckRuns":
+		return ec.fieldContext_LoopLiveness_stuckRuns(ctx, field)
+	case "silentSuccesses":
+		return ec.fieldContext_LoopLiveness_silentSuccesses(ctx, field)
+	case "terminalShapes":
+		return ec.fieldContext_LoopLiveness_terminalShapes(ctx, field)
+	case "eligibleTriggerCount":
+		return ec.fieldContext_LoopLiveness_eligibleTriggerCount(ctx, field)
+	case "lastTickAt":
+		return ec.fieldContext_LoopLiveness_lastTickAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LoopLiveness", field.Name)
+}
+
+func (ec *executionContext) childFields_LoopRunEvidence(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_LoopRunEvidence_run(ctx, field)
+	case "condition":
+		return ec.fieldContext_LoopRunEvidence_condition(ctx, field)
+	case "since":
+		return ec.fieldContext_LoopRunEvidence_since(ctx, field)
+	case "age":
+		return ec.fieldContext_LoopRunEvidence_age(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LoopRunEvidence", field.Name)
+}
+
+func (ec *executionContext) childFields_LoopRunEvidenceList(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "rows":
+		return ec.fieldContext_LoopRunEvidenceList_rows(ctx, field)
+	case "cap":
+		return ec.fieldContext_LoopRunEvidenceList_cap(ctx, field)
+	case "capped":
+		return ec.fieldContext_LoopRunEvidenceList_capped(ctx, field)
+	case "total":
+		return ec.fieldContext_LoopRunEvidenceList_total(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LoopRunEvidenceList", field.Name)
+}
+
+func (ec *executionContext) childFields_LoopThresholds(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "overdueGrace":
+		return ec.fieldContext_LoopThresholds_overdueGrace(ctx, field)
+	case "strandedGrace":
+		return ec.fieldContext_LoopThresholds_strandedGrace(ctx, field)
+	case "queuedGrace":
+		return ec.fieldContext_LoopThresholds_queuedGrace(ctx, field)
+	case "claimedGrace":
+		return ec.fieldContext_LoopThresholds_claimedGrace(ctx, field)
+	case "window":
+		return ec.fieldContext_LoopThresholds_window(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LoopThresholds", field.Name)
+}
+
+func (ec *executionContext) childFields_LoopTriggerEvidence(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_LoopTriggerEvidence_trigger(ctx, field)
+	case "condition":
+		return ec.fieldContext_LoopTriggerEvidence_condition(ctx, field)
+	case "nextFireAt":
+		return ec.fieldContext_LoopTriggerEvidence_nextFireAt(ctx, field)
+	case "claimInstant":
+		return ec.fieldContext_LoopTriggerEvidence_claimInstant(ctx, field)
+	case "lateBy":
+		return ec.fieldContext_LoopTriggerEvidence_lateBy(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LoopTriggerEvidence", field.Name)
+}
+
+func (ec *executionContext) childFields_LoopTriggerEvidenceList(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "rows":
+		return ec.fieldContext_LoopTriggerEvidenceList_rows(ctx, field)
+	case "cap":
+		return ec.fieldContext_LoopTriggerEvidenceList_cap(ctx, field)
+	case "capped":
+		return ec.fieldContext_LoopTriggerEvidenceList_capped(ctx, field)
+	case "total":
+		return ec.fieldContext_LoopTriggerEvidenceList_total(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LoopTriggerEvidenceList", field.Name)
+}
+
 func (ec *executionContext) childFields_MoveTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "task":
@@ -6021,6 +6343,8 @@ func (ec *executionContext) childFields_ProcessInfo(ctx context.Context, field g
 		return ec.fieldContext_ProcessInfo_cronTicks(ctx, field)
 	case "scheduler":
 		return ec.fieldContext_ProcessInfo_scheduler(ctx, field)
+	case "unattributed":
+		return ec.fieldContext_ProcessInfo_unattributed(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ProcessInfo", field.Name)
 }
@@ -6373,6 +6697,18 @@ func (ec *executionContext) childFields_RoutineRunConnection(ctx context.Context
 	return nil, fmt.Errorf("no field named %q was found under type RoutineRunConnection", field.Name)
 }
 
+func (ec *executionContext) childFields_RoutineRunCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "source":
+		return ec.fieldContext_RoutineRunCount_source(ctx, field)
+	case "status":
+		return ec.fieldContext_RoutineRunCount_status(ctx, field)
+	case "count":
+		return ec.fieldContext_RoutineRunCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RoutineRunCount", field.Name)
+}
+
 func (ec *executionContext) childFields_RoutineRunEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "node":
@@ -6707,6 +7043,16 @@ func (ec *executionContext) childFields_SetTaskParticipantsPayload(ctx context.C
 	return nil, fmt.Errorf("no field named %q was found under type SetTaskParticipantsPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_SourceCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "source":
+		return ec.fieldContext_SourceCount_source(ctx, field)
+	case "count":
+		return ec.fieldContext_SourceCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SourceCount", field.Name)
+}
+
 func (ec *executionContext) childFields_StopAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "agent":
@@ -6851,6 +7197,16 @@ func (ec *executionContext) childFields_TemplatePreview(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type TemplatePreview", field.Name)
 }
 
+func (ec *executionContext) childFields_TerminalShapeCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "shape":
+		return ec.fieldContext_TerminalShapeCount_shape(ctx, field)
+	case "count":
+		return ec.fieldContext_TerminalShapeCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TerminalShapeCount", field.Name)
+}
+
 func (ec *executionContext) childFields_TestExecutorPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "checks":
@@ -6859,6 +7215,26 @@ func (ec *executionContext) childFields_TestExecutorPayload(ctx context.Context,
 		return ec.fieldContext_TestExecutorPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TestExecutorPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Trace(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "causationId":
+		return ec.fieldContext_Trace_causationId(ctx, field)
+	case "routineRun":
+		return ec.fieldContext_Trace_routineRun(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_Trace_wakeupRequests(ctx, field)
+	case "runs":
+		return ec.fieldContext_Trace_runs(ctx, field)
+	case "tasks":
+		return ec.fieldContext_Trace_tasks(ctx, field)
+	case "truncated":
+		return ec.fieldContext_Trace_truncated(ctx, field)
+	case "activity":
+		return ec.fieldContext_Trace_activity(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Trace", field.Name)
 }
 
 func (ec *executionContext) childFields_TriggerSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7141,6 +7517,12 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_budgetState(ctx, field)
 	case "costs":
 		return ec.fieldContext_Workspace_costs(ctx, field)
+	case "loopLiveness":
+		return ec.fieldContext_Workspace_loopLiveness(ctx, field)
+	case "counters":
+		return ec.fieldContext_Workspace_counters(ctx, field)
+	case "trace":
+		return ec.fieldContext_Workspace_trace(ctx, field)
 	case "upcomingFires":
 		return ec.fieldContext_Workspace_upcomingFires(ctx, field)
 	case "projects":
@@ -7185,6 +7567,34 @@ func (ec *executionContext) childFields_WorkspaceConnection(ctx context.Context,
 		return ec.fieldContext_WorkspaceConnection_pageInfo(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WorkspaceConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkspaceCounters(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "wakeupsCreated":
+		return ec.fieldContext_WorkspaceCounters_wakeupsCreated(ctx, field)
+	case "routineRuns":
+		return ec.fieldContext_WorkspaceCounters_routineRuns(ctx, field)
+	case "triggersClaimed":
+		return ec.fieldContext_WorkspaceCounters_triggersClaimed(ctx, field)
+	case "runsClaimed":
+		return ec.fieldContext_WorkspaceCounters_runsClaimed(ctx, field)
+	case "agentLaunches":
+		return ec.fieldContext_WorkspaceCounters_agentLaunches(ctx, field)
+	case "launchesWithoutSession":
+		return ec.fieldContext_WorkspaceCounters_launchesWithoutSession(ctx, field)
+	case "terminalRuns":
+		return ec.fieldContext_WorkspaceCounters_terminalRuns(ctx, field)
+	case "lastRunAtWriteFailures":
+		return ec.fieldContext_WorkspaceCounters_lastRunAtWriteFailures(ctx, field)
+	case "sessionWriteFailures":
+		return ec.fieldContext_WorkspaceCounters_sessionWriteFailures(ctx, field)
+	case "livenessReadFailures":
+		return ec.fieldContext_WorkspaceCounters_livenessReadFailures(ctx, field)
+	case "since":
+		return ec.fieldContext_WorkspaceCounters_since(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkspaceCounters", field.Name)
 }
 
 func (ec *executionContext) childFields_WorkspaceEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8467,6 +8877,20 @@ func (ec *executionContext) field_ScheduleTrigger_nextFireTimes_args(ctx context
 	return args, nil
 }
 
+func (ec *executionContext) field_Subscription_loopLivenessChanged_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "workspaceId",
+		func(ctx context.Context, v any) (xid.ID, error) {
+			return ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["workspaceId"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Subscription_queueStats_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -8666,6 +9090,28 @@ func (ec *executionContext) field_Task_comments_args(ctx context.Context, rawArg
 }
 
 func (ec *executionContext) field_Task_runs_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Trace_activity_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
@@ -9132,6 +9578,20 @@ func (ec *executionContext) field_Workspace_tasks_args(ctx context.Context, rawA
 		return nil, err
 	}
 	args["orderBy"] = arg5
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_trace_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "causationId",
+		func(ctx context.Context, v any) (xid.ID, error) {
+			return ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["causationId"] = arg0
 	return args, nil
 }
 
@@ -15232,6 +15692,823 @@ func (ec *executionContext) fieldContext_InboxItemEdge_node(_ context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _LoopLiveness_verdict(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_verdict(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Verdict, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.LoopVerdict) graphql.Marshaler {
+			return ec.marshalNLoopVerdict2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLoopVerdict(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_verdict(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopLiveness", field, false, false, "LoopVerdict")
+}
+
+func (ec *executionContext) _LoopLiveness_evaluatedAt(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_evaluatedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EvaluatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_evaluatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopLiveness", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _LoopLiveness_thresholds(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_thresholds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Thresholds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.LoopThresholds) graphql.Marshaler {
+			return ec.marshalNLoopThresholds2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopThresholds(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_thresholds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopLiveness",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopThresholds(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopLiveness_activatedAt(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_activatedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ActivatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_activatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopLiveness", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _LoopLiveness_triggers(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_triggers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Triggers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.LoopTriggerEvidenceList) graphql.Marshaler {
+			return ec.marshalNLoopTriggerEvidenceList2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopTriggerEvidenceList(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_triggers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopLiveness",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopTriggerEvidenceList(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopLiveness_stuckRuns(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_stuckRuns(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.StuckRuns, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.LoopRunEvidenceList) graphql.Marshaler {
+			return ec.marshalNLoopRunEvidenceList2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopRunEvidenceList(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_stuckRuns(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopLiveness",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopRunEvidenceList(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopLiveness_silentSuccesses(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_silentSuccesses(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SilentSuccesses, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.LoopRunEvidenceList) graphql.Marshaler {
+			return ec.marshalNLoopRunEvidenceList2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopRunEvidenceList(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_silentSuccesses(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopLiveness",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopRunEvidenceList(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopLiveness_terminalShapes(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_terminalShapes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TerminalShapes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.TerminalShapeCount) graphql.Marshaler {
+			return ec.marshalNTerminalShapeCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTerminalShapeCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_terminalShapes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopLiveness",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TerminalShapeCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopLiveness_eligibleTriggerCount(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_eligibleTriggerCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EligibleTriggerCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_eligibleTriggerCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopLiveness", field, false, false, "Int")
+}
+
+func (ec *executionContext) _LoopLiveness_lastTickAt(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_lastTickAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastTickAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_lastTickAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopLiveness", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _LoopRunEvidence_run(ctx context.Context, field graphql.CollectedField, obj *model.LoopRunEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopRunEvidence_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.LoopRunEvidence().Run(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopRunEvidence_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopRunEvidence",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopRunEvidence_condition(ctx context.Context, field graphql.CollectedField, obj *model.LoopRunEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopRunEvidence_condition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Condition, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.LoopRunCondition) graphql.Marshaler {
+			return ec.marshalNLoopRunCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLoopRunCondition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopRunEvidence_condition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopRunEvidence", field, false, false, "LoopRunCondition")
+}
+
+func (ec *executionContext) _LoopRunEvidence_since(ctx context.Context, field graphql.CollectedField, obj *model.LoopRunEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopRunEvidence_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopRunEvidence_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopRunEvidence", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _LoopRunEvidence_age(ctx context.Context, field graphql.CollectedField, obj *model.LoopRunEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopRunEvidence_age(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Age, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopRunEvidence_age(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopRunEvidence", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _LoopRunEvidenceList_rows(ctx context.Context, field graphql.CollectedField, obj *model.LoopRunEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopRunEvidenceList_rows(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Rows, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.LoopRunEvidence) graphql.Marshaler {
+			return ec.marshalNLoopRunEvidence2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopRunEvidenceᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopRunEvidenceList_rows(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopRunEvidenceList",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopRunEvidence(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopRunEvidenceList_cap(ctx context.Context, field graphql.CollectedField, obj *model.LoopRunEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopRunEvidenceList_cap(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cap, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopRunEvidenceList_cap(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopRunEvidenceList", field, false, false, "Int")
+}
+
+func (ec *executionContext) _LoopRunEvidenceList_capped(ctx context.Context, field graphql.CollectedField, obj *model.LoopRunEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopRunEvidenceList_capped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Capped, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopRunEvidenceList_capped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopRunEvidenceList", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _LoopRunEvidenceList_total(ctx context.Context, field graphql.CollectedField, obj *model.LoopRunEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopRunEvidenceList_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopRunEvidenceList_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopRunEvidenceList", field, false, false, "Int")
+}
+
+func (ec *executionContext) _LoopThresholds_overdueGrace(ctx context.Context, field graphql.CollectedField, obj *model.LoopThresholds) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopThresholds_overdueGrace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OverdueGrace, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopThresholds_overdueGrace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopThresholds", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _LoopThresholds_strandedGrace(ctx context.Context, field graphql.CollectedField, obj *model.LoopThresholds) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopThresholds_strandedGrace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.StrandedGrace, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopThresholds_strandedGrace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopThresholds", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _LoopThresholds_queuedGrace(ctx context.Context, field graphql.CollectedField, obj *model.LoopThresholds) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopThresholds_queuedGrace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.QueuedGrace, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopThresholds_queuedGrace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopThresholds", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _LoopThresholds_claimedGrace(ctx context.Context, field graphql.CollectedField, obj *model.LoopThresholds) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopThresholds_claimedGrace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClaimedGrace, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopThresholds_claimedGrace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopThresholds", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _LoopThresholds_window(ctx context.Context, field graphql.CollectedField, obj *model.LoopThresholds) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopThresholds_window(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Window, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopThresholds_window(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopThresholds", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _LoopTriggerEvidence_trigger(ctx context.Context, field graphql.CollectedField, obj *model.LoopTriggerEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopTriggerEvidence_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.LoopTriggerEvidence().Trigger(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ScheduleTrigger) graphql.Marshaler {
+			return ec.marshalNScheduleTrigger2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleTrigger(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopTriggerEvidence_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopTriggerEvidence",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ScheduleTrigger(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopTriggerEvidence_condition(ctx context.Context, field graphql.CollectedField, obj *model.LoopTriggerEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopTriggerEvidence_condition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Condition, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.TriggerCondition) graphql.Marshaler {
+			return ec.marshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopTriggerEvidence_condition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopTriggerEvidence", field, false, false, "TriggerCondition")
+}
+
+func (ec *executionContext) _LoopTriggerEvidence_nextFireAt(ctx context.Context, field graphql.CollectedField, obj *model.LoopTriggerEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopTriggerEvidence_nextFireAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NextFireAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_LoopTriggerEvidence_nextFireAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopTriggerEvidence", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _LoopTriggerEvidence_claimInstant(ctx context.Context, field graphql.CollectedField, obj *model.LoopTriggerEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopTriggerEvidence_claimInstant(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClaimInstant, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopTriggerEvidence_claimInstant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopTriggerEvidence", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _LoopTriggerEvidence_lateBy(ctx context.Context, field graphql.CollectedField, obj *model.LoopTriggerEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopTriggerEvidence_lateBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LateBy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopTriggerEvidence_lateBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopTriggerEvidence", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _LoopTriggerEvidenceList_rows(ctx context.Context, field graphql.CollectedField, obj *model.LoopTriggerEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopTriggerEvidenceList_rows(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Rows, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.LoopTriggerEvidence) graphql.Marshaler {
+			return ec.marshalNLoopTriggerEvidence2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopTriggerEvidenceᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopTriggerEvidenceList_rows(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopTriggerEvidenceList",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopTriggerEvidence(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopTriggerEvidenceList_cap(ctx context.Context, field graphql.CollectedField, obj *model.LoopTriggerEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopTriggerEvidenceList_cap(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cap, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopTriggerEvidenceList_cap(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopTriggerEvidenceList", field, false, false, "Int")
+}
+
+func (ec *executionContext) _LoopTriggerEvidenceList_capped(ctx context.Context, field graphql.CollectedField, obj *model.LoopTriggerEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopTriggerEvidenceList_capped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Capped, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopTriggerEvidenceList_capped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopTriggerEvidenceList", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _LoopTriggerEvidenceList_total(ctx context.Context, field graphql.CollectedField, obj *model.LoopTriggerEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopTriggerEvidenceList_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopTriggerEvidenceList_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopTriggerEvidenceList", field, false, false, "Int")
+}
+
 func (ec *executionContext) _ManualTrigger_id(ctx context.Context, field graphql.CollectedField, obj *model.ManualTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -18894,6 +20171,29 @@ func (ec *executionContext) _ProcessInfo_scheduler(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_ProcessInfo_scheduler(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ProcessInfo", field, false, false, "SchedulerState")
+}
+
+func (ec *executionContext) _ProcessInfo_unattributed(ctx context.Context, field graphql.CollectedField, obj *model.ProcessInfo) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProcessInfo_unattributed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unattributed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v map[string]any) graphql.Marshaler {
+			return ec.marshalNJSONObject2map(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProcessInfo_unattributed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProcessInfo", field, false, false, "JSONObject")
 }
 
 func (ec *executionContext) _Project_id(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
@@ -22697,6 +23997,75 @@ func (ec *executionContext) fieldContext_RoutineRunConnection_totalCount(_ conte
 	return graphql.NewScalarFieldContext("RoutineRunConnection", field, false, false, "Int")
 }
 
+func (ec *executionContext) _RoutineRunCount_source(ctx context.Context, field graphql.CollectedField, obj *model.RoutineRunCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineRunCount_source(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Source, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.RoutineRunSource) graphql.Marshaler {
+			return ec.marshalNRoutineRunSource2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRoutineRunSource(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineRunCount_source(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineRunCount", field, false, false, "RoutineRunSource")
+}
+
+func (ec *executionContext) _RoutineRunCount_status(ctx context.Context, field graphql.CollectedField, obj *model.RoutineRunCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineRunCount_status(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Status, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.RoutineRunStatus) graphql.Marshaler {
+			return ec.marshalNRoutineRunStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRoutineRunStatus(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineRunCount_status(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineRunCount", field, false, false, "RoutineRunStatus")
+}
+
+func (ec *executionContext) _RoutineRunCount_count(ctx context.Context, field graphql.CollectedField, obj *model.RoutineRunCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineRunCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineRunCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineRunCount", field, false, false, "Int")
+}
+
 func (ec *executionContext) _RoutineRunEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.RoutineRunEdge) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -25838,6 +27207,52 @@ func (ec *executionContext) fieldContext_SetTaskParticipantsPayload_userErrors(_
 	return fc, nil
 }
 
+func (ec *executionContext) _SourceCount_source(ctx context.Context, field graphql.CollectedField, obj *model.SourceCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SourceCount_source(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Source, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.WakeupSource) graphql.Marshaler {
+			return ec.marshalNWakeupSource2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeupSource(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SourceCount_source(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SourceCount", field, false, false, "WakeupSource")
+}
+
+func (ec *executionContext) _SourceCount_count(ctx context.Context, field graphql.CollectedField, obj *model.SourceCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SourceCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SourceCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SourceCount", field, false, false, "Int")
+}
+
 func (ec *executionContext) _StopAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.StopAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -25958,6 +27373,68 @@ func (ec *executionContext) fieldContext_Subscription_workspaceActivity(ctx cont
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Subscription_workspaceActivity_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Subscription_loopLivenessChanged(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_loopLivenessChanged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().LoopLivenessChanged(ctx, fc.Args["workspaceId"].(xid.ID))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.LoopLiveness
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.LoopLiveness
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.LoopLiveness) graphql.Marshaler {
+			return ec.marshalNLoopLiveness2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopLiveness(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_loopLivenessChanged(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopLiveness(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_loopLivenessChanged_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -27652,6 +29129,52 @@ func (ec *executionContext) fieldContext_TemplatePreview_userErrors(_ context.Co
 	return fc, nil
 }
 
+func (ec *executionContext) _TerminalShapeCount_shape(ctx context.Context, field graphql.CollectedField, obj *model.TerminalShapeCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TerminalShapeCount_shape(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Shape, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.TerminalShape) graphql.Marshaler {
+			return ec.marshalNTerminalShape2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTerminalShape(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TerminalShapeCount_shape(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TerminalShapeCount", field, false, false, "TerminalShape")
+}
+
+func (ec *executionContext) _TerminalShapeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.TerminalShapeCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TerminalShapeCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TerminalShapeCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TerminalShapeCount", field, false, false, "Int")
+}
+
 func (ec *executionContext) _TestExecutorPayload_checks(ctx context.Context, field graphql.CollectedField, obj *model.TestExecutorPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -27712,6 +29235,224 @@ func (ec *executionContext) fieldContext_TestExecutorPayload_userErrors(_ contex
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_UserError(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Trace_causationId(ctx context.Context, field graphql.CollectedField, obj *model.Trace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Trace_causationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CausationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Trace_causationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Trace", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Trace_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.Trace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Trace_routineRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Trace().RoutineRun(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Trace_routineRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Trace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Trace_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.Trace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Trace_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Trace().WakeupRequests(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Trace_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Trace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Trace_runs(ctx context.Context, field graphql.CollectedField, obj *model.Trace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Trace_runs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Trace().Runs(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Trace_runs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Trace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Trace_tasks(ctx context.Context, field graphql.CollectedField, obj *model.Trace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Trace_tasks(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Trace().Tasks(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Task) graphql.Marshaler {
+			return ec.marshalNTask2ᚕᚖrouseᚗdevᚋrouseᚋentᚐTaskᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Trace_tasks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Trace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Trace_truncated(ctx context.Context, field graphql.CollectedField, obj *model.Trace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Trace_truncated(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Truncated, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Trace_truncated(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Trace", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Trace_activity(ctx context.Context, field graphql.CollectedField, obj *model.Trace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Trace_activity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Trace().Activity(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ActivityConnection) graphql.Marshaler {
+			return ec.marshalNActivityConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐActivityConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Trace_activity(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Trace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ActivityConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Trace_activity_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -30381,6 +32122,114 @@ func (ec *executionContext) fieldContext_Workspace_costs(ctx context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _Workspace_loopLiveness(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_loopLiveness(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workspace().LoopLiveness(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.LoopLiveness) graphql.Marshaler {
+			return ec.marshalOLoopLiveness2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopLiveness(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_loopLiveness(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopLiveness(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_counters(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_counters(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workspace().Counters(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WorkspaceCounters) graphql.Marshaler {
+			return ec.marshalNWorkspaceCounters2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkspaceCounters(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_counters(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WorkspaceCounters(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_trace(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_trace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Trace(ctx, obj, fc.Args["causationId"].(xid.ID))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Trace) graphql.Marshaler {
+			return ec.marshalOTrace2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrace(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_trace(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Trace(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_trace_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Workspace_upcomingFires(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -31108,6 +32957,286 @@ func (ec *executionContext) fieldContext_WorkspaceConnection_pageInfo(_ context.
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _WorkspaceCounters_wakeupsCreated(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_wakeupsCreated(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupsCreated, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.SourceCount) graphql.Marshaler {
+			return ec.marshalNSourceCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSourceCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_wakeupsCreated(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkspaceCounters",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SourceCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkspaceCounters_routineRuns(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_routineRuns(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RoutineRuns, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.RoutineRunCount) graphql.Marshaler {
+			return ec.marshalNRoutineRunCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineRunCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_routineRuns(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkspaceCounters",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRunCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkspaceCounters_triggersClaimed(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_triggersClaimed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TriggersClaimed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_triggersClaimed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceCounters", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WorkspaceCounters_runsClaimed(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_runsClaimed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RunsClaimed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_runsClaimed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceCounters", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WorkspaceCounters_agentLaunches(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_agentLaunches(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AgentLaunches, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_agentLaunches(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceCounters", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WorkspaceCounters_launchesWithoutSession(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_launchesWithoutSession(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LaunchesWithoutSession, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_launchesWithoutSession(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceCounters", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WorkspaceCounters_terminalRuns(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_terminalRuns(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TerminalRuns, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.TerminalShapeCount) graphql.Marshaler {
+			return ec.marshalNTerminalShapeCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTerminalShapeCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_terminalRuns(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkspaceCounters",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TerminalShapeCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkspaceCounters_lastRunAtWriteFailures(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_lastRunAtWriteFailures(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastRunAtWriteFailures, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_lastRunAtWriteFailures(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceCounters", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WorkspaceCounters_sessionWriteFailures(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_sessionWriteFailures(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SessionWriteFailures, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_sessionWriteFailures(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceCounters", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WorkspaceCounters_livenessReadFailures(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_livenessReadFailures(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LivenessReadFailures, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_livenessReadFailures(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceCounters", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WorkspaceCounters_since(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceCounters", field, false, false, "DateTime")
 }
 
 func (ec *executionContext) _WorkspaceEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.WorkspaceEdge) (ret graphql.Marshaler) {
@@ -37683,6 +39812,11 @@ func (ec *executionContext) _BudgetSubject(ctx context.Context, sel ast.Selectio
 			return graphql.Null
 		}
 		return ec._Workspace(ctx, sel, obj)
+	case *ent.Project:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Project(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -41154,6 +43288,336 @@ func (ec *executionContext) _InboxItemEdge(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var loopLivenessImplementors = []string{"LoopLiveness"}
+
+func (ec *executionContext) _LoopLiveness(ctx context.Context, sel ast.SelectionSet, obj *model.LoopLiveness) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, loopLivenessImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LoopLiveness")
+		case "verdict":
+			out.Values[i] = ec._LoopLiveness_verdict(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "evaluatedAt":
+			out.Values[i] = ec._LoopLiveness_evaluatedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "thresholds":
+			out.Values[i] = ec._LoopLiveness_thresholds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "activatedAt":
+			out.Values[i] = ec._LoopLiveness_activatedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "triggers":
+			out.Values[i] = ec._LoopLiveness_triggers(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "stuckRuns":
+			out.Values[i] = ec._LoopLiveness_stuckRuns(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "silentSuccesses":
+			out.Values[i] = ec._LoopLiveness_silentSuccesses(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "terminalShapes":
+			out.Values[i] = ec._LoopLiveness_terminalShapes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "eligibleTriggerCount":
+			out.Values[i] = ec._LoopLiveness_eligibleTriggerCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lastTickAt":
+			out.Values[i] = ec._LoopLiveness_lastTickAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var loopRunEvidenceImplementors = []string{"LoopRunEvidence"}
+
+func (ec *executionContext) _LoopRunEvidence(ctx context.Context, sel ast.SelectionSet, obj *model.LoopRunEvidence) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, loopRunEvidenceImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LoopRunEvidence")
+		case "run":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._LoopRunEvidence_run(ctx, field, obj)
+				})
+		case "condition":
+			out.Values[i] = ec._LoopRunEvidence_condition(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "since":
+			out.Values[i] = ec._LoopRunEvidence_since(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "age":
+			out.Values[i] = ec._LoopRunEvidence_age(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var loopRunEvidenceListImplementors = []string{"LoopRunEvidenceList"}
+
+func (ec *executionContext) _LoopRunEvidenceList(ctx context.Context, sel ast.SelectionSet, obj *model.LoopRunEvidenceList) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, loopRunEvidenceListImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LoopRunEvidenceList")
+		case "rows":
+			out.Values[i] = ec._LoopRunEvidenceList_rows(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cap":
+			out.Values[i] = ec._LoopRunEvidenceList_cap(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "capped":
+			out.Values[i] = ec._LoopRunEvidenceList_capped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "total":
+			out.Values[i] = ec._LoopRunEvidenceList_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var loopThresholdsImplementors = []string{"LoopThresholds"}
+
+func (ec *executionContext) _LoopThresholds(ctx context.Context, sel ast.SelectionSet, obj *model.LoopThresholds) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, loopThresholdsImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LoopThresholds")
+		case "overdueGrace":
+			out.Values[i] = ec._LoopThresholds_overdueGrace(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "strandedGrace":
+			out.Values[i] = ec._LoopThresholds_strandedGrace(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "queuedGrace":
+			out.Values[i] = ec._LoopThresholds_queuedGrace(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "claimedGrace":
+			out.Values[i] = ec._LoopThresholds_claimedGrace(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "window":
+			out.Values[i] = ec._LoopThresholds_window(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var loopTriggerEvidenceImplementors = []string{"LoopTriggerEvidence"}
+
+func (ec *executionContext) _LoopTriggerEvidence(ctx context.Context, sel ast.SelectionSet, obj *model.LoopTriggerEvidence) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, loopTriggerEvidenceImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LoopTriggerEvidence")
+		case "trigger":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._LoopTriggerEvidence_trigger(ctx, field, obj)
+				})
+		case "condition":
+			out.Values[i] = ec._LoopTriggerEvidence_condition(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "nextFireAt":
+			out.Values[i] = ec._LoopTriggerEvidence_nextFireAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "claimInstant":
+			out.Values[i] = ec._LoopTriggerEvidence_claimInstant(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "lateBy":
+			out.Values[i] = ec._LoopTriggerEvidence_lateBy(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var loopTriggerEvidenceListImplementors = []string{"LoopTriggerEvidenceList"}
+
+func (ec *executionContext) _LoopTriggerEvidenceList(ctx context.Context, sel ast.SelectionSet, obj *model.LoopTriggerEvidenceList) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, loopTriggerEvidenceListImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LoopTriggerEvidenceList")
+		case "rows":
+			out.Values[i] = ec._LoopTriggerEvidenceList_rows(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cap":
+			out.Values[i] = ec._LoopTriggerEvidenceList_cap(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "capped":
+			out.Values[i] = ec._LoopTriggerEvidenceList_capped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "total":
+			out.Values[i] = ec._LoopTriggerEvidenceList_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var manualTriggerImplementors = []string{"ManualTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _ManualTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.ManualTrigger) graphql.Marshaler {
@@ -41836,6 +44300,11 @@ func (ec *executionContext) _ProcessInfo(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "unattributed":
+			out.Values[i] = ec._ProcessInfo_unattributed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -41853,7 +44322,7 @@ func (ec *executionContext) _ProcessInfo(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
-var projectImplementors = []string{"Project", "Node", "Versioned"}
+var projectImplementors = []string{"Project", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Project(ctx context.Context, sel ast.SelectionSet, obj *ent.Project) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, projectImplementors)
@@ -43208,6 +45677,49 @@ func (ec *executionContext) _RoutineRunConnection(ctx context.Context, sel ast.S
 	return out
 }
 
+var routineRunCountImplementors = []string{"RoutineRunCount"}
+
+func (ec *executionContext) _RoutineRunCount(ctx context.Context, sel ast.SelectionSet, obj *model.RoutineRunCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, routineRunCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RoutineRunCount")
+		case "source":
+			out.Values[i] = ec._RoutineRunCount_source(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "status":
+			out.Values[i] = ec._RoutineRunCount_status(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._RoutineRunCount_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var routineRunEdgeImplementors = []string{"RoutineRunEdge"}
 
 func (ec *executionContext) _RoutineRunEdge(ctx context.Context, sel ast.SelectionSet, obj *ent.RoutineRunEdge) graphql.Marshaler {
@@ -44421,6 +46933,44 @@ func (ec *executionContext) _SetTaskParticipantsPayload(ctx context.Context, sel
 	return out
 }
 
+var sourceCountImplementors = []string{"SourceCount"}
+
+func (ec *executionContext) _SourceCount(ctx context.Context, sel ast.SelectionSet, obj *model.SourceCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, sourceCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SourceCount")
+		case "source":
+			out.Values[i] = ec._SourceCount_source(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._SourceCount_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var stopAgentPayloadImplementors = []string{"StopAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _StopAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.StopAgentPayload) graphql.Marshaler {
@@ -44474,6 +47024,8 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 	switch fields[0].Name {
 	case "workspaceActivity":
 		return ec._Subscription_workspaceActivity(ctx, fields[0])
+	case "loopLivenessChanged":
+		return ec._Subscription_loopLivenessChanged(ctx, fields[0])
 	case "queueStats":
 		return ec._Subscription_queueStats(ctx, fields[0])
 	case "runUpdated":
@@ -44990,6 +47542,44 @@ func (ec *executionContext) _TemplatePreview(ctx context.Context, sel ast.Select
 	return out
 }
 
+var terminalShapeCountImplementors = []string{"TerminalShapeCount"}
+
+func (ec *executionContext) _TerminalShapeCount(ctx context.Context, sel ast.SelectionSet, obj *model.TerminalShapeCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, terminalShapeCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TerminalShapeCount")
+		case "shape":
+			out.Values[i] = ec._TerminalShapeCount_shape(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._TerminalShapeCount_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var testExecutorPayloadImplementors = []string{"TestExecutorPayload", "MutationPayload"}
 
 func (ec *executionContext) _TestExecutorPayload(ctx context.Context, sel ast.SelectionSet, obj *model.TestExecutorPayload) graphql.Marshaler {
@@ -45011,6 +47601,74 @@ func (ec *executionContext) _TestExecutorPayload(ctx context.Context, sel ast.Se
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var traceImplementors = []string{"Trace"}
+
+func (ec *executionContext) _Trace(ctx context.Context, sel ast.SelectionSet, obj *model.Trace) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, traceImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Trace")
+		case "causationId":
+			out.Values[i] = ec._Trace_causationId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "routineRun":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Trace_routineRun(ctx, field, obj)
+				})
+		case "wakeupRequests":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Trace_wakeupRequests(ctx, field, obj)
+				})
+		case "runs":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Trace_runs(ctx, field, obj)
+				})
+		case "tasks":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Trace_tasks(ctx, field, obj)
+				})
+		case "truncated":
+			out.Values[i] = ec._Trace_truncated(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "activity":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Trace_activity(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -46179,6 +48837,24 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Workspace_costs(ctx, field, obj)
 				})
+		case "loopLiveness":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_loopLiveness(ctx, field, obj)
+				})
+		case "counters":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_counters(ctx, field, obj)
+				})
+		case "trace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_trace(ctx, field, obj)
+				})
 		case "upcomingFires":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -46310,6 +48986,89 @@ func (ec *executionContext) _WorkspaceConnection(ctx context.Context, sel ast.Se
 			}
 		case "pageInfo":
 			out.Values[i] = ec._WorkspaceConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var workspaceCountersImplementors = []string{"WorkspaceCounters"}
+
+func (ec *executionContext) _WorkspaceCounters(ctx context.Context, sel ast.SelectionSet, obj *model.WorkspaceCounters) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, workspaceCountersImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WorkspaceCounters")
+		case "wakeupsCreated":
+			out.Values[i] = ec._WorkspaceCounters_wakeupsCreated(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "routineRuns":
+			out.Values[i] = ec._WorkspaceCounters_routineRuns(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "triggersClaimed":
+			out.Values[i] = ec._WorkspaceCounters_triggersClaimed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "runsClaimed":
+			out.Values[i] = ec._WorkspaceCounters_runsClaimed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "agentLaunches":
+			out.Values[i] = ec._WorkspaceCounters_agentLaunches(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "launchesWithoutSession":
+			out.Values[i] = ec._WorkspaceCounters_launchesWithoutSession(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "terminalRuns":
+			out.Values[i] = ec._WorkspaceCounters_terminalRuns(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lastRunAtWriteFailures":
+			out.Values[i] = ec._WorkspaceCounters_lastRunAtWriteFailures(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "sessionWriteFailures":
+			out.Values[i] = ec._WorkspaceCounters_sessionWriteFailures(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "livenessReadFailures":
+			out.Values[i] = ec._WorkspaceCounters_livenessReadFailures(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "since":
+			out.Values[i] = ec._WorkspaceCounters_since(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -47853,6 +50612,106 @@ func (ec *executionContext) marshalNLogStream2rouseᚗdevᚋrouseᚋinternalᚋd
 	return v
 }
 
+func (ec *executionContext) marshalNLoopLiveness2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopLiveness(ctx context.Context, sel ast.SelectionSet, v *model.LoopLiveness) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "LoopLiveness!")
+		return graphql.Null
+	}
+	return ec._LoopLiveness(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNLoopRunCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLoopRunCondition(ctx context.Context, v any) (domain.LoopRunCondition, error) {
+	var res domain.LoopRunCondition
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNLoopRunCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLoopRunCondition(ctx context.Context, sel ast.SelectionSet, v domain.LoopRunCondition) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNLoopRunEvidence2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopRunEvidenceᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.LoopRunEvidence) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNLoopRunEvidence2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopRunEvidence(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNLoopRunEvidence2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopRunEvidence(ctx context.Context, sel ast.SelectionSet, v *model.LoopRunEvidence) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "LoopRunEvidence!")
+		return graphql.Null
+	}
+	return ec._LoopRunEvidence(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNLoopRunEvidenceList2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopRunEvidenceList(ctx context.Context, sel ast.SelectionSet, v *model.LoopRunEvidenceList) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "LoopRunEvidenceList!")
+		return graphql.Null
+	}
+	return ec._LoopRunEvidenceList(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNLoopThresholds2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopThresholds(ctx context.Context, sel ast.SelectionSet, v *model.LoopThresholds) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "LoopThresholds!")
+		return graphql.Null
+	}
+	return ec._LoopThresholds(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNLoopTriggerEvidence2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopTriggerEvidenceᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.LoopTriggerEvidence) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNLoopTriggerEvidence2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopTriggerEvidence(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNLoopTriggerEvidence2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopTriggerEvidence(ctx context.Context, sel ast.SelectionSet, v *model.LoopTriggerEvidence) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "LoopTriggerEvidence!")
+		return graphql.Null
+	}
+	return ec._LoopTriggerEvidence(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNLoopTriggerEvidenceList2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopTriggerEvidenceList(ctx context.Context, sel ast.SelectionSet, v *model.LoopTriggerEvidenceList) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "LoopTriggerEvidenceList!")
+		return graphql.Null
+	}
+	return ec._LoopTriggerEvidenceList(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNLoopVerdict2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLoopVerdict(ctx context.Context, v any) (domain.LoopVerdict, error) {
+	var res domain.LoopVerdict
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNLoopVerdict2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLoopVerdict(ctx context.Context, sel ast.SelectionSet, v domain.LoopVerdict) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNMarkdown2string(ctx context.Context, v any) (string, error) {
 	res, err := graphql.UnmarshalString(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -48349,6 +51208,30 @@ func (ec *executionContext) marshalNRoutineRunConnection2ᚖrouseᚗdevᚋrouse�
 	return ec._RoutineRunConnection(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNRoutineRunCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineRunCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RoutineRunCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRoutineRunCount2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineRunCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNRoutineRunCount2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineRunCount(ctx context.Context, sel ast.SelectionSet, v *model.RoutineRunCount) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RoutineRunCount!")
+		return graphql.Null
+	}
+	return ec._RoutineRunCount(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNRoutineRunEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRoutineRunEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.RoutineRunEdge) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -48440,6 +51323,22 @@ func (ec *executionContext) unmarshalNRoutineVariableInput2ᚕᚖrouseᚗdevᚋr
 func (ec *executionContext) unmarshalNRoutineVariableInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInput(ctx context.Context, v any) (*model.RoutineVariableInput, error) {
 	res, err := ec.unmarshalInputRoutineVariableInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRun2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.Run) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNRun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx context.Context, sel ast.SelectionSet, v *ent.Run) graphql.Marshaler {
@@ -48744,6 +51643,30 @@ func (ec *executionContext) marshalNSigningMode2rouseᚗdevᚋrouseᚋinternal�
 	return v
 }
 
+func (ec *executionContext) marshalNSourceCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSourceCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.SourceCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSourceCount2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSourceCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSourceCount2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSourceCount(ctx context.Context, sel ast.SelectionSet, v *model.SourceCount) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SourceCount!")
+		return graphql.Null
+	}
+	return ec._SourceCount(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNStepAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐStepAction(ctx context.Context, v any) (domain.StepAction, error) {
 	var res domain.StepAction
 	err := res.UnmarshalGQL(v)
@@ -48994,6 +51917,30 @@ func (ec *executionContext) unmarshalNTerminalShape2rouseᚗdevᚋrouseᚋintern
 
 func (ec *executionContext) marshalNTerminalShape2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTerminalShape(ctx context.Context, sel ast.SelectionSet, v domain.TerminalShape) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNTerminalShapeCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTerminalShapeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.TerminalShapeCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTerminalShapeCount2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTerminalShapeCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNTerminalShapeCount2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTerminalShapeCount(ctx context.Context, sel ast.SelectionSet, v *model.TerminalShapeCount) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TerminalShapeCount!")
+		return graphql.Null
+	}
+	return ec._TerminalShapeCount(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNTestExecutorInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTestExecutorInput(ctx context.Context, v any) (model.TestExecutorInput, error) {
@@ -49523,6 +52470,14 @@ func (ec *executionContext) marshalNWorkspaceConnection2ᚖrouseᚗdevᚋrouse�
 		return graphql.Null
 	}
 	return ec._WorkspaceConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWorkspaceCounters2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkspaceCounters(ctx context.Context, sel ast.SelectionSet, v *model.WorkspaceCounters) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WorkspaceCounters!")
+		return graphql.Null
+	}
+	return ec._WorkspaceCounters(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNWorkspaceEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWorkspaceEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.WorkspaceEdge) graphql.Marshaler {
@@ -50297,6 +53252,13 @@ func (ec *executionContext) marshalOLogStream2ᚕrouseᚗdevᚋrouseᚋinternal�
 	return ret
 }
 
+func (ec *executionContext) marshalOLoopLiveness2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopLiveness(ctx context.Context, sel ast.SelectionSet, v *model.LoopLiveness) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._LoopLiveness(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOManualSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐManualSpecInput(ctx context.Context, v any) (*model.ManualSpecInput, error) {
 	if v == nil {
 		return nil, nil
@@ -50879,6 +53841,13 @@ func (ec *executionContext) marshalOTimeZone2ᚖstring(ctx context.Context, sel 
 	_ = ctx
 	res := graphql.MarshalString(*v)
 	return res
+}
+
+func (ec *executionContext) marshalOTrace2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrace(ctx context.Context, sel ast.SelectionSet, v *model.Trace) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Trace(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx context.Context, sel ast.SelectionSet, v model.Trigger) graphql.Marshaler {

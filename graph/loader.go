@@ -118,7 +118,6 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
 		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
-		scheduled: mapped("schedules of agents", r.scheduledAgents),
 		tasks: rows("tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.Task, error) {
 			return db.Task.Query().Where(task.IDIn(ids...)).All(ctx)
 		}, func(x *ent.Task) xid.ID { return x.ID }),
@@ -151,6 +150,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		actionable:   mapped("counts of tasks", r.Store.ActionableTasks),
 		participants: mapped("participants", r.Store.Participants),
 		budgets:      mapped("budgets", r.budgets),
+		scheduled:    mapped("schedules of agents", r.scheduledAgents),
 		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
 			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
 		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),

@@ -876,6 +876,68 @@ type InboxItemEdge struct {
 	Node *InboxItem `json:"node"`
 }
 
+// Answer to: did the unattended loop run? One captured instant, no writes.
+type LoopLiveness struct {
+	// Verdict: the first of UNKNOWN, DEAD, DEGRADED, NOT_ARMED, HEALTHY that matches.
+	Verdict domain.LoopVerdict `json:"verdict"`
+	// The one instant every threshold was applied to.
+	EvaluatedAt time.Time `json:"evaluatedAt"`
+	// Thresholds used.
+	Thresholds *LoopThresholds `json:"thresholds"`
+	// When this classification began; null gives UNKNOWN.
+	ActivatedAt *time.Time `json:"activatedAt,omitempty"`
+	// Overdue and stranded triggers, the longest dead first, then by id.
+	Triggers *LoopTriggerEvidenceList `json:"triggers"`
+	// Stuck runs, the longest stuck first, then by id.
+	StuckRuns *LoopRunEvidenceList `json:"stuckRuns"`
+	// Silent successes inside the window, the newest first, then by id.
+	SilentSuccesses *LoopRunEvidenceList `json:"silentSuccesses"`
+	// Terminal runs in the window by shape; every shape is listed.
+	TerminalShapes []*TerminalShapeCount `json:"terminalShapes"`
+	// Enabled schedules.
+	EligibleTriggerCount int `json:"eligibleTriggerCount"`
+	// Newest cron tick of the process.
+	LastTickAt *time.Time `json:"lastTickAt,omitempty"`
+}
+
+// Runs that are evidence.
+type LoopRunEvidenceList struct {
+	// Rows.
+	Rows []*LoopRunEvidence `json:"rows"`
+	// Most rows returned.
+	Cap int `json:"cap"`
+	// True when cut.
+	Capped bool `json:"capped"`
+	// All rows.
+	Total int `json:"total"`
+}
+
+// Thresholds of the verdict; no caller can change them.
+type LoopThresholds struct {
+	// A due trigger is overdue after.
+	OverdueGrace time.Duration `json:"overdueGrace"`
+	// A trigger without a next fire is stranded after.
+	StrandedGrace time.Duration `json:"strandedGrace"`
+	// A claimable run has been queued too long after.
+	QueuedGrace time.Duration `json:"queuedGrace"`
+	// A claimed run without a sign of life has been claimed too long after.
+	ClaimedGrace time.Duration `json:"claimedGrace"`
+	// Window for terminal runs.
+	Window time.Duration `json:"window"`
+}
+
+// Dead triggers.
+type LoopTriggerEvidenceList struct {
+	// Rows.
+	Rows []*LoopTriggerEvidence `json:"rows"`
+	// Most rows returned.
+	Cap int `json:"cap"`
+	// True when cut.
+	Capped bool `json:"capped"`
+	// All rows.
+	Total int `json:"total"`
+}
+
 // A manual trigger to make.
 type ManualSpecInput struct {
 	// May fire.
@@ -974,6 +1036,8 @@ type ProcessInfo struct {
 	CronTicks int `json:"cronTicks"`
 	// Scheduler state.
 	Scheduler SchedulerState `json:"scheduler"`
+	// Counts of events with no known workspace, by the counter's name and labels.
+	Unattributed map[string]any `json:"unattributed"`
 }
 
 // Taken by workers through acquireRun.
@@ -1308,6 +1372,16 @@ type RoutineFilter struct {
 	Search *string `json:"search,omitempty"`
 }
 
+// How many fires have a source and a disposition.
+type RoutineRunCount struct {
+	// Source.
+	Source domain.RoutineRunSource `json:"source"`
+	// Disposition.
+	Status domain.RoutineRunStatus `json:"status"`
+	// Count.
+	Count int `json:"count"`
+}
+
 // Conditions, all of which must hold.
 type RoutineRunFilter struct {
 	// Routine.
@@ -1576,6 +1650,14 @@ type SetTaskParticipantsPayload struct {
 
 func (SetTaskParticipantsPayload) IsMutationPayload() {}
 
+// How many wakeups have a source.
+type SourceCount struct {
+	// Source.
+	Source domain.WakeupSource `json:"source"`
+	// Count.
+	Count int `json:"count"`
+}
+
 // Input of stopAgent.
 type StopAgentInput struct {
 	// Agent.
@@ -1660,6 +1742,14 @@ type TemplatePreview struct {
 	Undeclared []string `json:"undeclared"`
 	// Problems.
 	UserErrors []*UserError `json:"userErrors"`
+}
+
+// How many terminal runs have a shape.
+type TerminalShapeCount struct {
+	// Shape.
+	Shape domain.TerminalShape `json:"shape"`
+	// Runs.
+	Count int `json:"count"`
 }
 
 // Input of testExecutor.
@@ -1984,6 +2074,32 @@ type WorkflowStepInput struct {
 	State domain.TaskState `json:"state"`
 	// What entering does.
 	OnEnter []domain.StepAction `json:"onEnter"`
+}
+
+// Counters of a workspace since the process began; what has not happened is listed at 0.
+type WorkspaceCounters struct {
+	// Wakeups by source.
+	WakeupsCreated []*SourceCount `json:"wakeupsCreated"`
+	// Fires by source and disposition.
+	RoutineRuns []*RoutineRunCount `json:"routineRuns"`
+	// Triggers claimed.
+	TriggersClaimed int `json:"triggersClaimed"`
+	// Runs claimed.
+	RunsClaimed int `json:"runsClaimed"`
+	// Launches.
+	AgentLaunches int `json:"agentLaunches"`
+	// Launches without a session.
+	LaunchesWithoutSession int `json:"launchesWithoutSession"`
+	// Terminal runs by shape.
+	TerminalRuns []*TerminalShapeCount `json:"terminalRuns"`
+	// Failed writes of last_run_at.
+	LastRunAtWriteFailures int `json:"lastRunAtWriteFailures"`
+	// Sessions not persisted.
+	SessionWriteFailures int `json:"sessionWriteFailures"`
+	// Liveness reads that failed.
+	LivenessReadFailures int `json:"livenessReadFailures"`
+	// Since.
+	Since time.Time `json:"since"`
 }
 
 // Settings of a workspace.

@@ -81,6 +81,7 @@ func (d *doctor) examine(ctx context.Context) {
 	}()
 	if d.database(ctx, db) && d.migrations(ctx, db) {
 		d.clock(ctx, db)
+		d.loops(ctx, db)
 		d.agents(ctx, db)
 	}
 }
