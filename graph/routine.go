@@ -58,7 +58,7 @@ func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (
 		return store.Made{}, notFound("routineId", "routine")
 	}
 	variables, err := variableTexts(in.Variables)
-	if err != nil {
+	if err := joinProblems(err, checkObject([]string{"variables"}, in.Variables, givenBytesMax)); err != nil {
 		return store.Made{}, err
 	}
 	once, err := idempotency(in, in.IdempotencyKey)
