@@ -201,13 +201,13 @@ func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
 		"a name twice":                 {command(env("A", "x", "A", "y")), "executor.command.environment.1.name", domain.UserErrorCodeInvalid},
 		"NUL in a value":               {command(env("A", "x\x00")), "executor.command.environment.0.value", domain.UserErrorCodeInvalid},
 		"a value that is long":         {command(env("A", strings.Repeat("x", 33<<10))), "executor.command.environment.0.value", domain.UserErrorCodeTooLong},
+		"an echo that dawdles":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: 25 * time.Hour}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
+		"an echo back in time":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: -time.Second}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
 		"a queue without a name":       {pull("", time.Minute, nil), "executor.pull.queue", domain.UserErrorCodeInvalid},
 		"a queue with spaces around":   {pull(" gpu", time.Minute, nil), "executor.pull.queue", domain.UserErrorCodeInvalid},
 		"a queue's name that is long":  {pull(strings.Repeat("x", 65), time.Minute, nil), "executor.pull.queue", domain.UserErrorCodeInvalid},
 		"a lease too short to renew":   {pull("gpu", time.Second, nil), "executor.pull.lease", domain.UserErrorCodeOutOfRange},
 		"a worker's command with none": {pull("gpu", time.Minute, command(func(c *model.CommandExecutorInput) { c.Argv = nil }).Command), "executor.pull.command.argv", domain.UserErrorCodeRequired},
-		"an echo that dawdles":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: 25 * time.Hour}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
-		"an echo back in time":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: -time.Second}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
 	} {
 		_, err := executorSpec(c.in, []string{"executor"}, "agt_1", labelSealer{})
 		user, ok := errors.AsType[*domain.UserError](err)
@@ -257,19 +257,19 @@ func TestTheDigestOfAnInput(t *testing.T) {
 
 func TestTriggersHaveExactlyOneMember(t *testing.T) {
 	good := []*model.TriggerSpecInput{{Schedule: &model.ScheduleSpecInput{Cron: "0 9 * * *"}}, {Manual: &model.ManualSpecInput{Enabled: new(false)}}}
-	specs, err := triggerSpecs(good)
+	specs, _, err := new(Resolver).triggerSpecs(good)
 	if err != nil || specs[0].Cron != "0 9 * * *" || !specs[0].Enabled || specs[1].Kind != domain.TriggerKindManual || specs[1].Enabled {
 		t.Errorf("got %+v, %v", specs, err)
 	}
 	for _, bad := range []*model.TriggerSpecInput{{}, {Schedule: &model.ScheduleSpecInput{}, Manual: &model.ManualSpecInput{}}} {
-		if _, err := triggerSpecs([]*model.TriggerSpecInput{good[0], bad}); err == nil || !strings.HasPrefix(err.Error(), "triggers.1: ") {
+		if _, _, err := new(Resolver).triggerSpecs([]*model.TriggerSpecInput{good[0], bad}); err == nil || !strings.HasPrefix(err.Error(), "triggers.1: ") {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 }
 
 func TestVariablesOfAManualFire(t *testing.T) {
-	got, err := variableTexts(map[string]any{"branch": "main", "n": 3, "on": true, "none": nil, "list": []any{"a"}})
+	got, err := domain.ProvidedValues(map[string]any{"branch": "main", "n": 3, "on": true, "none": nil, "list": []any{"a"}})
 	if err != nil || got["branch"] != "main" || got["n"] != "3" || got["on"] != "true" || got["none"] != "null" || got["list"] != `["a"]` {
 		t.Errorf("got %v, %v", got, err)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,19 +14,20 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// DueTrigger is a position in the order in which due schedules are fired.
+// DueTrigger is a schedule that is due, and a position in the order in which they are fired. AgentID is whose it was when
+// it was listed.
 type DueTrigger struct {
-	ID        xid.ID
-	NextRunAt time.Time
+	ID, AgentID xid.ID
+	NextRunAt   time.Time
 }
 
 // DueTriggers lists enabled schedules whose slot has come, after the given position, in the order (next_run_at, id).
 func (s *Store) DueTriggers(ctx context.Context, after DueTrigger, limit int) ([]DueTrigger, error) {
 	const query = `
-SELECT id, next_run_at FROM routine_triggers
-WHERE kind = 'SCHEDULE' AND enabled AND next_run_at IS NOT NULL AND next_run_at <= clock_timestamp() AND (next_run_at, id) > ($1, $2)
-ORDER BY next_run_at, id LIMIT $3`
-	due, err := collect(ctx, s.db, func(rows *sql.Rows) (d DueTrigger, err error) { return d, rows.Scan(&d.ID, &d.NextRunAt) }, query, after.NextRunAt, string(after.ID), limit)
+SELECT t.id, r.assignee_id, t.next_run_at FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
+WHERE t.kind = 'SCHEDULE' AND t.enabled AND t.next_run_at IS NOT NULL AND t.next_run_at <= clock_timestamp() AND (t.next_run_at, t.id) > ($1, $2)
+ORDER BY t.next_run_at, t.id LIMIT $3`
+	due, err := collect(ctx, s.db, func(rows *sql.Rows) (d DueTrigger, err error) { return d, rows.Scan(&d.ID, &d.AgentID, &d.NextRunAt) }, query, after.NextRunAt, string(after.ID), limit)
 	if err != nil {
 		return nil, fmt.Errorf("list due triggers: %w", err)
 	}
@@ -43,12 +45,21 @@ type triggerRow struct {
 // FireDue fires one due trigger, all or nothing (SPEC S4.3): the cursor by compare-and-set, a routine run and a request
 // for each slot that fires. It returns the agents to route; none when another process was first.
 func (s *Store) FireDue(ctx context.Context, triggerID xid.ID) (agents []xid.ID, err error) {
+	for range maxTries {
+		if agents, err = s.fireDueOnce(ctx, triggerID); !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	return agents, wrap("fire trigger "+string(triggerID), err)
+}
+
+func (s *Store) fireDueOnce(ctx context.Context, triggerID xid.ID) (agents []xid.ID, err error) {
 	trigger, err := s.readDue(ctx, triggerID)
 	if isNoRows(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, wrap("read trigger", err)
+		return nil, fmt.Errorf("read trigger: %w", err)
 	}
 	schedule, err := cron.Parse(trigger.cron, trigger.zone)
 	if err != nil {
@@ -62,7 +73,7 @@ func (s *Store) FireDue(ctx context.Context, triggerID xid.ID) (agents []xid.ID,
 		}
 		return err
 	})
-	return agents, wrap("fire trigger "+string(triggerID), err)
+	return agents, err
 }
 
 func (s *Store) readDue(ctx context.Context, id xid.ID) (triggerRow, error) {
@@ -81,12 +92,20 @@ func (t *tx) fireDue(ctx context.Context, trigger triggerRow, schedule cron.Sche
 		return false, err
 	}
 	r, err := t.lockRoutine(ctx, trigger.routineID)
+	if isNoRows(err) { // deleted meanwhile
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
 	if r.assigneeID != trigger.assigneeID {
 		return false, errMoved
 	}
+	return t.fireSlots(ctx, l, r, trigger, schedule)
+}
+
+// fireSlots fires the slots of a trigger that are due, with the lane and the routine locked.
+func (t *tx) fireSlots(ctx context.Context, l lane, r routineRow, trigger triggerRow, schedule cron.Schedule) (sent bool, err error) {
 	f := firing{tx: t, lane: l, routine: r, triggerID: trigger.id, source: domain.RoutineRunSourceCron}
 	if err := f.readFacts(ctx); err != nil {
 		return false, err
@@ -105,14 +124,10 @@ func (t *tx) fireDue(ctx context.Context, trigger triggerRow, schedule cron.Sche
 // moveCursor takes the due slots by compare-and-set; false means that another process did. The next slot depends on
 // expression, zone and now alone. A suppressed fire moves the cursor and leaves last_fired_at as it is (C30).
 func (t *tx) moveCursor(ctx context.Context, trigger triggerRow, schedule cron.Schedule, fires bool) (bool, error) {
-	after := t.now
-	if trigger.lastFiredAt != nil && trigger.lastFiredAt.After(after) {
-		after = *trigger.lastFiredAt
-	}
 	const query = `
 UPDATE routine_triggers SET next_run_at = $3, last_fired_at = CASE WHEN $4 THEN $5 ELSE last_fired_at END
 WHERE id = $1 AND enabled AND next_run_at = $2`
-	n, err := exec(ctx, t, query, trigger.id, trigger.nextRunAt, nullableTime(schedule.Next(after)), fires, t.now)
+	n, err := exec(ctx, t, query, trigger.id, trigger.nextRunAt, nullableTime(schedule.Next(afterFire(t.now, trigger.lastFiredAt))), fires, t.now)
 	if err != nil {
 		return false, fmt.Errorf("move the trigger's cursor: %w", err)
 	}

@@ -49,7 +49,7 @@ func RequestHere(secrets Opener, l *store.Launch, apiURL string) (executor.Reque
 func Request(l *store.Launch, environment []executor.Variable, secrets ...string) executor.Request {
 	return executor.Request{
 		RunID: l.RunID, AgentID: l.AgentID, WorkspaceID: l.WorkspaceID, TaskID: l.TaskID, Attempt: l.Number,
-		Prompt: l.Prompt, ResumeSessionID: l.ResumeSessionID, Spec: l.Executor, Environment: environment,
+		Prompt: l.Prompt, ResumeSessionID: l.ResumeSessionID, FullPrompt: l.FullPrompt, Spec: l.Executor, Environment: environment,
 		Mask: secret.NewMasker(append(secrets, l.RunToken.Reveal())...).Mask,
 	}
 }
@@ -91,7 +91,7 @@ func valuesOf(variables []executor.Variable) []string {
 }
 
 // runVariables tell the agent who it is and why it was woken (SPEC S7.4). All are set, ROUSE_TASK_ID empty for a taskless
-// run.
+// run; ROUSE_RESUME_SESSION_ID only where there is a session to resume.
 func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 	payload := string(l.WakePayload)
 	switch {
@@ -100,7 +100,7 @@ func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 	case len(payload) > maxPayload:
 		payload = longPayload
 	}
-	return []executor.Variable{
+	variables := []executor.Variable{
 		{Name: "ROUSE_API_URL", Value: apiURL},
 		{Name: "ROUSE_RUN_TOKEN", Value: l.RunToken.Reveal()},
 		{Name: "ROUSE_RUN_ID", Value: l.RunID.String()},
@@ -110,6 +110,10 @@ func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 		{Name: "ROUSE_WAKE_REASON", Value: string(l.WakeReason)},
 		{Name: "ROUSE_WAKE_PAYLOAD_JSON", Value: payload},
 	}
+	if l.ResumeSessionID != "" {
+		variables = append(variables, executor.Variable{Name: "ROUSE_RESUME_SESSION_ID", Value: l.ResumeSessionID})
+	}
+	return variables
 }
 
 func openEnvironment(secrets Opener, spec domain.ExecutorSpec, holder xid.ID) ([]executor.Variable, error) {
@@ -145,10 +149,10 @@ func sealedValues(spec domain.ExecutorSpec) []domain.SealedValue {
 		return spec.Command.Environment
 	case spec.ACP != nil:
 		return spec.ACP.Environment
-	case spec.HTTP != nil:
-		return spec.HTTP.Headers
 	case spec.Pull != nil && spec.Pull.Command != nil:
 		return spec.Pull.Command.Environment
+	case spec.HTTP != nil:
+		return spec.HTTP.Headers
 	}
 	return nil
 }

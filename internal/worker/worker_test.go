@@ -14,6 +14,37 @@ import (
 	"rouse.dev/rouse/internal/store"
 )
 
+func TestARunWhoseSessionWasGoneTellsWhatItsAgentWasToldInstead(t *testing.T) {
+	for name, c := range map[string]struct{ resumed, ended, want string }{
+		"resumed":              {"s-1", "s-1", ""},
+		"gone":                 {"s-1", "s-2", "everything"},
+		"fresh from the start": {"", "s-2", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFakeStore()
+			s.launch.ResumeSessionID = c.resumed
+			if c.resumed != "" {
+				s.launch.FullPrompt = "everything"
+			}
+			var got executor.Request
+			p := newPool(s, agent(func(_ context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
+				got = req
+				return executor.Result{Launched: true, SessionID: c.ended, Resumable: true}, nil
+			}), 1)
+			claimed := s.claim()
+			p.Process(t.Context(), claimed)
+			<-p.Freed()
+			drain(t, p)
+			if got.ResumeSessionID != c.resumed || got.FullPrompt != s.launch.FullPrompt {
+				t.Errorf("the executor was asked to resume %q with %q", got.ResumeSessionID, got.FullPrompt)
+			}
+			if r := s.rows[claimed.Attempt]; r.success.Prompt != c.want || !r.success.Resumable {
+				t.Errorf("told %+v", r.success)
+			}
+		})
+	}
+}
+
 func TestHowARunEnds(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -118,7 +149,7 @@ func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
 	want := map[string]string{
 		"KEY": "plain of agt_1/KEY abc", "ROUSE_API_URL": "http://127.0.0.1:1/graphql", "ROUSE_RUN_TOKEN": runToken.Reveal(),
 		"ROUSE_RUN_ID": c.RunID.String(), "ROUSE_AGENT_ID": "agt_1", "ROUSE_WORKSPACE_ID": "wsp_1", "ROUSE_TASK_ID": "tsk_1",
-		"ROUSE_WAKE_REASON": "USER", "ROUSE_WAKE_PAYLOAD_JSON": `{"user_id":"u"}`,
+		"ROUSE_WAKE_REASON": "USER", "ROUSE_WAKE_PAYLOAD_JSON": `{"user_id":"u"}`, "ROUSE_RESUME_SESSION_ID": "ses_0",
 	}
 	for _, v := range got.Environment {
 		if want[v.Name] != v.Value {
