@@ -206,17 +206,17 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 	switch s.Kind() {
 	case domain.ExecutorCommand:
 		return commandOf(s.Command)
+	case domain.ExecutorACP:
+		a := s.ACP
+		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions}
+	case domain.ExecutorHTTP:
+		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout}
 	case domain.ExecutorPull:
 		out := &model.PullExecutor{Queue: s.Pull.Queue, Lease: s.Pull.Lease}
 		if s.Pull.Command != nil {
 			out.Command = commandOf(s.Pull.Command)
 		}
 		return out
-	case domain.ExecutorACP:
-		a := s.ACP
-		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions}
-	case domain.ExecutorHTTP:
-		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout}
 	case domain.ExecutorEcho:
 		return &model.EchoExecutor{Delay: s.Echo.Delay}
 	}

@@ -2135,16 +2135,6 @@ type CommandExecutor {
   grace: Duration!
 }
 
-"Taken by workers through acquireRun."
-type PullExecutor {
-  "What the worker runs; null: its own."
-  command: CommandExecutor
-  "Queue name that workers ask for."
-  queue: String!
-  "Lease length."
-  lease: Duration!
-}
-
 "Any agent of the Agent Client Protocol, over stdio."
 type AcpExecutor {
   "Program and arguments; no shell."
@@ -2179,6 +2169,16 @@ type HttpExecutor {
   signed: Boolean!
   "Ended after."
   timeout: Duration!
+}
+
+"Taken by workers through acquireRun."
+type PullExecutor {
+  "What the worker runs; null: its own."
+  command: CommandExecutor
+  "Queue name that workers ask for."
+  queue: String!
+  "Lease length."
+  lease: Duration!
 }
 
 "Answers with its prompt; for a first try and for tests, it is no agent."
@@ -2225,16 +2225,6 @@ input CommandExecutorInput {
   grace: Duration! = "PT10S"
 }
 
-"Pull executor."
-input PullExecutorInput {
-  "What the worker runs; absent: its own."
-  command: CommandExecutorInput
-  "Queue name, 1..64 characters without spaces around."
-  queue: String! = "default"
-  "Lease length, PT15S..PT1H."
-  lease: Duration! = "PT60S"
-}
-
 "ACP executor."
 input AcpExecutorInput {
   "Program and arguments."
@@ -2259,6 +2249,16 @@ input HttpExecutorInput {
   secret: String
   "Ended after, PT1S..PT24H."
   timeout: Duration! = "PT30M"
+}
+
+"Pull executor."
+input PullExecutorInput {
+  "What the worker runs; absent: its own."
+  command: CommandExecutorInput
+  "Queue name, 1..64 characters without spaces around."
+  queue: String! = "default"
+  "Lease length, PT15S..PT1H."
+  lease: Duration! = "PT60S"
 }
 
 "Echo executor."

@@ -25,9 +25,9 @@ type Config struct {
 	BootstrapToken secret.String // bearer token with all scopes, for a first start in a container; empty: none
 	SecretKey      secret.String // 32 bytes as hex or base64, seals secrets at rest; empty: a key file in DataDir
 	NewSecretKey   bool          // go on with another key than the one that sealed the database's secrets
+	HTTPAllow      string        // addresses that agent services may have beside public ones: CIDR ranges with commas between
 	History        time.Duration // age at which history is removed; 0: never
 	RoutineRuns    time.Duration // age at which records of fires are removed; 0: never
-	HTTPAllow      string        // addresses that agent services may have beside public ones: CIDR ranges with commas between
 	AgentUser      string        // account that agent commands run as when rouse runs as root; "": chosen
 	LogLevel       string        // debug, info, warn or error
 	LogFormat      string        // text or json
@@ -44,9 +44,9 @@ const (
 	EnvDrain          = "ROUSE_DRAIN"
 	EnvBootstrapToken = "ROUSE_BOOTSTRAP_TOKEN"
 	EnvSecretKey      = "ROUSE_SECRET_KEY"
+	EnvHTTPAllow      = "ROUSE_HTTP_ALLOW"
 	EnvHistory        = "ROUSE_RETENTION"
 	EnvRoutineRuns    = "ROUSE_RETENTION_ROUTINE_RUNS"
-	EnvHTTPAllow      = "ROUSE_HTTP_ALLOW"
 	EnvAgentUser      = "ROUSE_AGENT_USER"
 	EnvLogLevel       = "ROUSE_LOG_LEVEL"
 	EnvLogFormat      = "ROUSE_LOG_FORMAT"

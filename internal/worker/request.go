@@ -149,10 +149,10 @@ func sealedValues(spec domain.ExecutorSpec) []domain.SealedValue {
 		return spec.Command.Environment
 	case spec.ACP != nil:
 		return spec.ACP.Environment
-	case spec.Pull != nil && spec.Pull.Command != nil:
-		return spec.Pull.Command.Environment
 	case spec.HTTP != nil:
 		return spec.HTTP.Headers
+	case spec.Pull != nil && spec.Pull.Command != nil:
+		return spec.Pull.Command.Environment
 	}
 	return nil
 }
