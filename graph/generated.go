@@ -923,7 +923,7 @@ input WakeAgentInput {
   agentId: ID!
   "Id of the person, from the front end."
   userId: String!
-  "Details for the agent."
+  "Details for the agent, at most 32 KiB."
   context: JSONObject
   "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
   idempotencyKey: String
@@ -3837,7 +3837,7 @@ input FireRoutineInput {
   routineId: ID!
   "Trigger that the fire is recorded under; none by default."
   triggerId: ID
-  "Values of its variables; a value that is no string is taken as its JSON text."
+  "Values of its variables, at most 32 KiB; a value that is no string is taken as its JSON text."
   variables: JSONObject
   "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
   idempotencyKey: String
@@ -5174,7 +5174,7 @@ type ReportRunProgressPayload implements MutationPayload {
 input ReportRunSucceededInput {
   "The lease."
   lease: RunLeaseInput!
-  "Structured result; session_id in it names a session that can be resumed."
+  "Structured result, at most 256 KiB; session_id in it names a session that can be resumed."
   result: JSONObject
   "Money and tokens; what result.usage says by default."
   usage: RunUsageInput

@@ -60,7 +60,7 @@ func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (
 		return out, err
 	}
 	variables, err := domain.ProvidedValues(in.Variables)
-	if err != nil {
+	if err := joinProblems(err, checkObject([]string{"variables"}, in.Variables, givenBytesMax)); err != nil {
 		return out, err
 	}
 	once, err := idempotency(in, in.IdempotencyKey)

@@ -804,7 +804,7 @@ type FireRoutineInput struct {
 	RoutineID xid.ID `json:"routineId"`
 	// Trigger that the fire is recorded under; none by default.
 	TriggerID *xid.ID `json:"triggerId,omitempty"`
-	// Values of its variables; a value that is no string is taken as its JSON text.
+	// Values of its variables, at most 32 KiB; a value that is no string is taken as its JSON text.
 	Variables map[string]any `json:"variables,omitempty"`
 	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
@@ -1228,7 +1228,7 @@ func (ReportRunStartedPayload) IsMutationPayload() {}
 type ReportRunSucceededInput struct {
 	// The lease.
 	Lease *RunLeaseInput `json:"lease"`
-	// Structured result; session_id in it names a session that can be resumed.
+	// Structured result, at most 256 KiB; session_id in it names a session that can be resumed.
 	Result map[string]any `json:"result,omitempty"`
 	// Money and tokens; what result.usage says by default.
 	Usage *RunUsageInput `json:"usage,omitempty"`
@@ -2020,7 +2020,7 @@ type WakeAgentInput struct {
 	AgentID xid.ID `json:"agentId"`
 	// Id of the person, from the front end.
 	UserID string `json:"userId"`
-	// Details for the agent.
+	// Details for the agent, at most 32 KiB.
 	Context map[string]any `json:"context,omitempty"`
 	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
