@@ -18865,6 +18865,7 @@ type RoutineTriggerMutation struct {
 	replay_window_ms           *int64
 	addreplay_window_ms        *int64
 	require_timestamp          *bool
+	deleted_at                 *time.Time
 	clearedFields              map[string]struct{}
 	workspace                  *xid.ID
 	clearedworkspace           bool
@@ -19931,6 +19932,55 @@ func (m *RoutineTriggerMutation) ResetRequireTimestamp() {
 	m.require_timestamp = nil
 }
 
+// SetDeletedAt sets the "deleted_at" field.
+func (m *RoutineTriggerMutation) SetDeletedAt(t time.Time) {
+	m.deleted_at = &t
+}
+
+// DeletedAt returns the value of the "deleted_at" field in the mutation.
+func (m *RoutineTriggerMutation) DeletedAt() (r time.Time, exists bool) {
+	v := m.deleted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeletedAt returns the old "deleted_at" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldDeletedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeletedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeletedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeletedAt: %w", err)
+	}
+	return oldValue.DeletedAt, nil
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (m *RoutineTriggerMutation) ClearDeletedAt() {
+	m.deleted_at = nil
+	m.clearedFields[routinetrigger.FieldDeletedAt] = struct{}{}
+}
+
+// DeletedAtCleared returns if the "deleted_at" field was cleared in this mutation.
+func (m *RoutineTriggerMutation) DeletedAtCleared() bool {
+	_, ok := m.clearedFields[routinetrigger.FieldDeletedAt]
+	return ok
+}
+
+// ResetDeletedAt resets all changes to the "deleted_at" field.
+func (m *RoutineTriggerMutation) ResetDeletedAt() {
+	m.deleted_at = nil
+	delete(m.clearedFields, routinetrigger.FieldDeletedAt)
+}
+
 // ClearWorkspace clears the "workspace" edge to the Workspace entity.
 func (m *RoutineTriggerMutation) ClearWorkspace() {
 	m.clearedworkspace = true
@@ -20019,7 +20069,7 @@ func (m *RoutineTriggerMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RoutineTriggerMutation) Fields() []string {
-	fields := make([]string, 0, 21)
+	fields := make([]string, 0, 22)
 	if m.created_at != nil {
 		fields = append(fields, routinetrigger.FieldCreatedAt)
 	}
@@ -20083,6 +20133,9 @@ func (m *RoutineTriggerMutation) Fields() []string {
 	if m.require_timestamp != nil {
 		fields = append(fields, routinetrigger.FieldRequireTimestamp)
 	}
+	if m.deleted_at != nil {
+		fields = append(fields, routinetrigger.FieldDeletedAt)
+	}
 	return fields
 }
 
@@ -20133,6 +20186,8 @@ func (m *RoutineTriggerMutation) Field(name string) (ent.Value, bool) {
 		return m.ReplayWindowMs()
 	case routinetrigger.FieldRequireTimestamp:
 		return m.RequireTimestamp()
+	case routinetrigger.FieldDeletedAt:
+		return m.DeletedAt()
 	}
 	return nil, false
 }
@@ -20184,6 +20239,8 @@ func (m *RoutineTriggerMutation) OldField(ctx context.Context, name string) (ent
 		return m.OldReplayWindowMs(ctx)
 	case routinetrigger.FieldRequireTimestamp:
 		return m.OldRequireTimestamp(ctx)
+	case routinetrigger.FieldDeletedAt:
+		return m.OldDeletedAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown RoutineTrigger field %s", name)
 }
@@ -20340,6 +20397,13 @@ func (m *RoutineTriggerMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRequireTimestamp(v)
 		return nil
+	case routinetrigger.FieldDeletedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeletedAt(v)
+		return nil
 	}
 	return fmt.Errorf("unknown RoutineTrigger field %s", name)
 }
@@ -20433,6 +20497,9 @@ func (m *RoutineTriggerMutation) ClearedFields() []string {
 	if m.FieldCleared(routinetrigger.FieldPreviousSecretExpiresAt) {
 		fields = append(fields, routinetrigger.FieldPreviousSecretExpiresAt)
 	}
+	if m.FieldCleared(routinetrigger.FieldDeletedAt) {
+		fields = append(fields, routinetrigger.FieldDeletedAt)
+	}
 	return fields
 }
 
@@ -20482,6 +20549,9 @@ func (m *RoutineTriggerMutation) ClearField(name string) error {
 		return nil
 	case routinetrigger.FieldPreviousSecretExpiresAt:
 		m.ClearPreviousSecretExpiresAt()
+		return nil
+	case routinetrigger.FieldDeletedAt:
+		m.ClearDeletedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown RoutineTrigger nullable field %s", name)
@@ -20553,6 +20623,9 @@ func (m *RoutineTriggerMutation) ResetField(name string) error {
 		return nil
 	case routinetrigger.FieldRequireTimestamp:
 		m.ResetRequireTimestamp()
+		return nil
+	case routinetrigger.FieldDeletedAt:
+		m.ResetDeletedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown RoutineTrigger field %s", name)

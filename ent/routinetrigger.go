@@ -63,6 +63,8 @@ type RoutineTrigger struct {
 	ReplayWindowMs int64 `json:"replay_window_ms,omitempty"`
 	// RequireTimestamp holds the value of the "require_timestamp" field.
 	RequireTimestamp bool `json:"require_timestamp,omitempty"`
+	// DeletedAt holds the value of the "deleted_at" field.
+	DeletedAt *time.Time `json:"deleted_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the RoutineTriggerQuery when eager-loading is set.
 	Edges        RoutineTriggerEdges `json:"edges"`
@@ -115,7 +117,7 @@ func (*RoutineTrigger) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case routinetrigger.FieldKind, routinetrigger.FieldCron, routinetrigger.FieldTimeZone, routinetrigger.FieldError, routinetrigger.FieldPublicID, routinetrigger.FieldSigningMode, routinetrigger.FieldSecretSealed, routinetrigger.FieldSecretHint, routinetrigger.FieldPreviousSecretSealed:
 			values[i] = new(sql.NullString)
-		case routinetrigger.FieldCreatedAt, routinetrigger.FieldUpdatedAt, routinetrigger.FieldLastFiredAt, routinetrigger.FieldNextRunAt, routinetrigger.FieldSecretRotatedAt, routinetrigger.FieldPreviousSecretExpiresAt:
+		case routinetrigger.FieldCreatedAt, routinetrigger.FieldUpdatedAt, routinetrigger.FieldLastFiredAt, routinetrigger.FieldNextRunAt, routinetrigger.FieldSecretRotatedAt, routinetrigger.FieldPreviousSecretExpiresAt, routinetrigger.FieldDeletedAt:
 			values[i] = new(sql.NullTime)
 		case routinetrigger.FieldID, routinetrigger.FieldWorkspaceID, routinetrigger.FieldRoutineID:
 			values[i] = new(xid.ID)
@@ -278,6 +280,13 @@ func (_m *RoutineTrigger) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.RequireTimestamp = value.Bool
 			}
+		case routinetrigger.FieldDeletedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field deleted_at", values[i])
+			} else if value.Valid {
+				_m.DeletedAt = new(time.Time)
+				*_m.DeletedAt = value.Time
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -404,6 +413,11 @@ func (_m *RoutineTrigger) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("require_timestamp=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RequireTimestamp))
+	builder.WriteString(", ")
+	if v := _m.DeletedAt; v != nil {
+		builder.WriteString("deleted_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -297,6 +297,20 @@ func (_c *RoutineTriggerCreate) SetNillableRequireTimestamp(v *bool) *RoutineTri
 	return _c
 }
 
+// SetDeletedAt sets the "deleted_at" field.
+func (_c *RoutineTriggerCreate) SetDeletedAt(v time.Time) *RoutineTriggerCreate {
+	_c.mutation.SetDeletedAt(v)
+	return _c
+}
+
+// SetNillableDeletedAt sets the "deleted_at" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillableDeletedAt(v *time.Time) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetDeletedAt(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *RoutineTriggerCreate) SetID(v xid.ID) *RoutineTriggerCreate {
 	_c.mutation.SetID(v)
@@ -564,6 +578,10 @@ func (_c *RoutineTriggerCreate) createSpec() (*RoutineTrigger, *sqlgraph.CreateS
 	if value, ok := _c.mutation.RequireTimestamp(); ok {
 		_spec.SetField(routinetrigger.FieldRequireTimestamp, field.TypeBool, value)
 		_node.RequireTimestamp = value
+	}
+	if value, ok := _c.mutation.DeletedAt(); ok {
+		_spec.SetField(routinetrigger.FieldDeletedAt, field.TypeTime, value)
+		_node.DeletedAt = &value
 	}
 	if nodes := _c.mutation.WorkspaceIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -960,6 +978,24 @@ func (u *RoutineTriggerUpsert) SetRequireTimestamp(v bool) *RoutineTriggerUpsert
 // UpdateRequireTimestamp sets the "require_timestamp" field to the value that was provided on create.
 func (u *RoutineTriggerUpsert) UpdateRequireTimestamp() *RoutineTriggerUpsert {
 	u.SetExcluded(routinetrigger.FieldRequireTimestamp)
+	return u
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (u *RoutineTriggerUpsert) SetDeletedAt(v time.Time) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldDeletedAt, v)
+	return u
+}
+
+// UpdateDeletedAt sets the "deleted_at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateDeletedAt() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldDeletedAt)
+	return u
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (u *RoutineTriggerUpsert) ClearDeletedAt() *RoutineTriggerUpsert {
+	u.SetNull(routinetrigger.FieldDeletedAt)
 	return u
 }
 
@@ -1378,6 +1414,27 @@ func (u *RoutineTriggerUpsertOne) SetRequireTimestamp(v bool) *RoutineTriggerUps
 func (u *RoutineTriggerUpsertOne) UpdateRequireTimestamp() *RoutineTriggerUpsertOne {
 	return u.Update(func(s *RoutineTriggerUpsert) {
 		s.UpdateRequireTimestamp()
+	})
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (u *RoutineTriggerUpsertOne) SetDeletedAt(v time.Time) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetDeletedAt(v)
+	})
+}
+
+// UpdateDeletedAt sets the "deleted_at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateDeletedAt() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateDeletedAt()
+	})
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (u *RoutineTriggerUpsertOne) ClearDeletedAt() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearDeletedAt()
 	})
 }
 
@@ -1963,6 +2020,27 @@ func (u *RoutineTriggerUpsertBulk) SetRequireTimestamp(v bool) *RoutineTriggerUp
 func (u *RoutineTriggerUpsertBulk) UpdateRequireTimestamp() *RoutineTriggerUpsertBulk {
 	return u.Update(func(s *RoutineTriggerUpsert) {
 		s.UpdateRequireTimestamp()
+	})
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (u *RoutineTriggerUpsertBulk) SetDeletedAt(v time.Time) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetDeletedAt(v)
+	})
+}
+
+// UpdateDeletedAt sets the "deleted_at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateDeletedAt() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateDeletedAt()
+	})
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (u *RoutineTriggerUpsertBulk) ClearDeletedAt() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearDeletedAt()
 	})
 }
 

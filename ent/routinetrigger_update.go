@@ -376,6 +376,26 @@ func (_u *RoutineTriggerUpdate) SetNillableRequireTimestamp(v *bool) *RoutineTri
 	return _u
 }
 
+// SetDeletedAt sets the "deleted_at" field.
+func (_u *RoutineTriggerUpdate) SetDeletedAt(v time.Time) *RoutineTriggerUpdate {
+	_u.mutation.SetDeletedAt(v)
+	return _u
+}
+
+// SetNillableDeletedAt sets the "deleted_at" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillableDeletedAt(v *time.Time) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetDeletedAt(*v)
+	}
+	return _u
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (_u *RoutineTriggerUpdate) ClearDeletedAt() *RoutineTriggerUpdate {
+	_u.mutation.ClearDeletedAt()
+	return _u
+}
+
 // SetRoutine sets the "routine" edge to the Routine entity.
 func (_u *RoutineTriggerUpdate) SetRoutine(v *Routine) *RoutineTriggerUpdate {
 	return _u.SetRoutineID(v.ID)
@@ -592,6 +612,12 @@ func (_u *RoutineTriggerUpdate) sqlSave(ctx context.Context) (_node int, err err
 	}
 	if value, ok := _u.mutation.RequireTimestamp(); ok {
 		_spec.SetField(routinetrigger.FieldRequireTimestamp, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.DeletedAt(); ok {
+		_spec.SetField(routinetrigger.FieldDeletedAt, field.TypeTime, value)
+	}
+	if _u.mutation.DeletedAtCleared() {
+		_spec.ClearField(routinetrigger.FieldDeletedAt, field.TypeTime)
 	}
 	if _u.mutation.RoutineCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -988,6 +1014,26 @@ func (_u *RoutineTriggerUpdateOne) SetNillableRequireTimestamp(v *bool) *Routine
 	return _u
 }
 
+// SetDeletedAt sets the "deleted_at" field.
+func (_u *RoutineTriggerUpdateOne) SetDeletedAt(v time.Time) *RoutineTriggerUpdateOne {
+	_u.mutation.SetDeletedAt(v)
+	return _u
+}
+
+// SetNillableDeletedAt sets the "deleted_at" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillableDeletedAt(v *time.Time) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetDeletedAt(*v)
+	}
+	return _u
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (_u *RoutineTriggerUpdateOne) ClearDeletedAt() *RoutineTriggerUpdateOne {
+	_u.mutation.ClearDeletedAt()
+	return _u
+}
+
 // SetRoutine sets the "routine" edge to the Routine entity.
 func (_u *RoutineTriggerUpdateOne) SetRoutine(v *Routine) *RoutineTriggerUpdateOne {
 	return _u.SetRoutineID(v.ID)
@@ -1234,6 +1280,12 @@ func (_u *RoutineTriggerUpdateOne) sqlSave(ctx context.Context) (_node *RoutineT
 	}
 	if value, ok := _u.mutation.RequireTimestamp(); ok {
 		_spec.SetField(routinetrigger.FieldRequireTimestamp, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.DeletedAt(); ok {
+		_spec.SetField(routinetrigger.FieldDeletedAt, field.TypeTime, value)
+	}
+	if _u.mutation.DeletedAtCleared() {
+		_spec.ClearField(routinetrigger.FieldDeletedAt, field.TypeTime)
 	}
 	if _u.mutation.RoutineCleared() {
 		edge := &sqlgraph.EdgeSpec{

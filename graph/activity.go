@@ -130,6 +130,8 @@ func recordOf(ctx context.Context, id *string, prefixes ...string) (ent.Noder, e
 		return record(l.fires.Load(ctx, subject))
 	case "wkp":
 		return record(l.wakeups.Load(ctx, subject))
+	case budgetPrefix:
+		return record(l.budgets.Load(ctx, subject))
 	}
 	return record(l.runs.Load(ctx, subject))
 }

@@ -181,19 +181,19 @@ func TestTheDigestOfAnInput(t *testing.T) {
 
 func TestTriggersHaveExactlyOneMember(t *testing.T) {
 	good := []*model.TriggerSpecInput{{Schedule: &model.ScheduleSpecInput{Cron: "0 9 * * *"}}, {Manual: &model.ManualSpecInput{Enabled: new(false)}}}
-	specs, err := triggerSpecs(good)
+	specs, _, err := new(Resolver).triggerSpecs(good)
 	if err != nil || specs[0].Cron != "0 9 * * *" || !specs[0].Enabled || specs[1].Kind != domain.TriggerKindManual || specs[1].Enabled {
 		t.Errorf("got %+v, %v", specs, err)
 	}
 	for _, bad := range []*model.TriggerSpecInput{{}, {Schedule: &model.ScheduleSpecInput{}, Manual: &model.ManualSpecInput{}}} {
-		if _, err := triggerSpecs([]*model.TriggerSpecInput{good[0], bad}); err == nil || !strings.HasPrefix(err.Error(), "triggers.1: ") {
+		if _, _, err := new(Resolver).triggerSpecs([]*model.TriggerSpecInput{good[0], bad}); err == nil || !strings.HasPrefix(err.Error(), "triggers.1: ") {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 }
 
 func TestVariablesOfAManualFire(t *testing.T) {
-	got, err := variableTexts(map[string]any{"branch": "main", "n": 3, "on": true, "none": nil, "list": []any{"a"}})
+	got, err := domain.ProvidedValues(map[string]any{"branch": "main", "n": 3, "on": true, "none": nil, "list": []any{"a"}})
 	if err != nil || got["branch"] != "main" || got["n"] != "3" || got["on"] != "true" || got["none"] != "null" || got["list"] != `["a"]` {
 		t.Errorf("got %v, %v", got, err)
 	}

@@ -35,6 +35,8 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 type ResolverRoot interface {
 	Activity() ActivityResolver
 	Agent() AgentResolver
+	Budget() BudgetResolver
+	CostGroup() CostGroupResolver
 	InboxItem() InboxItemResolver
 	ManualTrigger() ManualTriggerResolver
 	Mutation() MutationResolver
@@ -47,6 +49,7 @@ type ResolverRoot interface {
 	Subscription() SubscriptionResolver
 	Waiting() WaitingResolver
 	WakeupRequest() WakeupRequestResolver
+	WebhookDelivery() WebhookDeliveryResolver
 	WebhookTrigger() WebhookTriggerResolver
 	Workspace() WorkspaceResolver
 }
@@ -83,6 +86,13 @@ type AgentResolver interface {
 	Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
 	Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error)
+	BudgetState(ctx context.Context, obj *ent.Agent) (domain.BudgetState, error)
+}
+type BudgetResolver interface {
+	Subject(ctx context.Context, obj *model.Budget) (ent.Noder, error)
+}
+type CostGroupResolver interface {
+	Subject(ctx context.Context, obj *model.CostGroup) (ent.Noder, error)
 }
 type InboxItemResolver interface {
 	Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error)
@@ -98,12 +108,23 @@ type MutationResolver interface {
 	ResumeAgent(ctx context.Context, input model.ResumeAgentInput) (*model.ResumeAgentPayload, error)
 	DeleteAgent(ctx context.Context, input model.DeleteAgentInput) (*model.DeleteAgentPayload, error)
 	WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error)
+	UpsertBudget(ctx context.Context, input model.UpsertBudgetInput) (*model.UpsertBudgetPayload, error)
+	DeleteBudget(ctx context.Context, input model.DeleteBudgetInput) (*model.DeleteBudgetPayload, error)
 	ResolveInboxItems(ctx context.Context, input model.ResolveInboxItemsInput) (*model.ResolveInboxItemsPayload, error)
 	CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error)
+	UpdateRoutine(ctx context.Context, input model.UpdateRoutineInput) (*model.UpdateRoutinePayload, error)
+	PauseRoutine(ctx context.Context, input model.PauseRoutineInput) (*model.PauseRoutinePayload, error)
+	ResumeRoutine(ctx context.Context, input model.ResumeRoutineInput) (*model.ResumeRoutinePayload, error)
+	ArchiveRoutine(ctx context.Context, input model.ArchiveRoutineInput) (*model.ArchiveRoutinePayload, error)
+	DeleteRoutine(ctx context.Context, input model.DeleteRoutineInput) (*model.DeleteRoutinePayload, error)
 	FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error)
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
 	CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error)
 	RevokeAPIToken(ctx context.Context, input model.RevokeAPITokenInput) (*model.RevokeAPITokenPayload, error)
+	CreateTrigger(ctx context.Context, input model.CreateTriggerInput) (*model.CreateTriggerPayload, error)
+	UpdateTrigger(ctx context.Context, input model.UpdateTriggerInput) (*model.UpdateTriggerPayload, error)
+	DeleteTrigger(ctx context.Context, input model.DeleteTriggerInput) (*model.DeleteTriggerPayload, error)
+	RotateTriggerSecret(ctx context.Context, input model.RotateTriggerSecretInput) (*model.RotateTriggerSecretPayload, error)
 	AcquireRun(ctx context.Context, input model.AcquireRunInput) (*model.AcquireRunPayload, error)
 	ReportRunStarted(ctx context.Context, input model.ReportRunStartedInput) (*model.ReportRunStartedPayload, error)
 	ReportRunHeartbeat(ctx context.Context, input model.ReportRunHeartbeatInput) (*model.ReportRunHeartbeatPayload, error)
@@ -116,6 +137,9 @@ type MutationResolver interface {
 }
 type QueryResolver interface {
 	Agent(ctx context.Context, id xid.ID) (*ent.Agent, error)
+	NextFireTimes(ctx context.Context, cron string, timeZone string, n int, from *time.Time) (*model.SchedulePreview, error)
+	RenderTemplate(ctx context.Context, input model.RenderTemplateInput) (*model.TemplatePreview, error)
+	PreviewFire(ctx context.Context, input model.FireRoutineInput) (*model.FirePreview, error)
 	Process(ctx context.Context) (*model.ProcessInfo, error)
 	Routine(ctx context.Context, id xid.ID) (*ent.Routine, error)
 	Run(ctx context.Context, id xid.ID) (*ent.Run, error)
@@ -131,6 +155,7 @@ type RoutineResolver interface {
 	Kind(ctx context.Context, obj *ent.Routine) (model.RoutineKind, error)
 
 	Triggers(ctx context.Context, obj *ent.Routine) ([]model.Trigger, error)
+	ScheduleState(ctx context.Context, obj *ent.Routine) (domain.ScheduleState, error)
 	NextFireAt(ctx context.Context, obj *ent.Routine) (*time.Time, error)
 	Runs(ctx context.Context, obj *ent.Routine, first *int, after *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error)
 }
@@ -167,6 +192,9 @@ type ScheduleTriggerResolver interface {
 	Cron(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
 	TimeZone(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
 	NextFireAt(ctx context.Context, obj *model.ScheduleTrigger) (*time.Time, error)
+	NextFireTimes(ctx context.Context, obj *model.ScheduleTrigger, n int) ([]*time.Time, error)
+	Description(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
+	Condition(ctx context.Context, obj *model.ScheduleTrigger) (domain.TriggerCondition, error)
 }
 type SubscriptionResolver interface {
 	WorkspaceActivity(ctx context.Context, workspaceID xid.ID, after *entgql.Cursor[xid.ID], filter *model.ActivityFilter) (<-chan *model.Activity, error)
@@ -184,6 +212,9 @@ type WakeupRequestResolver interface {
 	Waiting(ctx context.Context, obj *ent.WakeupRequest) (*domain.Waiting, error)
 	Payload(ctx context.Context, obj *ent.WakeupRequest) (model.WakeupPayload, error)
 }
+type WebhookDeliveryResolver interface {
+	RoutineRun(ctx context.Context, obj *model.WebhookDelivery) (*ent.RoutineRun, error)
+}
 type WebhookTriggerResolver interface {
 	Routine(ctx context.Context, obj *model.WebhookTrigger) (*ent.Routine, error)
 
@@ -191,8 +222,15 @@ type WebhookTriggerResolver interface {
 	Path(ctx context.Context, obj *model.WebhookTrigger) (string, error)
 	SigningMode(ctx context.Context, obj *model.WebhookTrigger) (domain.SigningMode, error)
 	ReplayWindow(ctx context.Context, obj *model.WebhookTrigger) (time.Duration, error)
+
+	Deliveries(ctx context.Context, obj *model.WebhookTrigger, first int) ([]*model.WebhookDelivery, error)
+	SampleCurl(ctx context.Context, obj *model.WebhookTrigger) (string, error)
 }
 type WorkspaceResolver interface {
+	Budgets(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.BudgetConnection, error)
+	BudgetState(ctx context.Context, obj *ent.Workspace) (domain.BudgetState, error)
+	Costs(ctx context.Context, obj *ent.Workspace, from time.Time, until time.Time, by domain.CostGrouping) ([]*model.CostGroup, error)
+	UpcomingFires(ctx context.Context, obj *ent.Workspace, until time.Time, first int) ([]*model.PlannedFire, error)
 	QueueStats(ctx context.Context, obj *ent.Workspace) (*model.QueueStats, error)
 	Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error)
 	EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error)
@@ -234,13 +272,19 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
+			graphql.NewInputUnmarshaler("ArchiveRoutineInput", ec.unmarshalInputArchiveRoutineInput),
+			graphql.NewInputUnmarshaler("BudgetSubjectInput", ec.unmarshalInputBudgetSubjectInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
 			graphql.NewInputUnmarshaler("CommandExecutorInput", ec.unmarshalInputCommandExecutorInput),
 			graphql.NewInputUnmarshaler("CreateAgentInput", ec.unmarshalInputCreateAgentInput),
 			graphql.NewInputUnmarshaler("CreateApiTokenInput", ec.unmarshalInputCreateApiTokenInput),
 			graphql.NewInputUnmarshaler("CreateRoutineInput", ec.unmarshalInputCreateRoutineInput),
+			graphql.NewInputUnmarshaler("CreateTriggerInput", ec.unmarshalInputCreateTriggerInput),
 			graphql.NewInputUnmarshaler("CreateWorkspaceInput", ec.unmarshalInputCreateWorkspaceInput),
 			graphql.NewInputUnmarshaler("DeleteAgentInput", ec.unmarshalInputDeleteAgentInput),
+			graphql.NewInputUnmarshaler("DeleteBudgetInput", ec.unmarshalInputDeleteBudgetInput),
+			graphql.NewInputUnmarshaler("DeleteRoutineInput", ec.unmarshalInputDeleteRoutineInput),
+			graphql.NewInputUnmarshaler("DeleteTriggerInput", ec.unmarshalInputDeleteTriggerInput),
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
@@ -248,7 +292,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
 			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
+			graphql.NewInputUnmarshaler("PauseRoutineInput", ec.unmarshalInputPauseRoutineInput),
 			graphql.NewInputUnmarshaler("PullExecutorInput", ec.unmarshalInputPullExecutorInput),
+			graphql.NewInputUnmarshaler("RenderTemplateInput", ec.unmarshalInputRenderTemplateInput),
 			graphql.NewInputUnmarshaler("ReportRunFailedInput", ec.unmarshalInputReportRunFailedInput),
 			graphql.NewInputUnmarshaler("ReportRunHandedBackInput", ec.unmarshalInputReportRunHandedBackInput),
 			graphql.NewInputUnmarshaler("ReportRunHeartbeatInput", ec.unmarshalInputReportRunHeartbeatInput),
@@ -257,7 +303,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ReportRunSucceededInput", ec.unmarshalInputReportRunSucceededInput),
 			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
 			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
+			graphql.NewInputUnmarshaler("ResumeRoutineInput", ec.unmarshalInputResumeRoutineInput),
 			graphql.NewInputUnmarshaler("RevokeApiTokenInput", ec.unmarshalInputRevokeApiTokenInput),
+			graphql.NewInputUnmarshaler("RotateTriggerSecretInput", ec.unmarshalInputRotateTriggerSecretInput),
 			graphql.NewInputUnmarshaler("RoutineFilter", ec.unmarshalInputRoutineFilter),
 			graphql.NewInputUnmarshaler("RoutineOrder", ec.unmarshalInputRoutineOrder),
 			graphql.NewInputUnmarshaler("RoutineRunFilter", ec.unmarshalInputRoutineRunFilter),
@@ -272,10 +320,14 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("StopAgentInput", ec.unmarshalInputStopAgentInput),
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
 			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
+			graphql.NewInputUnmarshaler("UpdateRoutineInput", ec.unmarshalInputUpdateRoutineInput),
+			graphql.NewInputUnmarshaler("UpdateTriggerInput", ec.unmarshalInputUpdateTriggerInput),
 			graphql.NewInputUnmarshaler("UpdateWorkspaceSettingsInput", ec.unmarshalInputUpdateWorkspaceSettingsInput),
+			graphql.NewInputUnmarshaler("UpsertBudgetInput", ec.unmarshalInputUpsertBudgetInput),
 			graphql.NewInputUnmarshaler("WakeAgentInput", ec.unmarshalInputWakeAgentInput),
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
+			graphql.NewInputUnmarshaler("WebhookSpecInput", ec.unmarshalInputWebhookSpecInput),
 		)
 	}
 	first := true
@@ -407,7 +459,7 @@ type SystemActor {
 }
 
 "What an entry is about."
-union ActivitySubject = Agent | Routine | RoutineRun | WakeupRequest | Run
+union ActivitySubject = Agent | Routine | RoutineRun | WakeupRequest | Run | Budget
 
 "What an activity entry tells."
 enum ActivityCode {
@@ -764,6 +816,194 @@ type WakeAgentPayload implements MutationPayload {
   wakeupRequest: WakeupRequest
   "True when the key had been used and the first result is returned."
   replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
+	{Name: "../schema/budget.graphql", Input: `"Spending limit of a workspace, a project or an agent. What no budget limits is unlimited."
+type Budget implements Node & Versioned {
+  "Id."
+  id: ID!
+  "Revision."
+  revision: Int!
+  "What it limits; null once that is deleted."
+  subject: BudgetSubject
+  "Kind of what it limits."
+  subjectKind: BudgetSubjectKind!
+  "Limit in US dollars."
+  limitUsd: Decimal!
+  "Spent in this period, in US dollars."
+  spentUsd: Decimal!
+  "Held by live runs, in US dollars: the mean of what each agent's last 10 runs cost."
+  reservedUsd: Decimal!
+  "Percent used, with one decimal; it may exceed 100."
+  percentUsed: Float!
+  "WITHIN or EXCEEDED; exactly at the limit is exceeded."
+  state: BudgetState!
+  "Period; days, weeks from Monday and months are those of UTC."
+  period: BudgetPeriod!
+  "Period began."
+  periodStart: DateTime!
+  "Percentages that raise an alert, once per period."
+  alertThresholds: [Int!]!
+  "When exceeded."
+  onExceed: BudgetAction!
+  "Period ends; null: never."
+  resetsAt: DateTime
+}
+
+"What a budget limits."
+union BudgetSubject = Workspace | Agent
+
+"Kind of what a budget limits."
+enum BudgetSubjectKind {
+  "All runs of a workspace."
+  WORKSPACE
+  "The runs of a project's tasks."
+  PROJECT
+  "The runs of an agent."
+  AGENT
+}
+
+"How often a budget starts anew."
+enum BudgetPeriod {
+  "Day."
+  DAY
+  "Week."
+  WEEK
+  "Month."
+  MONTH
+  "For ever."
+  TOTAL
+}
+
+"What exceeding a budget does."
+enum BudgetAction {
+  "Pause the agent when its next run comes up, and skip that wake; it resumes by itself."
+  PAUSE_AGENT
+  "Tell only."
+  NOTIFY
+}
+
+"Where spending stands."
+enum BudgetState {
+  "No budget applies: there is no limit."
+  UNLIMITED
+  "Below the limit."
+  WITHIN
+  "The limit is reached."
+  EXCEEDED
+}
+
+"Page of Budget."
+type BudgetConnection {
+  "Rows with their positions."
+  edges: [BudgetEdge!]!
+  "Page."
+  pageInfo: PageInfo!
+}
+
+"Row of a page."
+type BudgetEdge {
+  "Position."
+  cursor: Cursor!
+  "Row."
+  node: Budget!
+}
+
+"What costs are added up by."
+enum CostGrouping {
+  "By agent."
+  AGENT
+  "By project; runs without a task of a project are one group."
+  PROJECT
+  "By day, UTC."
+  DAY
+}
+
+"Sum of costs."
+type CostGroup {
+  "Agent; null for projects and days, and once it is deleted."
+  subject: BudgetSubject
+  "Id of the agent or project; null for days and for what belongs to no project."
+  subjectId: ID
+  "Day; null for agents and projects."
+  day: DateTime
+  "Cost in US dollars."
+  costUsd: Decimal!
+  "Tokens in."
+  inputTokens: Int!
+  "Tokens out."
+  outputTokens: Int!
+  "Runs."
+  runs: Int!
+}
+
+extend type Workspace {
+  "Budgets, in the order they were made."
+  budgets("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): BudgetConnection! @page
+  "The workspace's own budget; UNLIMITED without one."
+  budgetState: BudgetState!
+  "Money spent, by agent, project or day: what costs most first, days in their order; at most 1,000 groups, over at most 400 days."
+  costs("From this instant." from: DateTime!, "Until just before this instant." until: DateTime!, "Grouping." by: CostGrouping! = AGENT): [CostGroup!]! @cost(weight: 50)
+}
+
+extend type Agent {
+  "Its own budget and its workspace's, the worse of both; UNLIMITED when neither has one."
+  budgetState: BudgetState!
+}
+
+extend type Mutation {
+  "Make or change the budget of one subject. What was spent in the running period counts; agents that no budget holds any more are resumed."
+  upsertBudget("Input." input: UpsertBudgetInput!): UpsertBudgetPayload! @requires(scopes: [ADMIN])
+  "Remove a budget; agents that only it held are resumed."
+  deleteBudget("Input." input: DeleteBudgetInput!): DeleteBudgetPayload! @requires(scopes: [ADMIN])
+}
+
+"What a budget limits: exactly one member."
+input BudgetSubjectInput @oneOf {
+  "Workspace."
+  workspaceId: ID
+  "Project."
+  projectId: ID
+  "Agent."
+  agentId: ID
+}
+
+"Input of upsertBudget."
+input UpsertBudgetInput {
+  "What it limits."
+  subject: BudgetSubjectInput!
+  "Limit in US dollars, above 0, at most six decimals."
+  limitUsd: Decimal!
+  "Period."
+  period: BudgetPeriod! = MONTH
+  "Percentages that raise an alert, 1..1000, at most 10."
+  alertThresholds: [Int!]! = [80, 100]
+  "When exceeded."
+  onExceed: BudgetAction! = PAUSE_AGENT
+  "Refuse with CONFLICT unless the budget that is there has this revision."
+  expectedRevision: Int
+}
+
+"Result of upsertBudget."
+type UpsertBudgetPayload implements MutationPayload {
+  "The budget; null on error."
+  budget: Budget
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteBudget."
+input DeleteBudgetInput {
+  "Budget."
+  budgetId: ID!
+}
+
+"Result of deleteBudget."
+type DeleteBudgetPayload implements MutationPayload {
+  "Id of the deleted budget; null on error."
+  deletedBudgetId: ID
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -1954,7 +2194,7 @@ enum InboxKind {
 }
 
 "What an inbox item is about."
-union InboxSubject = Run | Routine | WakeupRequest
+union InboxSubject = Run | Routine | WakeupRequest | Budget
 
 "Page of InboxItem."
 type InboxItemConnection {
@@ -1999,6 +2239,115 @@ type ResolveInboxItemsPayload implements MutationPayload {
   items: [InboxItem!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
+}
+`, BuiltIn: false},
+	{Name: "../schema/preview.graphql", Input: `extend type Query {
+  "The next n fires of an expression, n from 1 to 50."
+  nextFireTimes(
+    "Expression."
+    cron: CronExpression!
+    "Zone."
+    timeZone: TimeZone! = "UTC"
+    "How many."
+    n: Int! = 5
+    "After this instant; now by default."
+    from: DateTime
+  ): SchedulePreview! @requires(scopes: [READ])
+  "Dry run of a template."
+  renderTemplate("Input." input: RenderTemplateInput!): TemplatePreview! @requires(scopes: [READ])
+  "What firing this routine now would do; writes nothing."
+  previewFire("What would be fired; the idempotency key does not matter." input: FireRoutineInput!): FirePreview! @requires(scopes: [READ])
+}
+
+extend type Workspace {
+  "Planned fires of all enabled schedules of routines that fire, soonest first, in a window of at most 7 days; first from 1 to 1000."
+  upcomingFires("End of the window, exclusive." until: DateTime!, "How many." first: Int! = 100): [PlannedFire!]! @cost(weight: 1, multiplier: "first")
+}
+
+"A fire that is due to come."
+type PlannedFire {
+  "When."
+  at: DateTime!
+  "Trigger."
+  trigger: ScheduleTrigger!
+  "Routine."
+  routine: Routine!
+}
+
+"Preview of a schedule; nothing is stored."
+type SchedulePreview {
+  "Fires."
+  times: [DateTime!]!
+  "Words, e.g. at 09:00 every day."
+  description: String!
+  "Slots in the window that a clock change removes or repeats."
+  dstNotes: [String!]!
+  "Problems."
+  userErrors: [UserError!]!
+}
+
+"Preview of a template; nothing is stored."
+type TemplatePreview {
+  "Title."
+  title: String!
+  "Description."
+  description: Markdown!
+  "Values used and where they came from."
+  values: [ResolvedVariable!]!
+  "Names used but not declared; saving declares them."
+  undeclared: [String!]!
+  "Problems."
+  userErrors: [UserError!]!
+}
+
+"Value of a variable, and where it came from."
+type ResolvedVariable {
+  "Name."
+  name: String!
+  "Value; null when there is none, and the name stays as written."
+  value: String
+  "Origin."
+  origin: VariableOrigin!
+}
+
+"Where the value of a variable came from."
+enum VariableOrigin {
+  "Built in."
+  BUILT_IN
+  "Declared default."
+  DEFAULT
+  "Given."
+  PROVIDED
+  "None."
+  MISSING
+}
+
+"Dry run of a fire."
+type FirePreview {
+  "Rendered task, or name and prompt text of a lightweight routine."
+  rendered: TemplatePreview!
+  "What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why."
+  disposition: RoutineRunStatus!
+  "Fire it would merge into."
+  coalescesInto: RoutineRun
+  "Problems for which the fire would be refused."
+  userErrors: [UserError!]!
+}
+
+"Input of renderTemplate."
+input RenderTemplateInput {
+  "Title."
+  title: String!
+  "Description."
+  description: Markdown! = ""
+  "Declarations."
+  variables: [RoutineVariableInput!]! = []
+  "Values; one that is no string is taken as its JSON text."
+  values: JSONObject
+  "Pretend it is now."
+  at: DateTime
+  "Zone of {{date}}."
+  timeZone: TimeZone! = "UTC"
 }
 `, BuiltIn: false},
 	{Name: "../schema/process.graphql", Input: `"State of the process; the same for every reader."
@@ -2127,6 +2476,8 @@ extend type Subscription {
   variables: [RoutineVariable!]!
   "Triggers, in the order they were made."
   triggers: [Trigger!]!
+  "Is it armed, and if not, why; told from its triggers alone, also while it is paused."
+  scheduleState: ScheduleState!
   "Earliest next fire over its triggers; null unless ACTIVE."
   nextFireAt: DateTime
   "Fires, newest first."
@@ -2146,6 +2497,22 @@ enum RoutineKind {
   HEAVY
   "Wakes without a task."
   LIGHTWEIGHT
+}
+
+"State of a routine's schedule; with several triggers the first that applies."
+enum ScheduleState {
+  "A schedule will fire."
+  ARMED
+  "Webhooks only."
+  EVENT_ONLY
+  "A schedule that cannot be computed."
+  TRIGGER_INVALID
+  "Schedules, all switched off."
+  TRIGGER_DISABLED
+  "By hand only."
+  UNSCHEDULED_MANUAL_ONLY
+  "No trigger."
+  UNSCHEDULED_NO_TRIGGER
 }
 
 "Declared template variable."
@@ -2194,6 +2561,16 @@ extend type Query {
 extend type Mutation {
   "Make a routine, with triggers if given."
   createRoutine("Input." input: CreateRoutineInput!): CreateRoutinePayload! @requires(scopes: [ADMIN])
+  "Change a routine. Absent fields stay; null gives a field its default, or none where there may be none. Fires that were made keep what they were made with."
+  updateRoutine("Input." input: UpdateRoutineInput!): UpdateRoutinePayload! @requires(scopes: [ADMIN])
+  "Hold a routine: its slots pass without a fire; what it sent goes on."
+  pauseRoutine("Input." input: PauseRoutineInput!): PauseRoutinePayload! @requires(scopes: [OPERATE])
+  "Let it go on; ticks missed while paused are not caught up."
+  resumeRoutine("Input." input: ResumeRoutineInput!): ResumeRoutinePayload! @requires(scopes: [OPERATE])
+  "Retire it for good, keeping history; its triggers are switched off."
+  archiveRoutine("Input." input: ArchiveRoutineInput!): ArchiveRoutinePayload! @requires(scopes: [ADMIN])
+  "Delete it and its triggers; its history stays, what it sent and did not start ends CANCELLED (ROUTINE_DELETED)."
+  deleteRoutine("Input." input: DeleteRoutineInput!): DeleteRoutinePayload! @requires(scopes: [ADMIN])
   "Fire it now."
   fireRoutine("Input." input: FireRoutineInput!): FireRoutinePayload! @requires(scopes: [OPERATE])
 }
@@ -2242,8 +2619,106 @@ type CreateRoutinePayload implements MutationPayload {
   clamped: [String!]!
   "The routine; null on error."
   routine: Routine
+  "Secrets of new webhook triggers, in the order of the triggers; shown once, and not again when the call is replayed."
+  secrets: [TriggerSecret!]!
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Secret of a new webhook trigger."
+type TriggerSecret {
+  "Trigger."
+  triggerId: ID!
+  "Secret, shown once."
+  secret: String!
+}
+
+"Input of updateRoutine."
+input UpdateRoutineInput {
+  "Routine."
+  routineId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "Name, 1..200 characters; null is refused."
+  name: String
+  "Text; the prompt of a lightweight fire; null: none."
+  description: Markdown
+  "Who is woken; null is refused. What the former assignee was sent stays with it."
+  assigneeId: ID
+  "When a fire meets an active one; null: COALESCE_IF_ACTIVE."
+  concurrencyPolicy: ConcurrencyPolicy
+  "What to do about missed ticks; null: ENQUEUE_MISSED_WITH_CAP."
+  catchUpPolicy: CatchUpPolicy
+  "Most missed slots fired, clamped to 1..1000; null: 25."
+  catchUpMax: Int
+  "Variables, at most 100, instead of those there are; names that the text uses are declared besides."
+  variables: [RoutineVariableInput!]
+}
+
+"Result of updateRoutine."
+type UpdateRoutinePayload implements MutationPayload {
+  "Fields whose value was clamped."
+  clamped: [String!]!
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of pauseRoutine."
+input PauseRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of pauseRoutine."
+type PauseRoutinePayload implements MutationPayload {
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of resumeRoutine."
+input ResumeRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of resumeRoutine."
+type ResumeRoutinePayload implements MutationPayload {
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of archiveRoutine."
+input ArchiveRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of archiveRoutine."
+type ArchiveRoutinePayload implements MutationPayload {
+  "The routine; null on error."
+  routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteRoutine."
+input DeleteRoutineInput {
+  "Routine."
+  routineId: ID!
+}
+
+"Result of deleteRoutine."
+type DeleteRoutinePayload implements MutationPayload {
+  "Id of the deleted routine; null on error."
+  deletedRoutineId: ID
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -2264,6 +2739,8 @@ input FireRoutineInput {
 type FireRoutinePayload implements MutationPayload {
   "The fire; null on error."
   routineRun: RoutineRun
+  "What its variables resolved to, and where each value came from."
+  resolved: [ResolvedVariable!]!
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
   "Problems the caller can fix; empty on success."
@@ -2713,9 +3190,11 @@ type RevokeApiTokenPayload implements MutationPayload {
 }
 `, BuiltIn: false},
 	{Name: "../schema/trigger.graphql", Input: `"What makes a routine fire."
-interface Trigger implements Node {
+interface Trigger implements Node & Versioned {
   "Id; its prefix tells the kind: sch_, whk_ or man_."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -2727,9 +3206,11 @@ interface Trigger implements Node {
 }
 
 "Fires on a cron schedule."
-type ScheduleTrigger implements Node & Trigger {
+type ScheduleTrigger implements Node & Versioned & Trigger {
   "Id."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -2742,16 +3223,40 @@ type ScheduleTrigger implements Node & Trigger {
   cron: CronExpression!
   "Zone."
   timeZone: TimeZone!
-  "Next fire; null while it is switched off, being claimed or stranded."
+  "Next fire; null while it is switched off, being claimed or stranded, and while its routine does not fire."
   nextFireAt: DateTime
+  "The next n fires, n from 1 to 50; none while it or its routine does not fire."
+  nextFireTimes("How many." n: Int! = 5): [DateTime!]!
+  "When it fires, in words, e.g. at 09:00 every day."
+  description: String!
+  "Health."
+  condition: TriggerCondition!
   "Why it cannot be computed; null while it can."
   error: String
 }
 
+"Health of a schedule trigger."
+enum TriggerCondition {
+  "On time."
+  ON_TIME
+  "Claimed this moment."
+  CLAIMING
+  "Past due by more than 180 seconds."
+  OVERDUE
+  "No next fire for more than 300 seconds; dead."
+  STRANDED
+  "Switched off."
+  DISABLED
+  "Cannot be computed; switched off."
+  INVALID
+}
+
 "Fires on a signed HTTP POST."
-type WebhookTrigger implements Node & Trigger {
+type WebhookTrigger implements Node & Versioned & Trigger {
   "Id."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -2770,12 +3275,30 @@ type WebhookTrigger implements Node & Trigger {
   replayWindow: Duration!
   "Refuse signatures without a timestamp."
   requireTimestamp: Boolean!
+  "Last deliveries, newest first; first from 1 to 100."
+  deliveries("How many." first: Int! = 20): [WebhookDelivery!]! @cost(weight: 1, multiplier: "first")
+  "Ready command to try it; the secret is a placeholder."
+  sampleCurl: String!
   "Last four characters of the live secret."
   secretHint: String
   "When the secret was last changed."
   secretRotatedAt: DateTime
   "Until when the previous secret also works."
   previousSecretExpiresAt: DateTime
+}
+
+"One webhook delivery as the operator sees it; the caller is never told the reason."
+type WebhookDelivery {
+  "When."
+  receivedAt: DateTime!
+  "HTTP status of the answer."
+  status: Int!
+  "ACCEPTED, DUPLICATE, NO_SIGNATURE, BAD_SIGNATURE, CLOCK_SKEW, TIMESTAMP_REQUIRED, NO_SECRET, BAD_BODY, TOO_LARGE, RATE_LIMITED, REFUSED or BACKLOG_FULL."
+  outcome: String!
+  "Detail, e.g. clock skew 412 s; null without one."
+  detail: String
+  "Fire it caused, or had caused before."
+  routineRun: RoutineRun
 }
 
 "How callers of a webhook prove themselves."
@@ -2789,9 +3312,11 @@ enum SigningMode {
 }
 
 "Fires by hand only."
-type ManualTrigger implements Node & Trigger {
+type ManualTrigger implements Node & Versioned & Trigger {
   "Id."
   id: ID!
+  "Revision."
+  revision: Int!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -2806,6 +3331,8 @@ type ManualTrigger implements Node & Trigger {
 input TriggerSpecInput @oneOf {
   "Cron schedule."
   schedule: ScheduleSpecInput
+  "Signed HTTP POST."
+  webhook: WebhookSpecInput
   "By hand."
   manual: ManualSpecInput
 }
@@ -2824,6 +3351,117 @@ input ScheduleSpecInput {
 input ManualSpecInput {
   "May fire."
   enabled: Boolean = true
+}
+
+"A webhook trigger to make."
+input WebhookSpecInput {
+  "How callers prove themselves."
+  signingMode: SigningMode! = HMAC_SHA256
+  "Accepted clock difference, PT30S..PT24H."
+  replayWindow: Duration = "PT5M"
+  "Refuse signatures without a timestamp."
+  requireTimestamp: Boolean! = false
+  "Own secret, 16 to 256 visible ASCII characters; made by default."
+  secret: String
+  "May fire."
+  enabled: Boolean = true
+}
+
+extend type Mutation {
+  "Add a trigger; a webhook secret is shown once."
+  createTrigger("Input." input: CreateTriggerInput!): CreateTriggerPayload! @requires(scopes: [ADMIN])
+  "Change a trigger. Absent fields stay; null gives a field its default. Another expression or zone, and switching on, go on from now; slots that were due are fired first."
+  updateTrigger("Input." input: UpdateTriggerInput!): UpdateTriggerPayload! @requires(scopes: [ADMIN])
+  "Remove a trigger; what it fired stays."
+  deleteTrigger("Input." input: DeleteTriggerInput!): DeleteTriggerPayload! @requires(scopes: [ADMIN])
+  "New secret of a webhook; the old one works until the overlap ends."
+  rotateTriggerSecret("Input." input: RotateTriggerSecretInput!): RotateTriggerSecretPayload! @requires(scopes: [ADMIN])
+}
+
+"Input of createTrigger."
+input CreateTriggerInput {
+  "Routine."
+  routineId: ID!
+  "What to make."
+  spec: TriggerSpecInput!
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of createTrigger."
+type CreateTriggerPayload implements MutationPayload {
+  "The trigger; null on error."
+  trigger: Trigger
+  "Webhook secret; shown once, and not again when the call is replayed."
+  secret: String
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of updateTrigger."
+input UpdateTriggerInput {
+  "Trigger."
+  triggerId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "May fire; null: true."
+  enabled: Boolean
+  "Expression of a schedule; null is refused."
+  cron: CronExpression
+  "Zone of a schedule; null: the workspace's."
+  timeZone: TimeZone
+  "How callers of a webhook prove themselves; null: HMAC_SHA256."
+  signingMode: SigningMode
+  "Accepted clock difference of a webhook, PT30S..PT24H; null: PT5M."
+  replayWindow: Duration
+  "Refuse signatures without a timestamp; null: false."
+  requireTimestamp: Boolean
+}
+
+"Result of updateTrigger."
+type UpdateTriggerPayload implements MutationPayload {
+  "The trigger; null on error."
+  trigger: Trigger
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteTrigger."
+input DeleteTriggerInput {
+  "Trigger."
+  triggerId: ID!
+}
+
+"Result of deleteTrigger."
+type DeleteTriggerPayload implements MutationPayload {
+  "Id of the deleted trigger; null on error."
+  deletedTriggerId: ID
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of rotateTriggerSecret."
+input RotateTriggerSecretInput {
+  "Webhook trigger."
+  triggerId: ID!
+  "How long the old secret also works, PT0S..P7D."
+  overlap: Duration = "PT24H"
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of rotateTriggerSecret."
+type RotateTriggerSecretPayload implements MutationPayload {
+  "The trigger; null on error."
+  trigger: Trigger
+  "Shown once, and not again when the call is replayed."
+  secret: String
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
 }
 `, BuiltIn: false},
 	{Name: "../schema/wakeup.graphql", Input: `extend type WakeupRequest {
@@ -3411,6 +4049,8 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_wakeupRequests(ctx, field)
 	case "routines":
 		return ec.fieldContext_Agent_routines(ctx, field)
+	case "budgetState":
+		return ec.fieldContext_Agent_budgetState(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Agent", field.Name)
 }
@@ -3479,6 +4119,70 @@ func (ec *executionContext) childFields_ApiTokenEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type ApiTokenEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_ArchiveRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routine":
+		return ec.fieldContext_ArchiveRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ArchiveRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArchiveRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Budget_id(ctx, field)
+	case "revision":
+		return ec.fieldContext_Budget_revision(ctx, field)
+	case "subject":
+		return ec.fieldContext_Budget_subject(ctx, field)
+	case "subjectKind":
+		return ec.fieldContext_Budget_subjectKind(ctx, field)
+	case "limitUsd":
+		return ec.fieldContext_Budget_limitUsd(ctx, field)
+	case "spentUsd":
+		return ec.fieldContext_Budget_spentUsd(ctx, field)
+	case "reservedUsd":
+		return ec.fieldContext_Budget_reservedUsd(ctx, field)
+	case "percentUsed":
+		return ec.fieldContext_Budget_percentUsed(ctx, field)
+	case "state":
+		return ec.fieldContext_Budget_state(ctx, field)
+	case "period":
+		return ec.fieldContext_Budget_period(ctx, field)
+	case "periodStart":
+		return ec.fieldContext_Budget_periodStart(ctx, field)
+	case "alertThresholds":
+		return ec.fieldContext_Budget_alertThresholds(ctx, field)
+	case "onExceed":
+		return ec.fieldContext_Budget_onExceed(ctx, field)
+	case "resetsAt":
+		return ec.fieldContext_Budget_resetsAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Budget", field.Name)
+}
+
+func (ec *executionContext) childFields_BudgetConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_BudgetConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BudgetConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_BudgetEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_BudgetEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_BudgetEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BudgetEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "run":
@@ -3505,6 +4209,26 @@ func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, fie
 		return ec.fieldContext_CommandExecutor_grace(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CommandExecutor", field.Name)
+}
+
+func (ec *executionContext) childFields_CostGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "subject":
+		return ec.fieldContext_CostGroup_subject(ctx, field)
+	case "subjectId":
+		return ec.fieldContext_CostGroup_subjectId(ctx, field)
+	case "day":
+		return ec.fieldContext_CostGroup_day(ctx, field)
+	case "costUsd":
+		return ec.fieldContext_CostGroup_costUsd(ctx, field)
+	case "inputTokens":
+		return ec.fieldContext_CostGroup_inputTokens(ctx, field)
+	case "outputTokens":
+		return ec.fieldContext_CostGroup_outputTokens(ctx, field)
+	case "runs":
+		return ec.fieldContext_CostGroup_runs(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CostGroup", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3539,12 +4263,28 @@ func (ec *executionContext) childFields_CreateRoutinePayload(ctx context.Context
 		return ec.fieldContext_CreateRoutinePayload_clamped(ctx, field)
 	case "routine":
 		return ec.fieldContext_CreateRoutinePayload_routine(ctx, field)
+	case "secrets":
+		return ec.fieldContext_CreateRoutinePayload_secrets(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CreateRoutinePayload_replayed(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_CreateRoutinePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_CreateTriggerPayload_trigger(ctx, field)
+	case "secret":
+		return ec.fieldContext_CreateTriggerPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateTriggerPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateTriggerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateTriggerPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateWorkspacePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3569,6 +4309,36 @@ func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type DeleteAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DeleteBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedBudgetId":
+		return ec.fieldContext_DeleteBudgetPayload_deletedBudgetId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteBudgetPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedRoutineId":
+		return ec.fieldContext_DeleteRoutinePayload_deletedRoutineId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedTriggerId":
+		return ec.fieldContext_DeleteTriggerPayload_deletedTriggerId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteTriggerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteTriggerPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_EnvironmentVariable(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -3579,10 +4349,26 @@ func (ec *executionContext) childFields_EnvironmentVariable(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type EnvironmentVariable", field.Name)
 }
 
+func (ec *executionContext) childFields_FirePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "rendered":
+		return ec.fieldContext_FirePreview_rendered(ctx, field)
+	case "disposition":
+		return ec.fieldContext_FirePreview_disposition(ctx, field)
+	case "coalescesInto":
+		return ec.fieldContext_FirePreview_coalescesInto(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_FirePreview_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FirePreview", field.Name)
+}
+
 func (ec *executionContext) childFields_FireRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "routineRun":
 		return ec.fieldContext_FireRoutinePayload_routineRun(ctx, field)
+	case "resolved":
+		return ec.fieldContext_FireRoutinePayload_resolved(ctx, field)
 	case "replayed":
 		return ec.fieldContext_FireRoutinePayload_replayed(ctx, field)
 	case "userErrors":
@@ -3655,6 +4441,28 @@ func (ec *executionContext) childFields_PauseAgentPayload(ctx context.Context, f
 		return ec.fieldContext_PauseAgentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PauseAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_PauseRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routine":
+		return ec.fieldContext_PauseRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PauseRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PauseRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_PlannedFire(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_PlannedFire_at(ctx, field)
+	case "trigger":
+		return ec.fieldContext_PlannedFire_trigger(ctx, field)
+	case "routine":
+		return ec.fieldContext_PlannedFire_routine(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlannedFire", field.Name)
 }
 
 func (ec *executionContext) childFields_ProcessInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3775,6 +4583,18 @@ func (ec *executionContext) childFields_ResolveInboxItemsPayload(ctx context.Con
 	return nil, fmt.Errorf("no field named %q was found under type ResolveInboxItemsPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ResolvedVariable(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_ResolvedVariable_name(ctx, field)
+	case "value":
+		return ec.fieldContext_ResolvedVariable_value(ctx, field)
+	case "origin":
+		return ec.fieldContext_ResolvedVariable_origin(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResolvedVariable", field.Name)
+}
+
 func (ec *executionContext) childFields_ResumeAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "wakeupRequests":
@@ -3787,6 +4607,16 @@ func (ec *executionContext) childFields_ResumeAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ResumeAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ResumeRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routine":
+		return ec.fieldContext_ResumeRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ResumeRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResumeRoutinePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RevokeApiTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "apiToken":
@@ -3795,6 +4625,20 @@ func (ec *executionContext) childFields_RevokeApiTokenPayload(ctx context.Contex
 		return ec.fieldContext_RevokeApiTokenPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RevokeApiTokenPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RotateTriggerSecretPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_RotateTriggerSecretPayload_trigger(ctx, field)
+	case "secret":
+		return ec.fieldContext_RotateTriggerSecretPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RotateTriggerSecretPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RotateTriggerSecretPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RotateTriggerSecretPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Routine(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3831,6 +4675,8 @@ func (ec *executionContext) childFields_Routine(ctx context.Context, field graph
 		return ec.fieldContext_Routine_variables(ctx, field)
 	case "triggers":
 		return ec.fieldContext_Routine_triggers(ctx, field)
+	case "scheduleState":
+		return ec.fieldContext_Routine_scheduleState(ctx, field)
 	case "nextFireAt":
 		return ec.fieldContext_Routine_nextFireAt(ctx, field)
 	case "runs":
@@ -4175,6 +5021,52 @@ func (ec *executionContext) childFields_RunUsage(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type RunUsage", field.Name)
 }
 
+func (ec *executionContext) childFields_SchedulePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "times":
+		return ec.fieldContext_SchedulePreview_times(ctx, field)
+	case "description":
+		return ec.fieldContext_SchedulePreview_description(ctx, field)
+	case "dstNotes":
+		return ec.fieldContext_SchedulePreview_dstNotes(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SchedulePreview_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SchedulePreview", field.Name)
+}
+
+func (ec *executionContext) childFields_ScheduleTrigger(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ScheduleTrigger_id(ctx, field)
+	case "revision":
+		return ec.fieldContext_ScheduleTrigger_revision(ctx, field)
+	case "routine":
+		return ec.fieldContext_ScheduleTrigger_routine(ctx, field)
+	case "enabled":
+		return ec.fieldContext_ScheduleTrigger_enabled(ctx, field)
+	case "lastFiredAt":
+		return ec.fieldContext_ScheduleTrigger_lastFiredAt(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ScheduleTrigger_createdAt(ctx, field)
+	case "cron":
+		return ec.fieldContext_ScheduleTrigger_cron(ctx, field)
+	case "timeZone":
+		return ec.fieldContext_ScheduleTrigger_timeZone(ctx, field)
+	case "nextFireAt":
+		return ec.fieldContext_ScheduleTrigger_nextFireAt(ctx, field)
+	case "nextFireTimes":
+		return ec.fieldContext_ScheduleTrigger_nextFireTimes(ctx, field)
+	case "description":
+		return ec.fieldContext_ScheduleTrigger_description(ctx, field)
+	case "condition":
+		return ec.fieldContext_ScheduleTrigger_condition(ctx, field)
+	case "error":
+		return ec.fieldContext_ScheduleTrigger_error(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ScheduleTrigger", field.Name)
+}
+
 func (ec *executionContext) childFields_StopAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "agent":
@@ -4183,6 +5075,32 @@ func (ec *executionContext) childFields_StopAgentPayload(ctx context.Context, fi
 		return ec.fieldContext_StopAgentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type StopAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_TemplatePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "title":
+		return ec.fieldContext_TemplatePreview_title(ctx, field)
+	case "description":
+		return ec.fieldContext_TemplatePreview_description(ctx, field)
+	case "values":
+		return ec.fieldContext_TemplatePreview_values(ctx, field)
+	case "undeclared":
+		return ec.fieldContext_TemplatePreview_undeclared(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_TemplatePreview_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TemplatePreview", field.Name)
+}
+
+func (ec *executionContext) childFields_TriggerSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "triggerId":
+		return ec.fieldContext_TriggerSecret_triggerId(ctx, field)
+	case "secret":
+		return ec.fieldContext_TriggerSecret_secret(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TriggerSecret", field.Name)
 }
 
 func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4195,6 +5113,28 @@ func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type UpdateAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_UpdateRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "clamped":
+		return ec.fieldContext_UpdateRoutinePayload_clamped(ctx, field)
+	case "routine":
+		return ec.fieldContext_UpdateRoutinePayload_routine(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trigger":
+		return ec.fieldContext_UpdateTriggerPayload_trigger(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateTriggerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateTriggerPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "workspace":
@@ -4205,6 +5145,16 @@ func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx conte
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateWorkspaceSettingsPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpsertBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "budget":
+		return ec.fieldContext_UpsertBudgetPayload_budget(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpsertBudgetPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UserError(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4311,6 +5261,22 @@ func (ec *executionContext) childFields_WakeupRequestEdge(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type WakeupRequestEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "receivedAt":
+		return ec.fieldContext_WebhookDelivery_receivedAt(ctx, field)
+	case "status":
+		return ec.fieldContext_WebhookDelivery_status(ctx, field)
+	case "outcome":
+		return ec.fieldContext_WebhookDelivery_outcome(ctx, field)
+	case "detail":
+		return ec.fieldContext_WebhookDelivery_detail(ctx, field)
+	case "routineRun":
+		return ec.fieldContext_WebhookDelivery_routineRun(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookDelivery", field.Name)
+}
+
 func (ec *executionContext) childFields_Workspace(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -4323,6 +5289,14 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_name(ctx, field)
 	case "slug":
 		return ec.fieldContext_Workspace_slug(ctx, field)
+	case "budgets":
+		return ec.fieldContext_Workspace_budgets(ctx, field)
+	case "budgetState":
+		return ec.fieldContext_Workspace_budgetState(ctx, field)
+	case "costs":
+		return ec.fieldContext_Workspace_costs(ctx, field)
+	case "upcomingFires":
+		return ec.fieldContext_Workspace_upcomingFires(ctx, field)
 	case "queueStats":
 		return ec.fieldContext_Workspace_queueStats(ctx, field)
 	case "settings":
@@ -4611,6 +5585,20 @@ func (ec *executionContext) field_Mutation_acquireRun_args(ctx context.Context, 
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_archiveRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ArchiveRoutineInput, error) {
+			return ec.unmarshalNArchiveRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_cancelRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4667,6 +5655,20 @@ func (ec *executionContext) field_Mutation_createRoutine_args(ctx context.Contex
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_createTrigger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CreateTriggerInput, error) {
+			return ec.unmarshalNCreateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_createWorkspace_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4695,6 +5697,48 @@ func (ec *executionContext) field_Mutation_deleteAgent_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_deleteBudget_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteBudgetInput, error) {
+			return ec.unmarshalNDeleteBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_deleteRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteRoutineInput, error) {
+			return ec.unmarshalNDeleteRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_deleteTrigger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteTriggerInput, error) {
+			return ec.unmarshalNDeleteTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_fireRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4715,6 +5759,20 @@ func (ec *executionContext) field_Mutation_pauseAgent_args(ctx context.Context, 
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.PauseAgentInput, error) {
 			return ec.unmarshalNPauseAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_pauseRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.PauseRoutineInput, error) {
+			return ec.unmarshalNPauseRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutineInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4835,12 +5893,40 @@ func (ec *executionContext) field_Mutation_resumeAgent_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_resumeRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ResumeRoutineInput, error) {
+			return ec.unmarshalNResumeRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_revokeApiToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.RevokeAPITokenInput, error) {
 			return ec.unmarshalNRevokeApiTokenInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRevokeAPITokenInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_rotateTriggerSecret_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RotateTriggerSecretInput, error) {
+			return ec.unmarshalNRotateTriggerSecretInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4877,12 +5963,54 @@ func (ec *executionContext) field_Mutation_updateAgent_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_updateRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateRoutineInput, error) {
+			return ec.unmarshalNUpdateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_updateTrigger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateTriggerInput, error) {
+			return ec.unmarshalNUpdateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_updateWorkspaceSettings_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
 			return ec.unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_upsertBudget_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpsertBudgetInput, error) {
+			return ec.unmarshalNUpsertBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4933,6 +6061,44 @@ func (ec *executionContext) field_Query_agent_args(ctx context.Context, rawArgs 
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_nextFireTimes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "cron",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNCronExpression2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["cron"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "timeZone",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNTimeZone2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["timeZone"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "n",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["n"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (*time.Time, error) {
+			return ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_node_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4958,6 +6124,34 @@ func (ec *executionContext) field_Query_nodes_args(ctx context.Context, rawArgs 
 		return nil, err
 	}
 	args["ids"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_previewFire_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.FireRoutineInput, error) {
+			return ec.unmarshalNFireRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐFireRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_renderTemplate_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RenderTemplateInput, error) {
+			return ec.unmarshalNRenderTemplateInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRenderTemplateInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
 	return args, nil
 }
 
@@ -5151,6 +6345,20 @@ func (ec *executionContext) field_Run_wakeupRequests_args(ctx context.Context, r
 	return args, nil
 }
 
+func (ec *executionContext) field_ScheduleTrigger_nextFireTimes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "n",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["n"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Subscription_queueStats_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -5236,6 +6444,20 @@ func (ec *executionContext) field_Subscription_workspaceActivity_args(ctx contex
 		return nil, err
 	}
 	args["filter"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_WebhookTrigger_deliveries_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
 	return args, nil
 }
 
@@ -5342,6 +6564,58 @@ func (ec *executionContext) field_Workspace_apiTokens_args(ctx context.Context, 
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_budgets_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_costs_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (time.Time, error) {
+			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "until",
+		func(ctx context.Context, v any) (time.Time, error) {
+			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["until"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "by",
+		func(ctx context.Context, v any) (domain.CostGrouping, error) {
+			return ec.unmarshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["by"] = arg2
 	return args, nil
 }
 
@@ -5526,6 +6800,28 @@ func (ec *executionContext) field_Workspace_runs_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["orderBy"] = arg5
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_upcomingFires_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "until",
+		func(ctx context.Context, v any) (time.Time, error) {
+			return ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["until"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
 	return args, nil
 }
 
@@ -6611,6 +7907,29 @@ func (ec *executionContext) fieldContext_Agent_routines(ctx context.Context, fie
 	return fc, nil
 }
 
+func (ec *executionContext) _Agent_budgetState(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_budgetState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().BudgetState(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_budgetState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, true, true, "BudgetState")
+}
+
 func (ec *executionContext) _AgentConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.AgentConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7166,6 +8485,511 @@ func (ec *executionContext) fieldContext_ApiTokenEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _ArchiveRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ArchiveRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Budget_id(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Budget_revision(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Budget_subject(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Budget().Subject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+			return ec.marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, true, true, "BudgetSubject")
+}
+
+func (ec *executionContext) _Budget_subjectKind(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_subjectKind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SubjectKind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetSubjectKind) graphql.Marshaler {
+			return ec.marshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_subjectKind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetSubjectKind")
+}
+
+func (ec *executionContext) _Budget_limitUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_limitUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LimitUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_limitUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _Budget_spentUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_spentUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SpentUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_spentUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _Budget_reservedUsd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_reservedUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReservedUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_reservedUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _Budget_percentUsed(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_percentUsed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PercentUsed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_percentUsed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Float")
+}
+
+func (ec *executionContext) _Budget_state(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetState")
+}
+
+func (ec *executionContext) _Budget_period(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_period(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Period, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetPeriod) graphql.Marshaler {
+			return ec.marshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_period(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetPeriod")
+}
+
+func (ec *executionContext) _Budget_periodStart(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_periodStart(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PeriodStart, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_periodStart(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Budget_alertThresholds(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_alertThresholds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AlertThresholds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []int) graphql.Marshaler {
+			return ec.marshalNInt2ᚕintᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_alertThresholds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Budget_onExceed(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_onExceed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OnExceed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetAction) graphql.Marshaler {
+			return ec.marshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_onExceed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "BudgetAction")
+}
+
+func (ec *executionContext) _Budget_resetsAt(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_resetsAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResetsAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_resetsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _BudgetConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.BudgetConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.BudgetEdge) graphql.Marshaler {
+			return ec.marshalNBudgetEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BudgetEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BudgetConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.BudgetConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖentgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BudgetEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.BudgetEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetEdge", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _BudgetEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.BudgetEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+			return ec.marshalNBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Budget(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _BudgetWakeup_agent(ctx context.Context, field graphql.CollectedField, obj *model.BudgetWakeup) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7421,6 +9245,167 @@ func (ec *executionContext) _CommandExecutor_grace(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_CommandExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _CostGroup_subject(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.CostGroup().Subject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+			return ec.marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, true, true, "BudgetSubject")
+}
+
+func (ec *executionContext) _CostGroup_subjectId(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_subjectId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SubjectID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_subjectId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "ID")
+}
+
+func (ec *executionContext) _CostGroup_day(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_day(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Day, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_day(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _CostGroup_costUsd(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_costUsd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CostUsd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_costUsd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _CostGroup_inputTokens(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_inputTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.InputTokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_inputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CostGroup_outputTokens(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_outputTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OutputTokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_outputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CostGroup_runs(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CostGroup_runs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Runs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CostGroup_runs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
 }
 
 func (ec *executionContext) _CreateAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.CreateAgentPayload) (ret graphql.Marshaler) {
@@ -7684,6 +9669,38 @@ func (ec *executionContext) fieldContext_CreateRoutinePayload_routine(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _CreateRoutinePayload_secrets(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateRoutinePayload_secrets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secrets, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.TriggerSecret) graphql.Marshaler {
+			return ec.marshalNTriggerSecret2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecretᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateRoutinePayload_secrets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TriggerSecret(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CreateRoutinePayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7729,6 +9746,116 @@ func (ec *executionContext) _CreateRoutinePayload_userErrors(ctx context.Context
 func (ec *executionContext) fieldContext_CreateRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CreateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateTriggerPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Trigger) graphql.Marshaler {
+			return ec.marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateTriggerPayload_secret(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CreateTriggerPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _CreateTriggerPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CreateTriggerPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CreateTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTriggerPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTriggerPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTriggerPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -7881,6 +10008,171 @@ func (ec *executionContext) fieldContext_DeleteAgentPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _DeleteBudgetPayload_deletedBudgetId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_deletedBudgetId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedBudgetID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_deletedBudgetId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteBudgetPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeleteRoutinePayload_deletedRoutineId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteRoutinePayload_deletedRoutineId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedRoutineID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteRoutinePayload_deletedRoutineId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteRoutinePayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeleteTriggerPayload_deletedTriggerId(ctx context.Context, field graphql.CollectedField, obj *model.DeleteTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteTriggerPayload_deletedTriggerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedTriggerID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteTriggerPayload_deletedTriggerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteTriggerPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _DeleteTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteTriggerPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteTriggerPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graphql.CollectedField, obj *model.EchoExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7950,6 +10242,125 @@ func (ec *executionContext) fieldContext_EnvironmentVariable_value(_ context.Con
 	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
 }
 
+func (ec *executionContext) _FirePreview_rendered(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_rendered(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Rendered, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
+			return ec.marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_rendered(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TemplatePreview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FirePreview_disposition(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_disposition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Disposition, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.RoutineRunStatus) graphql.Marshaler {
+			return ec.marshalNRoutineRunStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRoutineRunStatus(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_disposition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FirePreview", field, false, false, "RoutineRunStatus")
+}
+
+func (ec *executionContext) _FirePreview_coalescesInto(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_coalescesInto(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CoalescesInto, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_coalescesInto(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FirePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _FireRoutinePayload_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.FireRoutinePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7977,6 +10388,38 @@ func (ec *executionContext) fieldContext_FireRoutinePayload_routineRun(_ context
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FireRoutinePayload_resolved(ctx context.Context, field graphql.CollectedField, obj *model.FireRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FireRoutinePayload_resolved(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Resolved, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ResolvedVariable) graphql.Marshaler {
+			return ec.marshalNResolvedVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariableᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FireRoutinePayload_resolved(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FireRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResolvedVariable(ctx, field)
 		},
 	}
 	return fc, nil
@@ -8361,6 +10804,29 @@ func (ec *executionContext) _ManualTrigger_id(ctx context.Context, field graphql
 }
 func (ec *executionContext) fieldContext_ManualTrigger_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ManualTrigger", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ManualTrigger_revision(ctx context.Context, field graphql.CollectedField, obj *model.ManualTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ManualTrigger_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ManualTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ManualTrigger", field, false, false, "Int")
 }
 
 func (ec *executionContext) _ManualTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.ManualTrigger) (ret graphql.Marshaler) {
@@ -8898,6 +11364,130 @@ func (ec *executionContext) fieldContext_Mutation_wakeAgent(ctx context.Context,
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_upsertBudget(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_upsertBudget(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpsertBudget(ctx, fc.Args["input"].(model.UpsertBudgetInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpsertBudgetPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpsertBudgetPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpsertBudgetPayload) graphql.Marshaler {
+			return ec.marshalNUpsertBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_upsertBudget(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpsertBudgetPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_upsertBudget_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteBudget(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteBudget(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteBudget(ctx, fc.Args["input"].(model.DeleteBudgetInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteBudgetPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteBudgetPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteBudgetPayload) graphql.Marshaler {
+			return ec.marshalNDeleteBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteBudget(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteBudgetPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteBudget_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_resolveInboxItems(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9016,6 +11606,316 @@ func (ec *executionContext) fieldContext_Mutation_createRoutine(ctx context.Cont
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_createRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_updateRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateRoutine(ctx, fc.Args["input"].(model.UpdateRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpdateRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateRoutinePayload) graphql.Marshaler {
+			return ec.marshalNUpdateRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_pauseRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_pauseRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().PauseRoutine(ctx, fc.Args["input"].(model.PauseRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.PauseRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.PauseRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PauseRoutinePayload) graphql.Marshaler {
+			return ec.marshalNPauseRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_pauseRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PauseRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_pauseRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_resumeRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_resumeRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ResumeRoutine(ctx, fc.Args["input"].(model.ResumeRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.ResumeRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ResumeRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ResumeRoutinePayload) graphql.Marshaler {
+			return ec.marshalNResumeRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_resumeRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResumeRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_resumeRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_archiveRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_archiveRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ArchiveRoutine(ctx, fc.Args["input"].(model.ArchiveRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ArchiveRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ArchiveRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ArchiveRoutinePayload) graphql.Marshaler {
+			return ec.marshalNArchiveRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_archiveRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ArchiveRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_archiveRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteRoutine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteRoutine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteRoutine(ctx, fc.Args["input"].(model.DeleteRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteRoutinePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteRoutinePayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteRoutinePayload) graphql.Marshaler {
+			return ec.marshalNDeleteRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutinePayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteRoutine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteRoutinePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteRoutine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -9264,6 +12164,254 @@ func (ec *executionContext) fieldContext_Mutation_revokeApiToken(ctx context.Con
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_revokeApiToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_createTrigger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createTrigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateTrigger(ctx, fc.Args["input"].(model.CreateTriggerInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.CreateTriggerPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.CreateTriggerPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateTriggerPayload) graphql.Marshaler {
+			return ec.marshalNCreateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createTrigger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateTriggerPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createTrigger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_updateTrigger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateTrigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateTrigger(ctx, fc.Args["input"].(model.UpdateTriggerInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpdateTriggerPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateTriggerPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateTriggerPayload) graphql.Marshaler {
+			return ec.marshalNUpdateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateTrigger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateTriggerPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateTrigger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteTrigger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteTrigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteTrigger(ctx, fc.Args["input"].(model.DeleteTriggerInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.DeleteTriggerPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DeleteTriggerPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteTriggerPayload) graphql.Marshaler {
+			return ec.marshalNDeleteTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteTrigger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteTriggerPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteTrigger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_rotateTriggerSecret(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_rotateTriggerSecret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RotateTriggerSecret(ctx, fc.Args["input"].(model.RotateTriggerSecretInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.RotateTriggerSecretPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.RotateTriggerSecretPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RotateTriggerSecretPayload) graphql.Marshaler {
+			return ec.marshalNRotateTriggerSecretPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_rotateTriggerSecret(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RotateTriggerSecretPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_rotateTriggerSecret_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -9984,6 +13132,157 @@ func (ec *executionContext) fieldContext_PauseAgentPayload_userErrors(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _PauseRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.PauseRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PauseRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PauseRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.PauseRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PlannedFire_at(ctx context.Context, field graphql.CollectedField, obj *model.PlannedFire) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedFire_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedFire_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlannedFire", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _PlannedFire_trigger(ctx context.Context, field graphql.CollectedField, obj *model.PlannedFire) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedFire_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ScheduleTrigger) graphql.Marshaler {
+			return ec.marshalNScheduleTrigger2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleTrigger(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedFire_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PlannedFire",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ScheduleTrigger(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PlannedFire_routine(ctx context.Context, field graphql.CollectedField, obj *model.PlannedFire) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedFire_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalNRoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedFire_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PlannedFire",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ProcessInfo_version(ctx context.Context, field graphql.CollectedField, obj *model.ProcessInfo) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10256,6 +13555,192 @@ func (ec *executionContext) fieldContext_Query_agent(ctx context.Context, field 
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_agent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_nextFireTimes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_nextFireTimes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().NextFireTimes(ctx, fc.Args["cron"].(string), fc.Args["timeZone"].(string), fc.Args["n"].(int), fc.Args["from"].(*time.Time))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.SchedulePreview
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.SchedulePreview
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SchedulePreview) graphql.Marshaler {
+			return ec.marshalNSchedulePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSchedulePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_nextFireTimes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SchedulePreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_nextFireTimes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_renderTemplate(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_renderTemplate(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().RenderTemplate(ctx, fc.Args["input"].(model.RenderTemplateInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.TemplatePreview
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.TemplatePreview
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
+			return ec.marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_renderTemplate(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TemplatePreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_renderTemplate_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_previewFire(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_previewFire(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().PreviewFire(ctx, fc.Args["input"].(model.FireRoutineInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.FirePreview
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.FirePreview
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.FirePreview) graphql.Marshaler {
+			return ec.marshalNFirePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐFirePreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_previewFire(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_FirePreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_previewFire_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -11528,6 +15013,75 @@ func (ec *executionContext) fieldContext_ResolveInboxItemsPayload_userErrors(_ c
 	return fc, nil
 }
 
+func (ec *executionContext) _ResolvedVariable_name(ctx context.Context, field graphql.CollectedField, obj *model.ResolvedVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolvedVariable_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResolvedVariable_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResolvedVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _ResolvedVariable_value(ctx context.Context, field graphql.CollectedField, obj *model.ResolvedVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolvedVariable_value(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ResolvedVariable_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResolvedVariable", field, false, false, "String")
+}
+
+func (ec *executionContext) _ResolvedVariable_origin(ctx context.Context, field graphql.CollectedField, obj *model.ResolvedVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResolvedVariable_origin(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Origin, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.VariableOrigin) graphql.Marshaler {
+			return ec.marshalNVariableOrigin2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐVariableOrigin(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResolvedVariable_origin(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResolvedVariable", field, false, false, "VariableOrigin")
+}
+
 func (ec *executionContext) _ResumeAgentPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11624,6 +15178,70 @@ func (ec *executionContext) fieldContext_ResumeAgentPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _ResumeRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ResumeRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RevokeApiTokenPayload_apiToken(ctx context.Context, field graphql.CollectedField, obj *model.RevokeAPITokenPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11678,6 +15296,116 @@ func (ec *executionContext) _RevokeApiTokenPayload_userErrors(ctx context.Contex
 func (ec *executionContext) fieldContext_RevokeApiTokenPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "RevokeApiTokenPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Trigger) graphql.Marshaler {
+			return ec.marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateTriggerSecretPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_secret(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RotateTriggerSecretPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RotateTriggerSecretPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RotateTriggerSecretPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.RotateTriggerSecretPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateTriggerSecretPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RotateTriggerSecretPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateTriggerSecretPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -12090,6 +15818,29 @@ func (ec *executionContext) fieldContext_Routine_triggers(_ context.Context, fie
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Routine_scheduleState(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Routine_scheduleState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Routine().ScheduleState(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.ScheduleState) graphql.Marshaler {
+			return ec.marshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Routine_scheduleState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Routine", field, true, true, "ScheduleState")
 }
 
 func (ec *executionContext) _Routine_nextFireAt(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
@@ -15247,6 +18998,107 @@ func (ec *executionContext) fieldContext_RunUsage_costUsd(_ context.Context, fie
 	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Decimal")
 }
 
+func (ec *executionContext) _SchedulePreview_times(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_times(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Times, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_times(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SchedulePreview", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _SchedulePreview_description(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Description, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SchedulePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _SchedulePreview_dstNotes(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_dstNotes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DstNotes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_dstNotes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SchedulePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _SchedulePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.SchedulePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SchedulePreview_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SchedulePreview_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SchedulePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ScheduleTrigger_id(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -15268,6 +19120,29 @@ func (ec *executionContext) _ScheduleTrigger_id(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_ScheduleTrigger_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ScheduleTrigger_revision(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "Int")
 }
 
 func (ec *executionContext) _ScheduleTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
@@ -15438,6 +19313,96 @@ func (ec *executionContext) _ScheduleTrigger_nextFireAt(ctx context.Context, fie
 }
 func (ec *executionContext) fieldContext_ScheduleTrigger_nextFireAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "DateTime")
+}
+
+func (ec *executionContext) _ScheduleTrigger_nextFireTimes(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_nextFireTimes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.ScheduleTrigger().NextFireTimes(ctx, obj, fc.Args["n"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_nextFireTimes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ScheduleTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type DateTime does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_ScheduleTrigger_nextFireTimes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ScheduleTrigger_description(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ScheduleTrigger().Description(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "String")
+}
+
+func (ec *executionContext) _ScheduleTrigger_condition(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_condition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ScheduleTrigger().Condition(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.TriggerCondition) graphql.Marshaler {
+			return ec.marshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_condition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "TriggerCondition")
 }
 
 func (ec *executionContext) _ScheduleTrigger_error(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
@@ -15844,6 +19809,185 @@ func (ec *executionContext) fieldContext_SystemActor_component(_ context.Context
 	return graphql.NewScalarFieldContext("SystemActor", field, false, false, "String")
 }
 
+func (ec *executionContext) _TemplatePreview_title(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_title(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Title, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_title(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _TemplatePreview_description(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Description, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _TemplatePreview_values(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_values(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Values, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ResolvedVariable) graphql.Marshaler {
+			return ec.marshalNResolvedVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariableᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_values(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TemplatePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResolvedVariable(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TemplatePreview_undeclared(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_undeclared(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Undeclared, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_undeclared(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "String")
+}
+
+func (ec *executionContext) _TemplatePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TemplatePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TriggerSecret_triggerId(ctx context.Context, field graphql.CollectedField, obj *model.TriggerSecret) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TriggerSecret_triggerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TriggerID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TriggerSecret_triggerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TriggerSecret", field, false, false, "ID")
+}
+
+func (ec *executionContext) _TriggerSecret_secret(ctx context.Context, field graphql.CollectedField, obj *model.TriggerSecret) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TriggerSecret_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TriggerSecret_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TriggerSecret", field, false, false, "String")
+}
+
 func (ec *executionContext) _UpdateAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -15898,6 +20042,157 @@ func (ec *executionContext) _UpdateAgentPayload_userErrors(ctx context.Context, 
 func (ec *executionContext) fieldContext_UpdateAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "UpdateAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateRoutinePayload_clamped(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_clamped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Clamped, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_clamped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateRoutinePayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _UpdateRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_routine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routine, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
+			return ec.marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_routine(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateTriggerPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTriggerPayload_trigger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Trigger, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Trigger) graphql.Marshaler {
+			return ec.marshalOTrigger2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTrigger(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTriggerPayload_trigger(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTriggerPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTriggerPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTriggerPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -15985,6 +20280,70 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload_userErrors(ctx conte
 func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "UpdateWorkspaceSettingsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpsertBudgetPayload_budget(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_budget(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Budget, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+			return ec.marshalOBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_budget(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Budget(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpsertBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertBudgetPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -16927,6 +21286,130 @@ func (ec *executionContext) fieldContext_WakeupRequestEdge_cursor(_ context.Cont
 	return graphql.NewScalarFieldContext("WakeupRequestEdge", field, false, false, "Cursor")
 }
 
+func (ec *executionContext) _WebhookDelivery_receivedAt(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_receivedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReceivedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_receivedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _WebhookDelivery_status(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_status(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Status, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_status(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WebhookDelivery_outcome(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_outcome(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Outcome, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_outcome(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookDelivery_detail(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_detail(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Detail, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_detail(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookDelivery_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_routineRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WebhookDelivery().RoutineRun(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_routineRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookDelivery",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _WebhookTrigger_id(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -16948,6 +21431,29 @@ func (ec *executionContext) _WebhookTrigger_id(ctx context.Context, field graphq
 }
 func (ec *executionContext) fieldContext_WebhookTrigger_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "ID")
+}
+
+func (ec *executionContext) _WebhookTrigger_revision(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "Int")
 }
 
 func (ec *executionContext) _WebhookTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
@@ -17166,6 +21672,73 @@ func (ec *executionContext) fieldContext_WebhookTrigger_requireTimestamp(_ conte
 	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "Boolean")
 }
 
+func (ec *executionContext) _WebhookTrigger_deliveries(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_deliveries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.WebhookTrigger().Deliveries(ctx, obj, fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.WebhookDelivery) graphql.Marshaler {
+			return ec.marshalNWebhookDelivery2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDeliveryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_deliveries(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WebhookDelivery(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_WebhookTrigger_deliveries_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WebhookTrigger_sampleCurl(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_sampleCurl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WebhookTrigger().SampleCurl(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_sampleCurl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookTrigger", field, true, true, "String")
+}
+
 func (ec *executionContext) _WebhookTrigger_secretHint(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -17348,6 +21921,161 @@ func (ec *executionContext) _Workspace_slug(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Workspace_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Workspace", field, false, false, "String")
+}
+
+func (ec *executionContext) _Workspace_budgets(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_budgets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Budgets(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.BudgetConnection) graphql.Marshaler {
+			return ec.marshalNBudgetConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_budgets(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BudgetConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_budgets_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_budgetState(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_budgetState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workspace().BudgetState(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+			return ec.marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_budgetState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workspace", field, true, true, "BudgetState")
+}
+
+func (ec *executionContext) _Workspace_costs(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_costs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Costs(ctx, obj, fc.Args["from"].(time.Time), fc.Args["until"].(time.Time), fc.Args["by"].(domain.CostGrouping))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.CostGroup) graphql.Marshaler {
+			return ec.marshalNCostGroup2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroupᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_costs(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CostGroup(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_costs_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_upcomingFires(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_upcomingFires(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().UpcomingFires(ctx, obj, fc.Args["until"].(time.Time), fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PlannedFire) graphql.Marshaler {
+			return ec.marshalNPlannedFire2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFireᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_upcomingFires(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PlannedFire(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_upcomingFires_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Workspace_queueStats(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
@@ -19363,6 +24091,104 @@ func UnmarshalAgentOrder(ctx context.Context, raw any) (ent.AgentOrder, error) {
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputArchiveRoutineInput(ctx context.Context, obj any) (model.ArchiveRoutineInput, error) {
+	var it model.ArchiveRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalArchiveRoutineInput unmarshals raw into the ArchiveRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalArchiveRoutineInput(ctx context.Context, raw any) (model.ArchiveRoutineInput, error) {
+	var out model.ArchiveRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ArchiveRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputBudgetSubjectInput(ctx context.Context, obj any) (model.BudgetSubjectInput, error) {
+	var it model.BudgetSubjectInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "projectId", "agentId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalBudgetSubjectInput unmarshals raw into the BudgetSubjectInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalBudgetSubjectInput(ctx context.Context, raw any) (model.BudgetSubjectInput, error) {
+	var out model.BudgetSubjectInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "BudgetSubjectInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCancelRunInput(ctx context.Context, obj any) (model.CancelRunInput, error) {
 	var it model.CancelRunInput
 	if obj == nil {
@@ -19818,6 +24644,62 @@ func UnmarshalCreateRoutineInput(ctx context.Context, raw any) (model.CreateRout
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputCreateTriggerInput(ctx context.Context, obj any) (model.CreateTriggerInput, error) {
+	var it model.CreateTriggerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId", "spec", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		case "spec":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("spec"))
+			data, err := ec.unmarshalNTriggerSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSpecInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Spec = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCreateTriggerInput unmarshals raw into the CreateTriggerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCreateTriggerInput(ctx context.Context, raw any) (model.CreateTriggerInput, error) {
+	var out model.CreateTriggerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CreateTriggerInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCreateWorkspaceInput(ctx context.Context, obj any) (model.CreateWorkspaceInput, error) {
 	var it model.CreateWorkspaceInput
 	if obj == nil {
@@ -19934,6 +24816,132 @@ func (ec *executionContext) unmarshalInputDeleteAgentInput(ctx context.Context, 
 func UnmarshalDeleteAgentInput(ctx context.Context, raw any) (model.DeleteAgentInput, error) {
 	var out model.DeleteAgentInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputDeleteBudgetInput(ctx context.Context, obj any) (model.DeleteBudgetInput, error) {
+	var it model.DeleteBudgetInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"budgetId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "budgetId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("budgetId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.BudgetID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteBudgetInput unmarshals raw into the DeleteBudgetInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteBudgetInput(ctx context.Context, raw any) (model.DeleteBudgetInput, error) {
+	var out model.DeleteBudgetInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteBudgetInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputDeleteRoutineInput(ctx context.Context, obj any) (model.DeleteRoutineInput, error) {
+	var it model.DeleteRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteRoutineInput unmarshals raw into the DeleteRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteRoutineInput(ctx context.Context, raw any) (model.DeleteRoutineInput, error) {
+	var out model.DeleteRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputDeleteTriggerInput(ctx context.Context, obj any) (model.DeleteTriggerInput, error) {
+	var it model.DeleteTriggerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"triggerId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDeleteTriggerInput unmarshals raw into the DeleteTriggerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDeleteTriggerInput(ctx context.Context, raw any) (model.DeleteTriggerInput, error) {
+	var out model.DeleteTriggerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DeleteTriggerInput", raw, &out)
 	return out, err
 }
 
@@ -20299,6 +25307,48 @@ func UnmarshalPauseAgentInput(ctx context.Context, raw any) (model.PauseAgentInp
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputPauseRoutineInput(ctx context.Context, obj any) (model.PauseRoutineInput, error) {
+	var it model.PauseRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPauseRoutineInput unmarshals raw into the PauseRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPauseRoutineInput(ctx context.Context, raw any) (model.PauseRoutineInput, error) {
+	var out model.PauseRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PauseRoutineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context, obj any) (model.PullExecutorInput, error) {
 	var it model.PullExecutorInput
 	if obj == nil {
@@ -20359,6 +25409,93 @@ func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context,
 func UnmarshalPullExecutorInput(ctx context.Context, raw any) (model.PullExecutorInput, error) {
 	var out model.PullExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "PullExecutorInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRenderTemplateInput(ctx context.Context, obj any) (model.RenderTemplateInput, error) {
+	var it model.RenderTemplateInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["description"]; !present {
+		asMap["description"] = ""
+	}
+	if _, present := asMap["variables"]; !present {
+		asMap["variables"] = []any{}
+	}
+	if _, present := asMap["timeZone"]; !present {
+		asMap["timeZone"] = "UTC"
+	}
+
+	fieldsInOrder := [...]string{"title", "description", "variables", "values", "at", "timeZone"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "title":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("title"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Title = data
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalNMarkdown2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = data
+		case "variables":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("variables"))
+			data, err := ec.unmarshalNRoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Variables = data
+		case "values":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("values"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Values = data
+		case "at":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("at"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.At = data
+		case "timeZone":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeZone"))
+			data, err := ec.unmarshalNTimeZone2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TimeZone = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRenderTemplateInput unmarshals raw into the RenderTemplateInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRenderTemplateInput(ctx context.Context, raw any) (model.RenderTemplateInput, error) {
+	var out model.RenderTemplateInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RenderTemplateInput", raw, &out)
 	return out, err
 }
 
@@ -20769,6 +25906,48 @@ func UnmarshalResumeAgentInput(ctx context.Context, raw any) (model.ResumeAgentI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputResumeRoutineInput(ctx context.Context, obj any) (model.ResumeRoutineInput, error) {
+	var it model.ResumeRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalResumeRoutineInput unmarshals raw into the ResumeRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalResumeRoutineInput(ctx context.Context, raw any) (model.ResumeRoutineInput, error) {
+	var out model.ResumeRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ResumeRoutineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRevokeApiTokenInput(ctx context.Context, obj any) (model.RevokeAPITokenInput, error) {
 	var it model.RevokeAPITokenInput
 	if obj == nil {
@@ -20808,6 +25987,66 @@ func (ec *executionContext) unmarshalInputRevokeApiTokenInput(ctx context.Contex
 func UnmarshalRevokeApiTokenInput(ctx context.Context, raw any) (model.RevokeAPITokenInput, error) {
 	var out model.RevokeAPITokenInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "RevokeApiTokenInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRotateTriggerSecretInput(ctx context.Context, obj any) (model.RotateTriggerSecretInput, error) {
+	var it model.RotateTriggerSecretInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["overlap"]; !present {
+		asMap["overlap"] = "PT24H"
+	}
+
+	fieldsInOrder := [...]string{"triggerId", "overlap", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		case "overlap":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("overlap"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Overlap = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRotateTriggerSecretInput unmarshals raw into the RotateTriggerSecretInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRotateTriggerSecretInput(ctx context.Context, raw any) (model.RotateTriggerSecretInput, error) {
+	var out model.RotateTriggerSecretInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RotateTriggerSecretInput", raw, &out)
 	return out, err
 }
 
@@ -21579,7 +26818,7 @@ func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"schedule", "manual"}
+	fieldsInOrder := [...]string{"schedule", "webhook", "manual"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -21593,6 +26832,13 @@ func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, 
 				return it, err
 			}
 			it.Schedule = data
+		case "webhook":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("webhook"))
+			data, err := ec.unmarshalOWebhookSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookSpecInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Webhook = data
 		case "manual":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("manual"))
 			data, err := ec.unmarshalOManualSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐManualSpecInput(ctx, v)
@@ -21729,6 +26975,195 @@ func UnmarshalUpdateAgentInput(ctx context.Context, raw any) (model.UpdateAgentI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputUpdateRoutineInput(ctx context.Context, obj any) (model.UpdateRoutineInput, error) {
+	var it model.UpdateRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineId", "expectedRevision", "name", "description", "assigneeId", "concurrencyPolicy", "catchUpPolicy", "catchUpMax", "variables"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = graphql.OmittableOf(data)
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalOMarkdown2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = graphql.OmittableOf(data)
+		case "assigneeId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("assigneeId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AssigneeID = graphql.OmittableOf(data)
+		case "concurrencyPolicy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("concurrencyPolicy"))
+			data, err := ec.unmarshalOConcurrencyPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐConcurrencyPolicy(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ConcurrencyPolicy = graphql.OmittableOf(data)
+		case "catchUpPolicy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("catchUpPolicy"))
+			data, err := ec.unmarshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐCatchUpPolicy(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CatchUpPolicy = graphql.OmittableOf(data)
+		case "catchUpMax":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("catchUpMax"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CatchUpMax = graphql.OmittableOf(data)
+		case "variables":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("variables"))
+			data, err := ec.unmarshalORoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Variables = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateRoutineInput unmarshals raw into the UpdateRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateRoutineInput(ctx context.Context, raw any) (model.UpdateRoutineInput, error) {
+	var out model.UpdateRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputUpdateTriggerInput(ctx context.Context, obj any) (model.UpdateTriggerInput, error) {
+	var it model.UpdateTriggerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"triggerId", "expectedRevision", "enabled", "cron", "timeZone", "signingMode", "replayWindow", "requireTimestamp"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "enabled":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Enabled = graphql.OmittableOf(data)
+		case "cron":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("cron"))
+			data, err := ec.unmarshalOCronExpression2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Cron = graphql.OmittableOf(data)
+		case "timeZone":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeZone"))
+			data, err := ec.unmarshalOTimeZone2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TimeZone = graphql.OmittableOf(data)
+		case "signingMode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("signingMode"))
+			data, err := ec.unmarshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SigningMode = graphql.OmittableOf(data)
+		case "replayWindow":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("replayWindow"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReplayWindow = graphql.OmittableOf(data)
+		case "requireTimestamp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireTimestamp"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireTimestamp = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateTriggerInput unmarshals raw into the UpdateTriggerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateTriggerInput(ctx context.Context, raw any) (model.UpdateTriggerInput, error) {
+	var out model.UpdateTriggerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateTriggerInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx context.Context, obj any) (model.UpdateWorkspaceSettingsInput, error) {
 	var it model.UpdateWorkspaceSettingsInput
 	if obj == nil {
@@ -21810,6 +27245,93 @@ func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx conte
 func UnmarshalUpdateWorkspaceSettingsInput(ctx context.Context, raw any) (model.UpdateWorkspaceSettingsInput, error) {
 	var out model.UpdateWorkspaceSettingsInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateWorkspaceSettingsInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputUpsertBudgetInput(ctx context.Context, obj any) (model.UpsertBudgetInput, error) {
+	var it model.UpsertBudgetInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["period"]; !present {
+		asMap["period"] = "MONTH"
+	}
+	if _, present := asMap["alertThresholds"]; !present {
+		asMap["alertThresholds"] = []any{80, 100}
+	}
+	if _, present := asMap["onExceed"]; !present {
+		asMap["onExceed"] = "PAUSE_AGENT"
+	}
+
+	fieldsInOrder := [...]string{"subject", "limitUsd", "period", "alertThresholds", "onExceed", "expectedRevision"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "subject":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("subject"))
+			data, err := ec.unmarshalNBudgetSubjectInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetSubjectInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Subject = data
+		case "limitUsd":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("limitUsd"))
+			data, err := ec.unmarshalNDecimal2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LimitUsd = data
+		case "period":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("period"))
+			data, err := ec.unmarshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Period = data
+		case "alertThresholds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("alertThresholds"))
+			data, err := ec.unmarshalNInt2ᚕintᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AlertThresholds = data
+		case "onExceed":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onExceed"))
+			data, err := ec.unmarshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnExceed = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpsertBudgetInput unmarshals raw into the UpsertBudgetInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpsertBudgetInput(ctx context.Context, raw any) (model.UpsertBudgetInput, error) {
+	var out model.UpsertBudgetInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpsertBudgetInput", raw, &out)
 	return out, err
 }
 
@@ -21999,6 +27521,89 @@ func UnmarshalWakeupOrder(ctx context.Context, raw any) (ent.WakeupRequestOrder,
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputWebhookSpecInput(ctx context.Context, obj any) (model.WebhookSpecInput, error) {
+	var it model.WebhookSpecInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["signingMode"]; !present {
+		asMap["signingMode"] = "HMAC_SHA256"
+	}
+	if _, present := asMap["replayWindow"]; !present {
+		asMap["replayWindow"] = "PT5M"
+	}
+	if _, present := asMap["requireTimestamp"]; !present {
+		asMap["requireTimestamp"] = false
+	}
+	if _, present := asMap["enabled"]; !present {
+		asMap["enabled"] = true
+	}
+
+	fieldsInOrder := [...]string{"signingMode", "replayWindow", "requireTimestamp", "secret", "enabled"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "signingMode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("signingMode"))
+			data, err := ec.unmarshalNSigningMode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SigningMode = data
+		case "replayWindow":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("replayWindow"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReplayWindow = data
+		case "requireTimestamp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireTimestamp"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireTimestamp = data
+		case "secret":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secret"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Secret = data
+		case "enabled":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Enabled = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalWebhookSpecInput unmarshals raw into the WebhookSpecInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalWebhookSpecInput(ctx context.Context, raw any) (model.WebhookSpecInput, error) {
+	var out model.WebhookSpecInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "WebhookSpecInput", raw, &out)
+	return out, err
+}
+
 // endregion **************************** input.gotpl *****************************
 
 // region    ************************** interface.gotpl ***************************
@@ -22017,6 +27622,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -22075,6 +27685,29 @@ func (ec *executionContext) _Actor(ctx context.Context, sel ast.SelectionSet, ob
 	}
 }
 
+func (ec *executionContext) _BudgetSubject(ctx context.Context, sel ast.SelectionSet, obj ent.Noder) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case *ent.Workspace:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Workspace(ctx, sel, obj)
+	case *ent.Agent:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Agent(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of BudgetSubject must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
 func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet, obj model.Executor) graphql.Marshaler {
 	switch obj := (obj).(type) {
 	case nil:
@@ -22123,6 +27756,11 @@ func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.Selection
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.WakeupRequest:
 		if obj == nil {
 			return graphql.Null
@@ -22148,6 +27786,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._WakeAgentPayload(ctx, sel, obj)
+	case model.UpsertBudgetPayload:
+		return ec._UpsertBudgetPayload(ctx, sel, &obj)
+	case *model.UpsertBudgetPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpsertBudgetPayload(ctx, sel, obj)
 	case model.UpdateWorkspaceSettingsPayload:
 		return ec._UpdateWorkspaceSettingsPayload(ctx, sel, &obj)
 	case *model.UpdateWorkspaceSettingsPayload:
@@ -22155,6 +27800,20 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateWorkspaceSettingsPayload(ctx, sel, obj)
+	case model.UpdateTriggerPayload:
+		return ec._UpdateTriggerPayload(ctx, sel, &obj)
+	case *model.UpdateTriggerPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateTriggerPayload(ctx, sel, obj)
+	case model.UpdateRoutinePayload:
+		return ec._UpdateRoutinePayload(ctx, sel, &obj)
+	case *model.UpdateRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateRoutinePayload(ctx, sel, obj)
 	case model.UpdateAgentPayload:
 		return ec._UpdateAgentPayload(ctx, sel, &obj)
 	case *model.UpdateAgentPayload:
@@ -22169,6 +27828,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._StopAgentPayload(ctx, sel, obj)
+	case model.RotateTriggerSecretPayload:
+		return ec._RotateTriggerSecretPayload(ctx, sel, &obj)
+	case *model.RotateTriggerSecretPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._RotateTriggerSecretPayload(ctx, sel, obj)
 	case model.RevokeAPITokenPayload:
 		return ec._RevokeApiTokenPayload(ctx, sel, &obj)
 	case *model.RevokeAPITokenPayload:
@@ -22176,6 +27842,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RevokeApiTokenPayload(ctx, sel, obj)
+	case model.ResumeRoutinePayload:
+		return ec._ResumeRoutinePayload(ctx, sel, &obj)
+	case *model.ResumeRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ResumeRoutinePayload(ctx, sel, obj)
 	case model.ResumeAgentPayload:
 		return ec._ResumeAgentPayload(ctx, sel, &obj)
 	case *model.ResumeAgentPayload:
@@ -22232,6 +27905,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ReportRunFailedPayload(ctx, sel, obj)
+	case model.PauseRoutinePayload:
+		return ec._PauseRoutinePayload(ctx, sel, &obj)
+	case *model.PauseRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PauseRoutinePayload(ctx, sel, obj)
 	case model.PauseAgentPayload:
 		return ec._PauseAgentPayload(ctx, sel, &obj)
 	case *model.PauseAgentPayload:
@@ -22246,6 +27926,27 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._FireRoutinePayload(ctx, sel, obj)
+	case model.DeleteTriggerPayload:
+		return ec._DeleteTriggerPayload(ctx, sel, &obj)
+	case *model.DeleteTriggerPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteTriggerPayload(ctx, sel, obj)
+	case model.DeleteRoutinePayload:
+		return ec._DeleteRoutinePayload(ctx, sel, &obj)
+	case *model.DeleteRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteRoutinePayload(ctx, sel, obj)
+	case model.DeleteBudgetPayload:
+		return ec._DeleteBudgetPayload(ctx, sel, &obj)
+	case *model.DeleteBudgetPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteBudgetPayload(ctx, sel, obj)
 	case model.DeleteAgentPayload:
 		return ec._DeleteAgentPayload(ctx, sel, &obj)
 	case *model.DeleteAgentPayload:
@@ -22260,6 +27961,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CreateWorkspacePayload(ctx, sel, obj)
+	case model.CreateTriggerPayload:
+		return ec._CreateTriggerPayload(ctx, sel, &obj)
+	case *model.CreateTriggerPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CreateTriggerPayload(ctx, sel, obj)
 	case model.CreateRoutinePayload:
 		return ec._CreateRoutinePayload(ctx, sel, &obj)
 	case *model.CreateRoutinePayload:
@@ -22288,6 +27996,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CancelRunPayload(ctx, sel, obj)
+	case model.ArchiveRoutinePayload:
+		return ec._ArchiveRoutinePayload(ctx, sel, &obj)
+	case *model.ArchiveRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ArchiveRoutinePayload(ctx, sel, obj)
 	case model.AcquireRunPayload:
 		return ec._AcquireRunPayload(ctx, sel, &obj)
 	case *model.AcquireRunPayload:
@@ -22308,11 +28023,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
-	case *ent.Workspace:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Workspace(ctx, sel, obj)
 	case model.WebhookTrigger:
 		return ec._WebhookTrigger(ctx, sel, &obj)
 	case *model.WebhookTrigger:
@@ -22327,6 +28037,23 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._ScheduleTrigger(ctx, sel, obj)
+	case model.ManualTrigger:
+		return ec._ManualTrigger(ctx, sel, &obj)
+	case *model.ManualTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ManualTrigger(ctx, sel, obj)
+	case *ent.Workspace:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Workspace(ctx, sel, obj)
+	case model.Trigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Trigger(ctx, sel, obj)
 	case *ent.Run:
 		if obj == nil {
 			return graphql.Null
@@ -22337,13 +28064,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
-	case model.ManualTrigger:
-		return ec._ManualTrigger(ctx, sel, &obj)
-	case *model.ManualTrigger:
+	case *model.Budget:
 		if obj == nil {
 			return graphql.Null
 		}
-		return ec._ManualTrigger(ctx, sel, obj)
+		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -22354,11 +28079,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._WakeupRequest(ctx, sel, obj)
-	case model.Trigger:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Trigger(ctx, sel, obj)
 	case *ent.RoutineRun:
 		if obj == nil {
 			return graphql.Null
@@ -22451,11 +28171,37 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case model.WebhookTrigger:
+		return ec._WebhookTrigger(ctx, sel, &obj)
+	case *model.WebhookTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._WebhookTrigger(ctx, sel, obj)
+	case model.ScheduleTrigger:
+		return ec._ScheduleTrigger(ctx, sel, &obj)
+	case *model.ScheduleTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ScheduleTrigger(ctx, sel, obj)
+	case model.ManualTrigger:
+		return ec._ManualTrigger(ctx, sel, &obj)
+	case *model.ManualTrigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ManualTrigger(ctx, sel, obj)
 	case *ent.Workspace:
 		if obj == nil {
 			return graphql.Null
 		}
 		return ec._Workspace(ctx, sel, obj)
+	case model.Trigger:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Trigger(ctx, sel, obj)
 	case *ent.Run:
 		if obj == nil {
 			return graphql.Null
@@ -22466,6 +28212,11 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *model.Budget:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Budget(ctx, sel, obj)
 	case *ent.Agent:
 		if obj == nil {
 			return graphql.Null
@@ -22723,7 +28474,7 @@ func (ec *executionContext) _ActivityEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
-var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "Node", "Versioned"}
+var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, obj *ent.Agent) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, agentImplementors)
@@ -22851,6 +28602,12 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_routines(ctx, field, obj)
+				})
+		case "budgetState":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_budgetState(ctx, field, obj)
 				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -23142,6 +28899,219 @@ func (ec *executionContext) _ApiTokenEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var archiveRoutinePayloadImplementors = []string{"ArchiveRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _ArchiveRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ArchiveRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, archiveRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ArchiveRoutinePayload")
+		case "routine":
+			out.Values[i] = ec._ArchiveRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ArchiveRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var budgetImplementors = []string{"Budget", "ActivitySubject", "Node", "Versioned", "InboxSubject"}
+
+func (ec *executionContext) _Budget(ctx context.Context, sel ast.SelectionSet, obj *model.Budget) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Budget")
+		case "id":
+			out.Values[i] = ec._Budget_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._Budget_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "subject":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Budget_subject(ctx, field, obj)
+				})
+		case "subjectKind":
+			out.Values[i] = ec._Budget_subjectKind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "limitUsd":
+			out.Values[i] = ec._Budget_limitUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "spentUsd":
+			out.Values[i] = ec._Budget_spentUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "reservedUsd":
+			out.Values[i] = ec._Budget_reservedUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "percentUsed":
+			out.Values[i] = ec._Budget_percentUsed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "state":
+			out.Values[i] = ec._Budget_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "period":
+			out.Values[i] = ec._Budget_period(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "periodStart":
+			out.Values[i] = ec._Budget_periodStart(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "alertThresholds":
+			out.Values[i] = ec._Budget_alertThresholds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "onExceed":
+			out.Values[i] = ec._Budget_onExceed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "resetsAt":
+			out.Values[i] = ec._Budget_resetsAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var budgetConnectionImplementors = []string{"BudgetConnection"}
+
+func (ec *executionContext) _BudgetConnection(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BudgetConnection")
+		case "edges":
+			out.Values[i] = ec._BudgetConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._BudgetConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var budgetEdgeImplementors = []string{"BudgetEdge"}
+
+func (ec *executionContext) _BudgetEdge(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BudgetEdge")
+		case "cursor":
+			out.Values[i] = ec._BudgetEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._BudgetEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var budgetWakeupImplementors = []string{"BudgetWakeup", "WakeupPayload"}
 
 func (ec *executionContext) _BudgetWakeup(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetWakeup) graphql.Marshaler {
@@ -23276,6 +29246,70 @@ func (ec *executionContext) _CommandExecutor(ctx context.Context, sel ast.Select
 	return out
 }
 
+var costGroupImplementors = []string{"CostGroup"}
+
+func (ec *executionContext) _CostGroup(ctx context.Context, sel ast.SelectionSet, obj *model.CostGroup) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, costGroupImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CostGroup")
+		case "subject":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._CostGroup_subject(ctx, field, obj)
+				})
+		case "subjectId":
+			out.Values[i] = ec._CostGroup_subjectId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "day":
+			out.Values[i] = ec._CostGroup_day(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "costUsd":
+			out.Values[i] = ec._CostGroup_costUsd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "inputTokens":
+			out.Values[i] = ec._CostGroup_inputTokens(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "outputTokens":
+			out.Values[i] = ec._CostGroup_outputTokens(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "runs":
+			out.Values[i] = ec._CostGroup_runs(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var createAgentPayloadImplementors = []string{"CreateAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _CreateAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateAgentPayload) graphql.Marshaler {
@@ -23388,6 +29422,11 @@ func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "secrets":
+			out.Values[i] = ec._CreateRoutinePayload_secrets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "replayed":
 			out.Values[i] = ec._CreateRoutinePayload_replayed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -23395,6 +29434,54 @@ func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.S
 			}
 		case "userErrors":
 			out.Values[i] = ec._CreateRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var createTriggerPayloadImplementors = []string{"CreateTriggerPayload", "MutationPayload"}
+
+func (ec *executionContext) _CreateTriggerPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateTriggerPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, createTriggerPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CreateTriggerPayload")
+		case "trigger":
+			out.Values[i] = ec._CreateTriggerPayload_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._CreateTriggerPayload_secret(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._CreateTriggerPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._CreateTriggerPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -23496,6 +29583,120 @@ func (ec *executionContext) _DeleteAgentPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var deleteBudgetPayloadImplementors = []string{"DeleteBudgetPayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteBudgetPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteBudgetPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteBudgetPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteBudgetPayload")
+		case "deletedBudgetId":
+			out.Values[i] = ec._DeleteBudgetPayload_deletedBudgetId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteBudgetPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var deleteRoutinePayloadImplementors = []string{"DeleteRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteRoutinePayload")
+		case "deletedRoutineId":
+			out.Values[i] = ec._DeleteRoutinePayload_deletedRoutineId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var deleteTriggerPayloadImplementors = []string{"DeleteTriggerPayload", "MutationPayload"}
+
+func (ec *executionContext) _DeleteTriggerPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DeleteTriggerPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deleteTriggerPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeleteTriggerPayload")
+		case "deletedTriggerId":
+			out.Values[i] = ec._DeleteTriggerPayload_deletedTriggerId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DeleteTriggerPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var echoExecutorImplementors = []string{"EchoExecutor", "Executor"}
 
 func (ec *executionContext) _EchoExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.EchoExecutor) graphql.Marshaler {
@@ -23567,6 +29768,54 @@ func (ec *executionContext) _EnvironmentVariable(ctx context.Context, sel ast.Se
 	return out
 }
 
+var firePreviewImplementors = []string{"FirePreview"}
+
+func (ec *executionContext) _FirePreview(ctx context.Context, sel ast.SelectionSet, obj *model.FirePreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, firePreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("FirePreview")
+		case "rendered":
+			out.Values[i] = ec._FirePreview_rendered(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "disposition":
+			out.Values[i] = ec._FirePreview_disposition(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "coalescesInto":
+			out.Values[i] = ec._FirePreview_coalescesInto(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._FirePreview_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var fireRoutinePayloadImplementors = []string{"FireRoutinePayload", "MutationPayload"}
 
 func (ec *executionContext) _FireRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.FireRoutinePayload) graphql.Marshaler {
@@ -23581,6 +29830,11 @@ func (ec *executionContext) _FireRoutinePayload(ctx context.Context, sel ast.Sel
 		case "routineRun":
 			out.Values[i] = ec._FireRoutinePayload_routineRun(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "resolved":
+			out.Values[i] = ec._FireRoutinePayload_resolved(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "replayed":
@@ -23755,7 +30009,7 @@ func (ec *executionContext) _InboxItemEdge(ctx context.Context, sel ast.Selectio
 	return out
 }
 
-var manualTriggerImplementors = []string{"ManualTrigger", "Node", "Trigger"}
+var manualTriggerImplementors = []string{"ManualTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _ManualTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.ManualTrigger) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, manualTriggerImplementors)
@@ -23768,6 +30022,11 @@ func (ec *executionContext) _ManualTrigger(ctx context.Context, sel ast.Selectio
 			out.Values[i] = graphql.MarshalString("ManualTrigger")
 		case "id":
 			out.Values[i] = ec._ManualTrigger_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._ManualTrigger_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -23877,6 +30136,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "upsertBudget":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_upsertBudget(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteBudget":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteBudget(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "resolveInboxItems":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_resolveInboxItems(ctx, field)
@@ -23887,6 +30160,41 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "createRoutine":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_createRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "updateRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pauseRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_pauseRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "resumeRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_resumeRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "archiveRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_archiveRoutine(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteRoutine":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteRoutine(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -23915,6 +30223,34 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "revokeApiToken":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_revokeApiToken(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "createTrigger":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createTrigger(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "updateTrigger":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateTrigger(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deleteTrigger":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteTrigger(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rotateTriggerSecret":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_rotateTriggerSecret(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -24085,6 +30421,87 @@ func (ec *executionContext) _PauseAgentPayload(ctx context.Context, sel ast.Sele
 	return out
 }
 
+var pauseRoutinePayloadImplementors = []string{"PauseRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _PauseRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.PauseRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pauseRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PauseRoutinePayload")
+		case "routine":
+			out.Values[i] = ec._PauseRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._PauseRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var plannedFireImplementors = []string{"PlannedFire"}
+
+func (ec *executionContext) _PlannedFire(ctx context.Context, sel ast.SelectionSet, obj *model.PlannedFire) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, plannedFireImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PlannedFire")
+		case "at":
+			out.Values[i] = ec._PlannedFire_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "trigger":
+			out.Values[i] = ec._PlannedFire_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "routine":
+			out.Values[i] = ec._PlannedFire_routine(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var processInfoImplementors = []string{"ProcessInfo"}
 
 func (ec *executionContext) _ProcessInfo(ctx context.Context, sel ast.SelectionSet, obj *model.ProcessInfo) graphql.Marshaler {
@@ -24210,6 +30627,24 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_agent(ctx, field)
+				})
+		case "nextFireTimes":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_nextFireTimes(ctx, field)
+				})
+		case "renderTemplate":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_renderTemplate(ctx, field)
+				})
+		case "previewFire":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_previewFire(ctx, field)
 				})
 		case "process":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -24644,6 +31079,49 @@ func (ec *executionContext) _ResolveInboxItemsPayload(ctx context.Context, sel a
 	return out
 }
 
+var resolvedVariableImplementors = []string{"ResolvedVariable"}
+
+func (ec *executionContext) _ResolvedVariable(ctx context.Context, sel ast.SelectionSet, obj *model.ResolvedVariable) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resolvedVariableImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResolvedVariable")
+		case "name":
+			out.Values[i] = ec._ResolvedVariable_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "value":
+			out.Values[i] = ec._ResolvedVariable_value(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "origin":
+			out.Values[i] = ec._ResolvedVariable_origin(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var resumeAgentPayloadImplementors = []string{"ResumeAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _ResumeAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeAgentPayload) graphql.Marshaler {
@@ -24687,6 +31165,44 @@ func (ec *executionContext) _ResumeAgentPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var resumeRoutinePayloadImplementors = []string{"ResumeRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _ResumeRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resumeRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResumeRoutinePayload")
+		case "routine":
+			out.Values[i] = ec._ResumeRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ResumeRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var revokeApiTokenPayloadImplementors = []string{"RevokeApiTokenPayload", "MutationPayload"}
 
 func (ec *executionContext) _RevokeApiTokenPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RevokeAPITokenPayload) graphql.Marshaler {
@@ -24705,6 +31221,54 @@ func (ec *executionContext) _RevokeApiTokenPayload(ctx context.Context, sel ast.
 			}
 		case "userErrors":
 			out.Values[i] = ec._RevokeApiTokenPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var rotateTriggerSecretPayloadImplementors = []string{"RotateTriggerSecretPayload", "MutationPayload"}
+
+func (ec *executionContext) _RotateTriggerSecretPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RotateTriggerSecretPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, rotateTriggerSecretPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RotateTriggerSecretPayload")
+		case "trigger":
+			out.Values[i] = ec._RotateTriggerSecretPayload_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._RotateTriggerSecretPayload_secret(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._RotateTriggerSecretPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._RotateTriggerSecretPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -24819,6 +31383,12 @@ func (ec *executionContext) _Routine(ctx context.Context, sel ast.SelectionSet, 
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Routine_triggers(ctx, field, obj)
+				})
+		case "scheduleState":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Routine_scheduleState(ctx, field, obj)
 				})
 		case "nextFireAt":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -26025,7 +32595,55 @@ func (ec *executionContext) _RunUsage(ctx context.Context, sel ast.SelectionSet,
 	return out
 }
 
-var scheduleTriggerImplementors = []string{"ScheduleTrigger", "Node", "Trigger"}
+var schedulePreviewImplementors = []string{"SchedulePreview"}
+
+func (ec *executionContext) _SchedulePreview(ctx context.Context, sel ast.SelectionSet, obj *model.SchedulePreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, schedulePreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SchedulePreview")
+		case "times":
+			out.Values[i] = ec._SchedulePreview_times(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "description":
+			out.Values[i] = ec._SchedulePreview_description(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dstNotes":
+			out.Values[i] = ec._SchedulePreview_dstNotes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._SchedulePreview_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var scheduleTriggerImplementors = []string{"ScheduleTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.ScheduleTrigger) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, scheduleTriggerImplementors)
@@ -26038,6 +32656,11 @@ func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.Select
 			out.Values[i] = graphql.MarshalString("ScheduleTrigger")
 		case "id":
 			out.Values[i] = ec._ScheduleTrigger_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._ScheduleTrigger_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -26079,6 +32702,24 @@ func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.Select
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._ScheduleTrigger_nextFireAt(ctx, field, obj)
+				})
+		case "nextFireTimes":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_nextFireTimes(ctx, field, obj)
+				})
+		case "description":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_description(ctx, field, obj)
+				})
+		case "condition":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_condition(ctx, field, obj)
 				})
 		case "error":
 			out.Values[i] = ec._ScheduleTrigger_error(ctx, field, obj)
@@ -26237,6 +32878,97 @@ func (ec *executionContext) _SystemActor(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var templatePreviewImplementors = []string{"TemplatePreview"}
+
+func (ec *executionContext) _TemplatePreview(ctx context.Context, sel ast.SelectionSet, obj *model.TemplatePreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, templatePreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TemplatePreview")
+		case "title":
+			out.Values[i] = ec._TemplatePreview_title(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "description":
+			out.Values[i] = ec._TemplatePreview_description(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "values":
+			out.Values[i] = ec._TemplatePreview_values(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "undeclared":
+			out.Values[i] = ec._TemplatePreview_undeclared(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._TemplatePreview_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var triggerSecretImplementors = []string{"TriggerSecret"}
+
+func (ec *executionContext) _TriggerSecret(ctx context.Context, sel ast.SelectionSet, obj *model.TriggerSecret) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, triggerSecretImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TriggerSecret")
+		case "triggerId":
+			out.Values[i] = ec._TriggerSecret_triggerId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._TriggerSecret_secret(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var updateAgentPayloadImplementors = []string{"UpdateAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateAgentPayload) graphql.Marshaler {
@@ -26255,6 +32987,87 @@ func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.Sel
 			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var updateRoutinePayloadImplementors = []string{"UpdateRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateRoutinePayload")
+		case "clamped":
+			out.Values[i] = ec._UpdateRoutinePayload_clamped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "routine":
+			out.Values[i] = ec._UpdateRoutinePayload_routine(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var updateTriggerPayloadImplementors = []string{"UpdateTriggerPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateTriggerPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateTriggerPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateTriggerPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateTriggerPayload")
+		case "trigger":
+			out.Values[i] = ec._UpdateTriggerPayload_trigger(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateTriggerPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -26298,6 +33111,44 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload(ctx context.Context,
 			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var upsertBudgetPayloadImplementors = []string{"UpsertBudgetPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpsertBudgetPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpsertBudgetPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, upsertBudgetPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpsertBudgetPayload")
+		case "budget":
+			out.Values[i] = ec._UpsertBudgetPayload_budget(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpsertBudgetPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -26733,7 +33584,61 @@ func (ec *executionContext) _WakeupRequestEdge(ctx context.Context, sel ast.Sele
 	return out
 }
 
-var webhookTriggerImplementors = []string{"WebhookTrigger", "Node", "Trigger"}
+var webhookDeliveryImplementors = []string{"WebhookDelivery"}
+
+func (ec *executionContext) _WebhookDelivery(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookDelivery) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, webhookDeliveryImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WebhookDelivery")
+		case "receivedAt":
+			out.Values[i] = ec._WebhookDelivery_receivedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "status":
+			out.Values[i] = ec._WebhookDelivery_status(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "outcome":
+			out.Values[i] = ec._WebhookDelivery_outcome(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "detail":
+			out.Values[i] = ec._WebhookDelivery_detail(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "routineRun":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookDelivery_routineRun(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var webhookTriggerImplementors = []string{"WebhookTrigger", "Node", "Versioned", "Trigger"}
 
 func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookTrigger) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, webhookTriggerImplementors)
@@ -26746,6 +33651,11 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 			out.Values[i] = graphql.MarshalString("WebhookTrigger")
 		case "id":
 			out.Values[i] = ec._WebhookTrigger_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._WebhookTrigger_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -26799,6 +33709,18 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "deliveries":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookTrigger_deliveries(ctx, field, obj)
+				})
+		case "sampleCurl":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookTrigger_sampleCurl(ctx, field, obj)
+				})
 		case "secretHint":
 			out.Values[i] = ec._WebhookTrigger_secretHint(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -26831,7 +33753,7 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 	return out
 }
 
-var workspaceImplementors = []string{"Workspace", "Node", "Versioned"}
+var workspaceImplementors = []string{"Workspace", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet, obj *ent.Workspace) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, workspaceImplementors)
@@ -26867,6 +33789,30 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "budgets":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_budgets(ctx, field, obj)
+				})
+		case "budgetState":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_budgetState(ctx, field, obj)
+				})
+		case "costs":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_costs(ctx, field, obj)
+				})
+		case "upcomingFires":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_upcomingFires(ctx, field, obj)
+				})
 		case "queueStats":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -27626,6 +34572,19 @@ func (ec *executionContext) marshalNApiTokenEdge2ᚖrouseᚗdevᚋrouseᚋgraph�
 	return ec._ApiTokenEdge(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNArchiveRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutineInput(ctx context.Context, v any) (model.ArchiveRoutineInput, error) {
+	res, err := ec.unmarshalInputArchiveRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNArchiveRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.ArchiveRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ArchiveRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._ArchiveRoutinePayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNBoolean2bool(ctx context.Context, v any) (bool, error) {
 	res, err := graphql.UnmarshalBoolean(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -27638,6 +34597,91 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 		graphql.AddInvalidNullFromMarshaler(ctx, "Boolean!")
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx context.Context, sel ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Budget!")
+		return graphql.Null
+	}
+	return ec._Budget(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx context.Context, v any) (domain.BudgetAction, error) {
+	var res domain.BudgetAction
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetAction(ctx context.Context, sel ast.SelectionSet, v domain.BudgetAction) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNBudgetConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetConnection(ctx context.Context, sel ast.SelectionSet, v *model.BudgetConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "BudgetConnection!")
+		return graphql.Null
+	}
+	return ec._BudgetConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNBudgetEdge2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.BudgetEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNBudgetEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNBudgetEdge2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetEdge(ctx context.Context, sel ast.SelectionSet, v *model.BudgetEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "BudgetEdge!")
+		return graphql.Null
+	}
+	return ec._BudgetEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx context.Context, v any) (domain.BudgetPeriod, error) {
+	var res domain.BudgetPeriod
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetPeriod2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetPeriod(ctx context.Context, sel ast.SelectionSet, v domain.BudgetPeriod) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx context.Context, v any) (domain.BudgetState, error) {
+	var res domain.BudgetState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetState(ctx context.Context, sel ast.SelectionSet, v domain.BudgetState) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNBudgetSubjectInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudgetSubjectInput(ctx context.Context, v any) (*model.BudgetSubjectInput, error) {
+	res, err := ec.unmarshalInputBudgetSubjectInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx context.Context, v any) (domain.BudgetSubjectKind, error) {
+	var res domain.BudgetSubjectKind
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBudgetSubjectKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBudgetSubjectKind(ctx context.Context, sel ast.SelectionSet, v domain.BudgetSubjectKind) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) unmarshalNCancelRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelRunInput(ctx context.Context, v any) (model.CancelRunInput, error) {
@@ -27670,6 +34714,40 @@ func (ec *executionContext) unmarshalNConcurrencyPolicy2rouseᚗdevᚋrouseᚋin
 }
 
 func (ec *executionContext) marshalNConcurrencyPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐConcurrencyPolicy(ctx context.Context, sel ast.SelectionSet, v domain.ConcurrencyPolicy) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNCostGroup2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.CostGroup) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNCostGroup2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroup(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNCostGroup2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroup(ctx context.Context, sel ast.SelectionSet, v *model.CostGroup) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CostGroup!")
+		return graphql.Null
+	}
+	return ec._CostGroup(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx context.Context, v any) (domain.CostGrouping, error) {
+	var res domain.CostGrouping
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCostGrouping2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCostGrouping(ctx context.Context, sel ast.SelectionSet, v domain.CostGrouping) graphql.Marshaler {
 	return v
 }
 
@@ -27710,6 +34788,19 @@ func (ec *executionContext) marshalNCreateRoutinePayload2ᚖrouseᚗdevᚋrouse�
 		return graphql.Null
 	}
 	return ec._CreateRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNCreateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerInput(ctx context.Context, v any) (model.CreateTriggerInput, error) {
+	res, err := ec.unmarshalInputCreateTriggerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCreateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateTriggerPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CreateTriggerPayload!")
+		return graphql.Null
+	}
+	return ec._CreateTriggerPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNCreateWorkspaceInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateWorkspaceInput(ctx context.Context, v any) (model.CreateWorkspaceInput, error) {
@@ -27763,6 +34854,53 @@ func (ec *executionContext) marshalNDateTime2timeᚐTime(ctx context.Context, se
 	return res
 }
 
+func (ec *executionContext) unmarshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx context.Context, v any) ([]*time.Time, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*time.Time, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNDateTime2ᚖtimeᚐTime(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNDateTime2ᚕᚖtimeᚐTimeᚄ(ctx context.Context, sel ast.SelectionSet, v []*time.Time) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNDateTime2ᚖtimeᚐTime(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalNDateTime2ᚖtimeᚐTime(ctx context.Context, v any) (*time.Time, error) {
+	res, err := model.UnmarshalDateTime(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDateTime2ᚖtimeᚐTime(ctx context.Context, sel ast.SelectionSet, v *time.Time) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DateTime!")
+		return graphql.Null
+	}
+	_ = sel
+	res := model.MarshalDateTime(*v)
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "DateTime!")
+	}
+	return res
+}
+
 func (ec *executionContext) unmarshalNDecimal2string(ctx context.Context, v any) (string, error) {
 	res, err := graphql.UnmarshalString(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -27788,6 +34926,45 @@ func (ec *executionContext) marshalNDeleteAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 		return graphql.Null
 	}
 	return ec._DeleteAgentPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNDeleteBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetInput(ctx context.Context, v any) (model.DeleteBudgetInput, error) {
+	res, err := ec.unmarshalInputDeleteBudgetInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteBudgetPayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteBudgetPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteBudgetPayload!")
+		return graphql.Null
+	}
+	return ec._DeleteBudgetPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNDeleteRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutineInput(ctx context.Context, v any) (model.DeleteRoutineInput, error) {
+	res, err := ec.unmarshalInputDeleteRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._DeleteRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNDeleteTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerInput(ctx context.Context, v any) (model.DeleteTriggerInput, error) {
+	res, err := ec.unmarshalInputDeleteTriggerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDeleteTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDeleteTriggerPayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteTriggerPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DeleteTriggerPayload!")
+		return graphql.Null
+	}
+	return ec._DeleteTriggerPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNDuration2timeᚐDuration(ctx context.Context, v any) (time.Duration, error) {
@@ -27826,6 +35003,14 @@ func (ec *executionContext) marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouse�
 		return graphql.Null
 	}
 	return ec._EnvironmentVariable(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNFirePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐFirePreview(ctx context.Context, sel ast.SelectionSet, v *model.FirePreview) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "FirePreview!")
+		return graphql.Null
+	}
+	return ec._FirePreview(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNFireRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐFireRoutineInput(ctx context.Context, v any) (model.FireRoutineInput, error) {
@@ -27974,6 +35159,35 @@ func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.Selecti
 	return res
 }
 
+func (ec *executionContext) unmarshalNInt2ᚕintᚄ(ctx context.Context, v any) ([]int, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]int, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNInt2int(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNInt2ᚕintᚄ(ctx context.Context, sel ast.SelectionSet, v []int) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNInt2int(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalNJSONObject2map(ctx context.Context, v any) (map[string]any, error) {
 	res, err := model.UnmarshalJSONObject(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -28104,6 +35318,43 @@ func (ec *executionContext) marshalNPauseAgentPayload2ᚖrouseᚗdevᚋrouseᚋg
 	return ec._PauseAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNPauseRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutineInput(ctx context.Context, v any) (model.PauseRoutineInput, error) {
+	res, err := ec.unmarshalInputPauseRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPauseRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.PauseRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "PauseRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._PauseRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNPlannedFire2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFireᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PlannedFire) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPlannedFire2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFire(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNPlannedFire2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPlannedFire(ctx context.Context, sel ast.SelectionSet, v *model.PlannedFire) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "PlannedFire!")
+		return graphql.Null
+	}
+	return ec._PlannedFire(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNProcessInfo2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐProcessInfo(ctx context.Context, sel ast.SelectionSet, v *model.ProcessInfo) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "ProcessInfo!")
@@ -28128,6 +35379,11 @@ func (ec *executionContext) marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋ
 		return graphql.Null
 	}
 	return ec._QueueStats(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRenderTemplateInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRenderTemplateInput(ctx context.Context, v any) (model.RenderTemplateInput, error) {
+	res, err := ec.unmarshalInputRenderTemplateInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNReportRunFailedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedInput(ctx context.Context, v any) (model.ReportRunFailedInput, error) {
@@ -28221,6 +35477,30 @@ func (ec *executionContext) marshalNResolveInboxItemsPayload2ᚖrouseᚗdevᚋro
 	return ec._ResolveInboxItemsPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNResolvedVariable2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariableᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ResolvedVariable) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNResolvedVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariable(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNResolvedVariable2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolvedVariable(ctx context.Context, sel ast.SelectionSet, v *model.ResolvedVariable) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ResolvedVariable!")
+		return graphql.Null
+	}
+	return ec._ResolvedVariable(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNResumeAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentInput(ctx context.Context, v any) (model.ResumeAgentInput, error) {
 	res, err := ec.unmarshalInputResumeAgentInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -28234,6 +35514,19 @@ func (ec *executionContext) marshalNResumeAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 	return ec._ResumeAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNResumeRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutineInput(ctx context.Context, v any) (model.ResumeRoutineInput, error) {
+	res, err := ec.unmarshalInputResumeRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNResumeRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.ResumeRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ResumeRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._ResumeRoutinePayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNRevokeApiTokenInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRevokeAPITokenInput(ctx context.Context, v any) (model.RevokeAPITokenInput, error) {
 	res, err := ec.unmarshalInputRevokeApiTokenInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -28245,6 +35538,19 @@ func (ec *executionContext) marshalNRevokeApiTokenPayload2ᚖrouseᚗdevᚋrouse
 		return graphql.Null
 	}
 	return ec._RevokeApiTokenPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRotateTriggerSecretInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretInput(ctx context.Context, v any) (model.RotateTriggerSecretInput, error) {
+	res, err := ec.unmarshalInputRotateTriggerSecretInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRotateTriggerSecretPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRotateTriggerSecretPayload(ctx context.Context, sel ast.SelectionSet, v *model.RotateTriggerSecretPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RotateTriggerSecretPayload!")
+		return graphql.Null
+	}
+	return ec._RotateTriggerSecretPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNRoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx context.Context, sel ast.SelectionSet, v *ent.Routine) graphql.Marshaler {
@@ -28399,6 +35705,20 @@ func (ec *executionContext) marshalNRoutineVariable2ᚕrouseᚗdevᚋrouseᚋint
 	}
 
 	return ret
+}
+
+func (ec *executionContext) unmarshalNRoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx context.Context, v any) ([]*model.RoutineVariableInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.RoutineVariableInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNRoutineVariableInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
 }
 
 func (ec *executionContext) unmarshalNRoutineVariableInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInput(ctx context.Context, v any) (*model.RoutineVariableInput, error) {
@@ -28636,6 +35956,32 @@ func (ec *executionContext) marshalNRunStreamItem2rouseᚗdevᚋrouseᚋgraphᚋ
 	return ec._RunStreamItem(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNSchedulePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSchedulePreview(ctx context.Context, sel ast.SelectionSet, v *model.SchedulePreview) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SchedulePreview!")
+		return graphql.Null
+	}
+	return ec._SchedulePreview(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx context.Context, v any) (domain.ScheduleState, error) {
+	var res domain.ScheduleState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx context.Context, sel ast.SelectionSet, v domain.ScheduleState) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNScheduleTrigger2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐScheduleTrigger(ctx context.Context, sel ast.SelectionSet, v *model.ScheduleTrigger) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ScheduleTrigger!")
+		return graphql.Null
+	}
+	return ec._ScheduleTrigger(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNSchedulerState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐSchedulerState(ctx context.Context, v any) (model.SchedulerState, error) {
 	var res model.SchedulerState
 	err := res.UnmarshalGQL(v)
@@ -28736,6 +36082,14 @@ func (ec *executionContext) marshalNString2ᚕstringᚄ(ctx context.Context, sel
 	return ret
 }
 
+func (ec *executionContext) marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx context.Context, sel ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TemplatePreview!")
+		return graphql.Null
+	}
+	return ec._TemplatePreview(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNTerminalShape2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTerminalShape(ctx context.Context, v any) (domain.TerminalShape, error) {
 	var res domain.TerminalShape
 	err := res.UnmarshalGQL(v)
@@ -28824,6 +36178,40 @@ func (ec *executionContext) marshalNTrigger2ᚕrouseᚗdevᚋrouseᚋgraphᚋmod
 	return ret
 }
 
+func (ec *executionContext) unmarshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx context.Context, v any) (domain.TriggerCondition, error) {
+	var res domain.TriggerCondition
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTriggerCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTriggerCondition(ctx context.Context, sel ast.SelectionSet, v domain.TriggerCondition) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNTriggerSecret2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecretᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.TriggerSecret) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTriggerSecret2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecret(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNTriggerSecret2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSecret(ctx context.Context, sel ast.SelectionSet, v *model.TriggerSecret) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TriggerSecret!")
+		return graphql.Null
+	}
+	return ec._TriggerSecret(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNTriggerSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTriggerSpecInput(ctx context.Context, v any) (*model.TriggerSpecInput, error) {
 	res, err := ec.unmarshalInputTriggerSpecInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
@@ -28842,6 +36230,32 @@ func (ec *executionContext) marshalNUpdateAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 	return ec._UpdateAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNUpdateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutineInput(ctx context.Context, v any) (model.UpdateRoutineInput, error) {
+	res, err := ec.unmarshalInputUpdateRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._UpdateRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUpdateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerInput(ctx context.Context, v any) (model.UpdateTriggerInput, error) {
+	res, err := ec.unmarshalInputUpdateTriggerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateTriggerPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateTriggerPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateTriggerPayload!")
+		return graphql.Null
+	}
+	return ec._UpdateTriggerPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
 	res, err := ec.unmarshalInputUpdateWorkspaceSettingsInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -28853,6 +36267,19 @@ func (ec *executionContext) marshalNUpdateWorkspaceSettingsPayload2ᚖrouseᚗde
 		return graphql.Null
 	}
 	return ec._UpdateWorkspaceSettingsPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUpsertBudgetInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetInput(ctx context.Context, v any) (model.UpsertBudgetInput, error) {
+	res, err := ec.unmarshalInputUpsertBudgetInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpsertBudgetPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpsertBudgetPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpsertBudgetPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpsertBudgetPayload!")
+		return graphql.Null
+	}
+	return ec._UpsertBudgetPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
@@ -28886,6 +36313,16 @@ func (ec *executionContext) unmarshalNUserErrorCode2rouseᚗdevᚋrouseᚋintern
 }
 
 func (ec *executionContext) marshalNUserErrorCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐUserErrorCode(ctx context.Context, sel ast.SelectionSet, v domain.UserErrorCode) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNVariableOrigin2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐVariableOrigin(ctx context.Context, v any) (domain.VariableOrigin, error) {
+	var res domain.VariableOrigin
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNVariableOrigin2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐVariableOrigin(ctx context.Context, sel ast.SelectionSet, v domain.VariableOrigin) graphql.Marshaler {
 	return v
 }
 
@@ -29018,6 +36455,30 @@ func (ec *executionContext) unmarshalNWakeupStatus2rouseᚗdevᚋrouseᚋinterna
 
 func (ec *executionContext) marshalNWakeupStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeupStatus(ctx context.Context, sel ast.SelectionSet, v domain.WakeupStatus) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNWebhookDelivery2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDeliveryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.WebhookDelivery) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWebhookDelivery2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDelivery(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNWebhookDelivery2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDelivery(ctx context.Context, sel ast.SelectionSet, v *model.WebhookDelivery) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WebhookDelivery!")
+		return graphql.Null
+	}
+	return ec._WebhookDelivery(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx context.Context, sel ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
@@ -29409,6 +36870,20 @@ func (ec *executionContext) marshalOBoolean2ᚖbool(ctx context.Context, sel ast
 	return res
 }
 
+func (ec *executionContext) marshalOBudget2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBudget(ctx context.Context, sel ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Budget(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOBudgetSubject2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._BudgetSubject(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐCatchUpPolicy(ctx context.Context, v any) (*domain.CatchUpPolicy, error) {
 	if v == nil {
 		return nil, nil
@@ -29454,6 +36929,24 @@ func (ec *executionContext) marshalOConcurrencyPolicy2ᚖrouseᚗdevᚋrouseᚋi
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) unmarshalOCronExpression2ᚖstring(ctx context.Context, v any) (*string, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := graphql.UnmarshalString(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOCronExpression2ᚖstring(ctx context.Context, sel ast.SelectionSet, v *string) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(*v)
+	return res
 }
 
 func (ec *executionContext) unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
@@ -30071,6 +37564,22 @@ func (ec *executionContext) unmarshalOScheduleSpecInput2ᚖrouseᚗdevᚋrouse�
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx context.Context, v any) (*domain.SigningMode, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.SigningMode)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx context.Context, sel ast.SelectionSet, v *domain.SigningMode) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) unmarshalOStreamCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
 	if v == nil {
 		return nil, nil
@@ -30334,6 +37843,14 @@ func (ec *executionContext) marshalOWakeupStatus2ᚕrouseᚗdevᚋrouseᚋintern
 	}
 
 	return ret
+}
+
+func (ec *executionContext) unmarshalOWebhookSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookSpecInput(ctx context.Context, v any) (*model.WebhookSpecInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputWebhookSpecInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx context.Context, sel ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {

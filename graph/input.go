@@ -91,8 +91,14 @@ func digest(tree map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// hideValues takes the values out of an executor's environment.
+// hideValues takes the values out of an executor's environment, and the secrets out of webhooks.
 func hideValues(tree map[string]any) {
+	triggers, _ := tree["triggers"].([]any)
+	for _, spec := range append(triggers, tree["spec"]) {
+		trigger, _ := spec.(map[string]any)
+		webhook, _ := trigger["webhook"].(map[string]any)
+		delete(webhook, "secret")
+	}
 	executor, _ := tree["executor"].(map[string]any)
 	pull, _ := executor["pull"].(map[string]any)
 	for _, kind := range []map[string]any{executor, pull} {
@@ -116,40 +122,6 @@ func (r *Resolver) checkWorkspace(ctx context.Context, id xid.ID) error {
 		return notFound("workspaceId", "workspace")
 	}
 	return nil
-}
-
-// variableTexts are the values of a manual fire: strings as they are, everything else as its JSON text (SPEC S4.8).
-func variableTexts(in map[string]any) (map[string]string, error) {
-	out := make(map[string]string, len(in))
-	for name, v := range in {
-		text, ok := v.(string)
-		if !ok {
-			raw, err := json.Marshal(v)
-			if err != nil {
-				return nil, fmt.Errorf("write variable %s: %w", name, err)
-			}
-			text = string(raw)
-		}
-		out[name] = text
-	}
-	return out, nil
-}
-
-// triggerSpecs reads the triggers of a new routine.
-func triggerSpecs(list []*model.TriggerSpecInput) ([]store.TriggerSpec, error) {
-	var out []store.TriggerSpec
-	report := &report{}
-	for i, t := range list {
-		switch {
-		case t == nil || !oneMember(t.Schedule != nil, t.Manual != nil):
-			report.add([]string{"triggers", strconv.Itoa(i)}, domain.UserErrorCodeInvalid, "set exactly one of schedule and manual")
-		case t.Schedule != nil:
-			out = append(out, store.TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: t.Schedule.Cron, TimeZone: valueOf(t.Schedule.TimeZone), Enabled: orTrue(t.Schedule.Enabled)})
-		default:
-			out = append(out, store.TriggerSpec{Kind: domain.TriggerKindManual, Enabled: orTrue(t.Manual.Enabled)})
-		}
-	}
-	return out, domain.AsUserError(report.problems)
 }
 
 func declarations(list []*model.RoutineVariableInput) []domain.RoutineVariable {

@@ -11,6 +11,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/budgetpolicy"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
 	"rouse.dev/rouse/ent/routinetrigger"
@@ -18,6 +19,7 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
@@ -49,6 +51,10 @@ type loaders struct {
 	waiting    loader[*domain.Waiting]                // by run
 
 	waitingRequests loader[*domain.Waiting] // by wakeup request
+
+	budgets    loader[*model.Budget]
+	budgetOf   loader[*ent.BudgetPolicy]      // by what it limits
+	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
 }
 
 type loadersKey struct{}
@@ -70,7 +76,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 			return db.RoutineRun.Query().Where(routinerun.IDIn(ids...)).All(ctx)
 		}, func(x *ent.RoutineRun) xid.ID { return x.ID }),
 		triggers: rows("triggers", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
-			return db.RoutineTrigger.Query().Where(routinetrigger.IDIn(ids...)).All(ctx)
+			return db.RoutineTrigger.Query().Where(routinetrigger.IDIn(ids...), routinetrigger.DeletedAtIsNil()).All(ctx)
 		}, func(x *ent.RoutineTrigger) xid.ID { return x.ID }),
 		runs: rows("runs", func(ctx context.Context, ids []xid.ID) ([]*ent.Run, error) {
 			return db.Run.Query().Where(run.IDIn(ids...)).All(ctx)
@@ -82,7 +88,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 
 		waitingRequests: mapped("why requests wait", r.waitingOfRequests),
 		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
-			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...)).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
+			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...), routinetrigger.DeletedAtIsNil()).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
 		}, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),
 		attemptsOf: groups("attempts of runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RunAttempt, error) {
 			return db.RunAttempt.Query().Where(runattempt.RunIDIn(ids...), newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber()).All(ctx)
@@ -90,6 +96,13 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
 		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
+		budgets: mapped("budgets", r.budgets),
+		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
+			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
+		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),
+		deliveries: mapped("deliveries of webhooks", func(ctx context.Context, ids []xid.ID) (map[xid.ID][]store.LoggedDelivery, error) {
+			return r.Store.Deliveries(ctx, ids, deliveriesMost)
+		}),
 		head: sync.OnceValues(func() (store.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
 		wakeupOf: rows("wakeups of routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.RoutineRunIDIn(ids...)).Order(wakeuprequest.ByID()).All(ctx)

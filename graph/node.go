@@ -23,10 +23,11 @@ const (
 	tokenPrefix    = "tok"
 	activityPrefix = "act"
 	inboxPrefix    = "inb"
+	budgetPrefix   = "bud"
 )
 
 func isApart(id xid.ID) bool {
-	return slices.Contains([]string{tokenPrefix, activityPrefix, inboxPrefix}, id.Prefix())
+	return slices.Contains([]string{tokenPrefix, activityPrefix, inboxPrefix, budgetPrefix}, id.Prefix())
 }
 
 // apartNode reads a record that entgql does not know.
@@ -44,6 +45,8 @@ func (r *Resolver) apartNode(ctx context.Context, id xid.ID) (ent.Noder, error) 
 			return nil, err
 		}
 		return &model.InboxItem{InboxItem: row}, nil
+	case budgetPrefix:
+		return record(load(ctx).budgets.Load(ctx, id))
 	}
 	return r.tokenNode(ctx, id)
 }

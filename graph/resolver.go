@@ -26,6 +26,8 @@ type Resolver struct {
 	Launches Launches
 	// Leaving is closed when the process begins to end: nobody waits for work any more. Nil: never.
 	Leaving <-chan struct{}
+	// URL is where the API is served, e.g. http://127.0.0.1:8080, for commands that people copy.
+	URL string
 	// Process says how this process is doing.
 	Process func() model.ProcessInfo
 	// EndStream makes a subscription end with an error; it is called just before the subscription's channel is closed.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
@@ -22,14 +21,15 @@ func nextFire(t *ent.RoutineTrigger) *time.Time {
 	return t.NextRunAt
 }
 
-func (r *Resolver) createRoutine(ctx context.Context, in model.CreateRoutineInput) (store.Made, error) {
+// createRoutine makes a routine with its triggers; the secrets of webhooks are shown by this answer only.
+func (r *Resolver) createRoutine(ctx context.Context, in model.CreateRoutineInput) (store.Made, []*model.TriggerSecret, error) {
 	if err := r.checkWorkspace(ctx, in.WorkspaceID); err != nil {
-		return store.Made{}, err
+		return store.Made{}, nil, err
 	}
-	triggers, triggersErr := triggerSpecs(in.Triggers)
+	triggers, secrets, triggersErr := r.triggerSpecs(in.Triggers)
 	once, onceErr := idempotency(in, in.IdempotencyKey)
 	if err := joinProblems(triggersErr, onceErr); err != nil {
-		return store.Made{}, err
+		return store.Made{}, nil, err
 	}
 	out := store.CreateRoutine{
 		WorkspaceID: in.WorkspaceID, Name: in.Name, Description: valueOf(in.Description), AssigneeID: in.AssigneeID,
@@ -45,34 +45,41 @@ func (r *Resolver) createRoutine(ctx context.Context, in model.CreateRoutineInpu
 	if in.CatchUpMax != nil {
 		out.CatchUpMax = *in.CatchUpMax
 	}
-	return r.Store.CreateRoutine(ctx, out)
+	made, err := r.Store.CreateRoutine(ctx, out)
+	if err != nil || made.Replayed {
+		secrets = nil
+	}
+	return made, secrets, err
 }
 
 // fireRoutine fires by hand and routes what the fire made before it answers.
-func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (store.Made, error) {
-	x, err := visible(r.Reader.Routine.Query().Where(routine.ID(in.RoutineID), routine.DeletedAtIsNil()).Only(ctx))
+func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (*model.FireRoutinePayload, error) {
+	out := &model.FireRoutinePayload{Resolved: []*model.ResolvedVariable{}}
+	x, err := r.presentRoutine(ctx, in.RoutineID)
 	if err != nil {
-		return store.Made{}, fmt.Errorf("look for routine: %w", err)
+		return out, err
 	}
-	if x == nil {
-		return store.Made{}, notFound("routineId", "routine")
-	}
-	variables, err := variableTexts(in.Variables)
+	variables, err := domain.ProvidedValues(in.Variables)
 	if err != nil {
-		return store.Made{}, err
+		return out, err
 	}
 	once, err := idempotency(in, in.IdempotencyKey)
 	if err != nil {
-		return store.Made{}, err
+		return out, err
 	}
 	made, agentID, err := r.Store.FireRoutine(ctx, store.FireRoutine{
 		WorkspaceID: x.WorkspaceID, RoutineID: x.ID, TriggerID: idOf(in.TriggerID), Variables: variables, Idempotency: once,
 	})
 	if err != nil {
-		return store.Made{}, err
+		return out, err
 	}
 	if agentID != "" {
 		r.route(ctx, agentID)
 	}
-	return made, nil
+	out.Replayed = made.Replayed
+	if out.RoutineRun, err = r.Reader.RoutineRun.Get(ctx, made.ID); err != nil {
+		return nil, fmt.Errorf("read new routine run: %w", err)
+	}
+	out.Resolved = resolvedOf(x, out.RoutineRun, variables)
+	return out, nil
 }

@@ -20,8 +20,8 @@ import (
 
 // CreateRoutine is the resolver for the createRoutine field.
 func (r *mutationResolver) CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error) {
-	made, err := r.createRoutine(ctx, input)
-	out := &model.CreateRoutinePayload{Replayed: made.Replayed, Clamped: append([]string{}, made.Clamped...)}
+	made, secrets, err := r.createRoutine(ctx, input)
+	out := &model.CreateRoutinePayload{Replayed: made.Replayed, Clamped: append([]string{}, made.Clamped...), Secrets: append([]*model.TriggerSecret{}, secrets...)}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
@@ -31,17 +31,57 @@ func (r *mutationResolver) CreateRoutine(ctx context.Context, input model.Create
 	return out, nil
 }
 
-// FireRoutine is the resolver for the fireRoutine field.
-func (r *mutationResolver) FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error) {
-	made, err := r.fireRoutine(ctx, input)
-	out := &model.FireRoutinePayload{Replayed: made.Replayed}
+// UpdateRoutine is the resolver for the updateRoutine field.
+func (r *mutationResolver) UpdateRoutine(ctx context.Context, input model.UpdateRoutineInput) (*model.UpdateRoutinePayload, error) {
+	changed, clamped, err := r.updateRoutine(ctx, input)
+	out := &model.UpdateRoutinePayload{Routine: changed, Clamped: append([]string{}, clamped...)}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// PauseRoutine is the resolver for the pauseRoutine field.
+func (r *mutationResolver) PauseRoutine(ctx context.Context, input model.PauseRoutineInput) (*model.PauseRoutinePayload, error) {
+	changed, err := r.changeRoutine(ctx, input.RoutineID, r.Store.PauseRoutine)
+	out := &model.PauseRoutinePayload{Routine: changed}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// ResumeRoutine is the resolver for the resumeRoutine field.
+func (r *mutationResolver) ResumeRoutine(ctx context.Context, input model.ResumeRoutineInput) (*model.ResumeRoutinePayload, error) {
+	changed, err := r.changeRoutine(ctx, input.RoutineID, r.Store.ResumeRoutine)
+	out := &model.ResumeRoutinePayload{Routine: changed}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// ArchiveRoutine is the resolver for the archiveRoutine field.
+func (r *mutationResolver) ArchiveRoutine(ctx context.Context, input model.ArchiveRoutineInput) (*model.ArchiveRoutinePayload, error) {
+	changed, err := r.changeRoutine(ctx, input.RoutineID, r.Store.ArchiveRoutine)
+	out := &model.ArchiveRoutinePayload{Routine: changed}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// DeleteRoutine is the resolver for the deleteRoutine field.
+func (r *mutationResolver) DeleteRoutine(ctx context.Context, input model.DeleteRoutineInput) (*model.DeleteRoutinePayload, error) {
+	err := r.deleteRoutine(ctx, input)
+	out := &model.DeleteRoutinePayload{}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
-	if out.RoutineRun, err = r.Reader.RoutineRun.Get(ctx, made.ID); err != nil {
-		return nil, fmt.Errorf("read new routine run: %w", err)
-	}
+	out.DeletedRoutineID = &input.RoutineID
 	return out, nil
+}
+
+// FireRoutine is the resolver for the fireRoutine field.
+func (r *mutationResolver) FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error) {
+	out, err := r.fireRoutine(ctx, input)
+	list, err := problems(err)
+	if err == nil {
+		out.UserErrors = list
+	}
+	return out, err
 }
 
 // Routine is the resolver for the routine field.
@@ -74,6 +114,16 @@ func (r *routineResolver) Triggers(ctx context.Context, obj *ent.Routine) ([]mod
 		out = append(out, model.TriggerOf(row))
 	}
 	return out, err
+}
+
+// ScheduleState is the resolver for the scheduleState field.
+func (r *routineResolver) ScheduleState(ctx context.Context, obj *ent.Routine) (domain.ScheduleState, error) {
+	rows, err := load(ctx).triggersOf.Load(ctx, obj.ID)
+	var of []domain.TriggerFacts
+	for _, row := range rows {
+		of = append(of, facts(row))
+	}
+	return domain.ScheduleStateOf(of), err
 }
 
 // NextFireAt is the resolver for the nextFireAt field.

@@ -19,6 +19,50 @@ func (r *manualTriggerResolver) Routine(ctx context.Context, obj *model.ManualTr
 	return required(ctx, load(ctx).routines, obj.RoutineID)
 }
 
+// CreateTrigger is the resolver for the createTrigger field.
+func (r *mutationResolver) CreateTrigger(ctx context.Context, input model.CreateTriggerInput) (*model.CreateTriggerPayload, error) {
+	made, secret, err := r.createTrigger(ctx, input)
+	out := &model.CreateTriggerPayload{Replayed: made.Replayed, Secret: orNil(secret)}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	out.Trigger, err = r.shownTrigger(ctx, made.ID)
+	return out, err
+}
+
+// UpdateTrigger is the resolver for the updateTrigger field.
+func (r *mutationResolver) UpdateTrigger(ctx context.Context, input model.UpdateTriggerInput) (*model.UpdateTriggerPayload, error) {
+	err := r.updateTrigger(ctx, input)
+	out := &model.UpdateTriggerPayload{}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	out.Trigger, err = r.shownTrigger(ctx, input.TriggerID)
+	return out, err
+}
+
+// DeleteTrigger is the resolver for the deleteTrigger field.
+func (r *mutationResolver) DeleteTrigger(ctx context.Context, input model.DeleteTriggerInput) (*model.DeleteTriggerPayload, error) {
+	err := r.deleteTrigger(ctx, input)
+	out := &model.DeleteTriggerPayload{}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	out.DeletedTriggerID = &input.TriggerID
+	return out, nil
+}
+
+// RotateTriggerSecret is the resolver for the rotateTriggerSecret field.
+func (r *mutationResolver) RotateTriggerSecret(ctx context.Context, input model.RotateTriggerSecretInput) (*model.RotateTriggerSecretPayload, error) {
+	made, secret, err := r.rotateTriggerSecret(ctx, input)
+	out := &model.RotateTriggerSecretPayload{Replayed: made.Replayed, Secret: orNil(secret)}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	out.Trigger, err = r.shownTrigger(ctx, made.ID)
+	return out, err
+}
+
 // Routine is the resolver for the routine field.
 func (r *scheduleTriggerResolver) Routine(ctx context.Context, obj *model.ScheduleTrigger) (*ent.Routine, error) {
 	return required(ctx, load(ctx).routines, obj.RoutineID)
@@ -36,7 +80,37 @@ func (r *scheduleTriggerResolver) TimeZone(ctx context.Context, obj *model.Sched
 
 // NextFireAt is the resolver for the nextFireAt field.
 func (r *scheduleTriggerResolver) NextFireAt(ctx context.Context, obj *model.ScheduleTrigger) (*time.Time, error) {
-	return nextFire(obj.RoutineTrigger), nil
+	next := nextFire(obj.RoutineTrigger)
+	fires, err := r.fires(ctx, obj.RoutineID)
+	if err != nil || next == nil || !fires {
+		return nil, err
+	}
+	return next, nil
+}
+
+// NextFireTimes is the resolver for the nextFireTimes field.
+func (r *scheduleTriggerResolver) NextFireTimes(ctx context.Context, obj *model.ScheduleTrigger, n int) ([]*time.Time, error) {
+	times, err := r.nextFires(ctx, obj.RoutineTrigger, n)
+	return instants(times), err
+}
+
+// Description is the resolver for the description field.
+func (r *scheduleTriggerResolver) Description(ctx context.Context, obj *model.ScheduleTrigger) (string, error) {
+	schedule, err := scheduleOf(obj.RoutineTrigger)
+	if err != nil {
+		return "never: it cannot be computed", nil
+	}
+	return schedule.Explain(), nil
+}
+
+// Condition is the resolver for the condition field.
+func (r *scheduleTriggerResolver) Condition(ctx context.Context, obj *model.ScheduleTrigger) (domain.TriggerCondition, error) {
+	return facts(obj.RoutineTrigger).Condition(time.Now()), nil
+}
+
+// RoutineRun is the resolver for the routineRun field.
+func (r *webhookDeliveryResolver) RoutineRun(ctx context.Context, obj *model.WebhookDelivery) (*ent.RoutineRun, error) {
+	return linked(ctx, load(ctx).fires, obj.RoutineRunID)
 }
 
 // Routine is the resolver for the routine field.
@@ -51,7 +125,7 @@ func (r *webhookTriggerResolver) PublicID(ctx context.Context, obj *model.Webhoo
 
 // Path is the resolver for the path field.
 func (r *webhookTriggerResolver) Path(ctx context.Context, obj *model.WebhookTrigger) (string, error) {
-	return "/api/routine-triggers/" + valueOf(obj.PublicID) + "/fire", nil
+	return webhookPath(obj.RoutineTrigger), nil
 }
 
 // SigningMode is the resolver for the signingMode field.
@@ -64,11 +138,28 @@ func (r *webhookTriggerResolver) ReplayWindow(ctx context.Context, obj *model.We
 	return time.Duration(obj.ReplayWindowMs) * time.Millisecond, nil
 }
 
+// Deliveries is the resolver for the deliveries field.
+func (r *webhookTriggerResolver) Deliveries(ctx context.Context, obj *model.WebhookTrigger, first int) ([]*model.WebhookDelivery, error) {
+	if first < 1 || first > deliveriesMost {
+		return nil, badInput("first is 1 to %d, not %d", deliveriesMost, first)
+	}
+	logged, err := load(ctx).deliveries.Load(ctx, obj.ID)
+	return deliveries(logged, first), err
+}
+
+// SampleCurl is the resolver for the sampleCurl field.
+func (r *webhookTriggerResolver) SampleCurl(ctx context.Context, obj *model.WebhookTrigger) (string, error) {
+	return sampleCurl(r.URL, obj.RoutineTrigger), nil
+}
+
 // ManualTrigger returns ManualTriggerResolver implementation.
 func (r *Resolver) ManualTrigger() ManualTriggerResolver { return &manualTriggerResolver{r} }
 
 // ScheduleTrigger returns ScheduleTriggerResolver implementation.
 func (r *Resolver) ScheduleTrigger() ScheduleTriggerResolver { return &scheduleTriggerResolver{r} }
+
+// WebhookDelivery returns WebhookDeliveryResolver implementation.
+func (r *Resolver) WebhookDelivery() WebhookDeliveryResolver { return &webhookDeliveryResolver{r} }
 
 // WebhookTrigger returns WebhookTriggerResolver implementation.
 func (r *Resolver) WebhookTrigger() WebhookTriggerResolver { return &webhookTriggerResolver{r} }
@@ -76,5 +167,6 @@ func (r *Resolver) WebhookTrigger() WebhookTriggerResolver { return &webhookTrig
 type (
 	manualTriggerResolver   struct{ *Resolver }
 	scheduleTriggerResolver struct{ *Resolver }
+	webhookDeliveryResolver struct{ *Resolver }
 	webhookTriggerResolver  struct{ *Resolver }
 )

@@ -888,6 +888,7 @@ var (
 		{Name: "previous_secret_expires_at", Type: field.TypeTime, Nullable: true},
 		{Name: "replay_window_ms", Type: field.TypeInt64, Default: 300000},
 		{Name: "require_timestamp", Type: field.TypeBool, Default: false},
+		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "routine_id", Type: field.TypeString, Size: 64},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 	}
@@ -899,13 +900,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "routine_triggers_routines_triggers",
-				Columns:    []*schema.Column{RoutineTriggersColumns[20]},
+				Columns:    []*schema.Column{RoutineTriggersColumns[21]},
 				RefColumns: []*schema.Column{RoutinesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "routine_triggers_workspaces_workspace",
-				Columns:    []*schema.Column{RoutineTriggersColumns[21]},
+				Columns:    []*schema.Column{RoutineTriggersColumns[22]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -930,12 +931,12 @@ var (
 			{
 				Name:    "routinetrigger_routine_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineTriggersColumns[20]},
+				Columns: []*schema.Column{RoutineTriggersColumns[21]},
 			},
 			{
 				Name:    "routinetrigger_workspace_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineTriggersColumns[21]},
+				Columns: []*schema.Column{RoutineTriggersColumns[22]},
 			},
 		},
 	}

@@ -59,6 +59,8 @@ const (
 	FieldReplayWindowMs = "replay_window_ms"
 	// FieldRequireTimestamp holds the string denoting the require_timestamp field in the database.
 	FieldRequireTimestamp = "require_timestamp"
+	// FieldDeletedAt holds the string denoting the deleted_at field in the database.
+	FieldDeletedAt = "deleted_at"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
 	EdgeWorkspace = "workspace"
 	// EdgeRoutine holds the string denoting the routine edge name in mutations.
@@ -105,6 +107,7 @@ var Columns = []string{
 	FieldPreviousSecretExpiresAt,
 	FieldReplayWindowMs,
 	FieldRequireTimestamp,
+	FieldDeletedAt,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -281,6 +284,11 @@ func ByReplayWindowMs(opts ...sql.OrderTermOption) OrderOption {
 // ByRequireTimestamp orders the results by the require_timestamp field.
 func ByRequireTimestamp(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRequireTimestamp, opts...).ToFunc()
+}
+
+// ByDeletedAt orders the results by the deleted_at field.
+func ByDeletedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDeletedAt, opts...).ToFunc()
 }
 
 // ByWorkspaceField orders the results by workspace field.

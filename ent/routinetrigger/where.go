@@ -152,6 +152,11 @@ func RequireTimestamp(v bool) predicate.RoutineTrigger {
 	return predicate.RoutineTrigger(sql.FieldEQ(FieldRequireTimestamp, v))
 }
 
+// DeletedAt applies equality check predicate on the "deleted_at" field. It's identical to DeletedAtEQ.
+func DeletedAt(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldDeletedAt, v))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v time.Time) predicate.RoutineTrigger {
 	return predicate.RoutineTrigger(sql.FieldEQ(FieldCreatedAt, v))
@@ -1265,6 +1270,56 @@ func RequireTimestampEQ(v bool) predicate.RoutineTrigger {
 // RequireTimestampNEQ applies the NEQ predicate on the "require_timestamp" field.
 func RequireTimestampNEQ(v bool) predicate.RoutineTrigger {
 	return predicate.RoutineTrigger(sql.FieldNEQ(FieldRequireTimestamp, v))
+}
+
+// DeletedAtEQ applies the EQ predicate on the "deleted_at" field.
+func DeletedAtEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldDeletedAt, v))
+}
+
+// DeletedAtNEQ applies the NEQ predicate on the "deleted_at" field.
+func DeletedAtNEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldDeletedAt, v))
+}
+
+// DeletedAtIn applies the In predicate on the "deleted_at" field.
+func DeletedAtIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIn(FieldDeletedAt, vs...))
+}
+
+// DeletedAtNotIn applies the NotIn predicate on the "deleted_at" field.
+func DeletedAtNotIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotIn(FieldDeletedAt, vs...))
+}
+
+// DeletedAtGT applies the GT predicate on the "deleted_at" field.
+func DeletedAtGT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGT(FieldDeletedAt, v))
+}
+
+// DeletedAtGTE applies the GTE predicate on the "deleted_at" field.
+func DeletedAtGTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGTE(FieldDeletedAt, v))
+}
+
+// DeletedAtLT applies the LT predicate on the "deleted_at" field.
+func DeletedAtLT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLT(FieldDeletedAt, v))
+}
+
+// DeletedAtLTE applies the LTE predicate on the "deleted_at" field.
+func DeletedAtLTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLTE(FieldDeletedAt, v))
+}
+
+// DeletedAtIsNil applies the IsNil predicate on the "deleted_at" field.
+func DeletedAtIsNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIsNull(FieldDeletedAt))
+}
+
+// DeletedAtNotNil applies the NotNil predicate on the "deleted_at" field.
+func DeletedAtNotNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotNull(FieldDeletedAt))
 }
 
 // HasWorkspace applies the HasEdge predicate on the "workspace" edge.

@@ -89,7 +89,8 @@ func (triggerRecord) Annotations() []schema.Annotation {
 	return []schema.Annotation{IDPrefix{[]string{"sch", "whk", "man"}}}
 }
 
-// Fields of RoutineTrigger. next_run_at is the cursor of a schedule: the first slot that has not fired.
+// Fields of RoutineTrigger. next_run_at is the cursor of a schedule: the first slot that has not fired. A deleted trigger is
+// switched off and stays for the history that names it.
 func (RoutineTrigger) Fields() []ent.Field {
 	return []ent.Field{
 		ref("routine_id"),
@@ -109,6 +110,7 @@ func (RoutineTrigger) Fields() []ent.Field {
 		field.Time("previous_secret_expires_at").Optional().Nillable().Annotations(hidden()),
 		field.Int64("replay_window_ms").Default(300_000).Annotations(hidden()),
 		field.Bool("require_timestamp").Default(false).Annotations(hidden()),
+		field.Time("deleted_at").Optional().Nillable().Annotations(hidden()),
 	}
 }
 

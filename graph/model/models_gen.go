@@ -34,6 +34,7 @@ type RunStreamItem interface {
 // What makes a routine fire.
 type Trigger interface {
 	IsNode()
+	IsVersioned()
 	IsTrigger()
 }
 
@@ -137,6 +138,48 @@ type APITokenEdge struct {
 	Cursor entgql.Cursor[xid.ID] `json:"cursor"`
 	// Row.
 	Node *ApiToken `json:"node"`
+}
+
+// Input of archiveRoutine.
+type ArchiveRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of archiveRoutine.
+type ArchiveRoutinePayload struct {
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ArchiveRoutinePayload) IsMutationPayload() {}
+
+// Page of Budget.
+type BudgetConnection struct {
+	// Rows with their positions.
+	Edges []*BudgetEdge `json:"edges"`
+	// Page.
+	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+}
+
+// Row of a page.
+type BudgetEdge struct {
+	// Position.
+	Cursor entgql.Cursor[xid.ID] `json:"cursor"`
+	// Row.
+	Node *Budget `json:"node"`
+}
+
+// What a budget limits: exactly one member.
+type BudgetSubjectInput struct {
+	// Workspace.
+	WorkspaceID *xid.ID `json:"workspaceId,omitempty"`
+	// Project.
+	ProjectID *xid.ID `json:"projectId,omitempty"`
+	// Agent.
+	AgentID *xid.ID `json:"agentId,omitempty"`
 }
 
 // A budget crossed a threshold.
@@ -297,6 +340,8 @@ type CreateRoutinePayload struct {
 	Clamped []string `json:"clamped"`
 	// The routine; null on error.
 	Routine *ent.Routine `json:"routine,omitempty"`
+	// Secrets of new webhook triggers, in the order of the triggers; shown once, and not again when the call is replayed.
+	Secrets []*TriggerSecret `json:"secrets"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
 	// Problems the caller can fix; empty on success.
@@ -304,6 +349,30 @@ type CreateRoutinePayload struct {
 }
 
 func (CreateRoutinePayload) IsMutationPayload() {}
+
+// Input of createTrigger.
+type CreateTriggerInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+	// What to make.
+	Spec *TriggerSpecInput `json:"spec"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of createTrigger.
+type CreateTriggerPayload struct {
+	// The trigger; null on error.
+	Trigger Trigger `json:"trigger,omitempty"`
+	// Webhook secret; shown once, and not again when the call is replayed.
+	Secret *string `json:"secret,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (CreateTriggerPayload) IsMutationPayload() {}
 
 // Input of createWorkspace.
 type CreateWorkspaceInput struct {
@@ -347,6 +416,54 @@ type DeleteAgentPayload struct {
 
 func (DeleteAgentPayload) IsMutationPayload() {}
 
+// Input of deleteBudget.
+type DeleteBudgetInput struct {
+	// Budget.
+	BudgetID xid.ID `json:"budgetId"`
+}
+
+// Result of deleteBudget.
+type DeleteBudgetPayload struct {
+	// Id of the deleted budget; null on error.
+	DeletedBudgetID *xid.ID `json:"deletedBudgetId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteBudgetPayload) IsMutationPayload() {}
+
+// Input of deleteRoutine.
+type DeleteRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of deleteRoutine.
+type DeleteRoutinePayload struct {
+	// Id of the deleted routine; null on error.
+	DeletedRoutineID *xid.ID `json:"deletedRoutineId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteRoutinePayload) IsMutationPayload() {}
+
+// Input of deleteTrigger.
+type DeleteTriggerInput struct {
+	// Trigger.
+	TriggerID xid.ID `json:"triggerId"`
+}
+
+// Result of deleteTrigger.
+type DeleteTriggerPayload struct {
+	// Id of the deleted trigger; null on error.
+	DeletedTriggerID *xid.ID `json:"deletedTriggerId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteTriggerPayload) IsMutationPayload() {}
+
 // Answers with its prompt; for a first try and for tests, it is no agent.
 type EchoExecutor struct {
 	// Pause before the answer.
@@ -379,6 +496,18 @@ type ExecutorInput struct {
 	Echo *EchoExecutorInput `json:"echo,omitempty"`
 }
 
+// Dry run of a fire.
+type FirePreview struct {
+	// Rendered task, or name and prompt text of a lightweight routine.
+	Rendered *TemplatePreview `json:"rendered"`
+	// What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why.
+	Disposition domain.RoutineRunStatus `json:"disposition"`
+	// Fire it would merge into.
+	CoalescesInto *ent.RoutineRun `json:"coalescesInto,omitempty"`
+	// Problems for which the fire would be refused.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
 // Input of fireRoutine.
 type FireRoutineInput struct {
 	// Routine.
@@ -395,6 +524,8 @@ type FireRoutineInput struct {
 type FireRoutinePayload struct {
 	// The fire; null on error.
 	RoutineRun *ent.RoutineRun `json:"routineRun,omitempty"`
+	// What its variables resolved to, and where each value came from.
+	Resolved []*ResolvedVariable `json:"resolved"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
 	// Problems the caller can fix; empty on success.
@@ -461,6 +592,32 @@ type PauseAgentPayload struct {
 
 func (PauseAgentPayload) IsMutationPayload() {}
 
+// Input of pauseRoutine.
+type PauseRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of pauseRoutine.
+type PauseRoutinePayload struct {
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (PauseRoutinePayload) IsMutationPayload() {}
+
+// A fire that is due to come.
+type PlannedFire struct {
+	// When.
+	At time.Time `json:"at"`
+	// Trigger.
+	Trigger *ScheduleTrigger `json:"trigger"`
+	// Routine.
+	Routine *ent.Routine `json:"routine"`
+}
+
 // State of the process; the same for every reader.
 type ProcessInfo struct {
 	// Version.
@@ -521,6 +678,22 @@ type QueueStats struct {
 	WaitP99 *time.Duration `json:"waitP99,omitempty"`
 	// Taken at.
 	At time.Time `json:"at"`
+}
+
+// Input of renderTemplate.
+type RenderTemplateInput struct {
+	// Title.
+	Title string `json:"title"`
+	// Description.
+	Description string `json:"description"`
+	// Declarations.
+	Variables []*RoutineVariableInput `json:"variables"`
+	// Values; one that is no string is taken as its JSON text.
+	Values map[string]any `json:"values,omitempty"`
+	// Pretend it is now.
+	At *time.Time `json:"at,omitempty"`
+	// Zone of {{date}}.
+	TimeZone string `json:"timeZone"`
 }
 
 // Input of reportRunFailed.
@@ -675,6 +848,22 @@ type ResumeAgentPayload struct {
 
 func (ResumeAgentPayload) IsMutationPayload() {}
 
+// Input of resumeRoutine.
+type ResumeRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+}
+
+// Result of resumeRoutine.
+type ResumeRoutinePayload struct {
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ResumeRoutinePayload) IsMutationPayload() {}
+
 // Input of revokeApiToken.
 type RevokeAPITokenInput struct {
 	// Token.
@@ -690,6 +879,30 @@ type RevokeAPITokenPayload struct {
 }
 
 func (RevokeAPITokenPayload) IsMutationPayload() {}
+
+// Input of rotateTriggerSecret.
+type RotateTriggerSecretInput struct {
+	// Webhook trigger.
+	TriggerID xid.ID `json:"triggerId"`
+	// How long the old secret also works, PT0S..P7D.
+	Overlap *time.Duration `json:"overlap,omitempty"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of rotateTriggerSecret.
+type RotateTriggerSecretPayload struct {
+	// The trigger; null on error.
+	Trigger Trigger `json:"trigger,omitempty"`
+	// Shown once, and not again when the call is replayed.
+	Secret *string `json:"secret,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (RotateTriggerSecretPayload) IsMutationPayload() {}
 
 // Conditions, all of which must hold.
 type RoutineFilter struct {
@@ -891,6 +1104,18 @@ type RunUsageInput struct {
 	CostUsd string `json:"costUsd"`
 }
 
+// Preview of a schedule; nothing is stored.
+type SchedulePreview struct {
+	// Fires.
+	Times []*time.Time `json:"times"`
+	// Words, e.g. at 09:00 every day.
+	Description string `json:"description"`
+	// Slots in the window that a clock change removes or repeats.
+	DstNotes []string `json:"dstNotes"`
+	// Problems.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
 // A schedule trigger to make.
 type ScheduleSpecInput struct {
 	// Expression.
@@ -941,10 +1166,34 @@ type SystemActor struct {
 
 func (SystemActor) IsActor() {}
 
+// Preview of a template; nothing is stored.
+type TemplatePreview struct {
+	// Title.
+	Title string `json:"title"`
+	// Description.
+	Description string `json:"description"`
+	// Values used and where they came from.
+	Values []*ResolvedVariable `json:"values"`
+	// Names used but not declared; saving declares them.
+	Undeclared []string `json:"undeclared"`
+	// Problems.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+// Secret of a new webhook trigger.
+type TriggerSecret struct {
+	// Trigger.
+	TriggerID xid.ID `json:"triggerId"`
+	// Secret, shown once.
+	Secret string `json:"secret"`
+}
+
 // Exactly one member.
 type TriggerSpecInput struct {
 	// Cron schedule.
 	Schedule *ScheduleSpecInput `json:"schedule,omitempty"`
+	// Signed HTTP POST.
+	Webhook *WebhookSpecInput `json:"webhook,omitempty"`
 	// By hand.
 	Manual *ManualSpecInput `json:"manual,omitempty"`
 }
@@ -985,6 +1234,70 @@ type UpdateAgentPayload struct {
 
 func (UpdateAgentPayload) IsMutationPayload() {}
 
+// Input of updateRoutine.
+type UpdateRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// Name, 1..200 characters; null is refused.
+	Name graphql.Omittable[*string] `json:"name,omitempty"`
+	// Text; the prompt of a lightweight fire; null: none.
+	Description graphql.Omittable[*string] `json:"description,omitempty"`
+	// Who is woken; null is refused. What the former assignee was sent stays with it.
+	AssigneeID graphql.Omittable[*xid.ID] `json:"assigneeId,omitempty"`
+	// When a fire meets an active one; null: COALESCE_IF_ACTIVE.
+	ConcurrencyPolicy graphql.Omittable[*domain.ConcurrencyPolicy] `json:"concurrencyPolicy,omitempty"`
+	// What to do about missed ticks; null: ENQUEUE_MISSED_WITH_CAP.
+	CatchUpPolicy graphql.Omittable[*domain.CatchUpPolicy] `json:"catchUpPolicy,omitempty"`
+	// Most missed slots fired, clamped to 1..1000; null: 25.
+	CatchUpMax graphql.Omittable[*int] `json:"catchUpMax,omitempty"`
+	// Variables, at most 100, instead of those there are; names that the text uses are declared besides.
+	Variables graphql.Omittable[[]*RoutineVariableInput] `json:"variables,omitempty"`
+}
+
+// Result of updateRoutine.
+type UpdateRoutinePayload struct {
+	// Fields whose value was clamped.
+	Clamped []string `json:"clamped"`
+	// The routine; null on error.
+	Routine *ent.Routine `json:"routine,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateRoutinePayload) IsMutationPayload() {}
+
+// Input of updateTrigger.
+type UpdateTriggerInput struct {
+	// Trigger.
+	TriggerID xid.ID `json:"triggerId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// May fire; null: true.
+	Enabled graphql.Omittable[*bool] `json:"enabled,omitempty"`
+	// Expression of a schedule; null is refused.
+	Cron graphql.Omittable[*string] `json:"cron,omitempty"`
+	// Zone of a schedule; null: the workspace's.
+	TimeZone graphql.Omittable[*string] `json:"timeZone,omitempty"`
+	// How callers of a webhook prove themselves; null: HMAC_SHA256.
+	SigningMode graphql.Omittable[*domain.SigningMode] `json:"signingMode,omitempty"`
+	// Accepted clock difference of a webhook, PT30S..PT24H; null: PT5M.
+	ReplayWindow graphql.Omittable[*time.Duration] `json:"replayWindow,omitempty"`
+	// Refuse signatures without a timestamp; null: false.
+	RequireTimestamp graphql.Omittable[*bool] `json:"requireTimestamp,omitempty"`
+}
+
+// Result of updateTrigger.
+type UpdateTriggerPayload struct {
+	// The trigger; null on error.
+	Trigger Trigger `json:"trigger,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateTriggerPayload) IsMutationPayload() {}
+
 // Input of updateWorkspaceSettings.
 type UpdateWorkspaceSettingsInput struct {
 	// Workspace.
@@ -1014,6 +1327,32 @@ type UpdateWorkspaceSettingsPayload struct {
 }
 
 func (UpdateWorkspaceSettingsPayload) IsMutationPayload() {}
+
+// Input of upsertBudget.
+type UpsertBudgetInput struct {
+	// What it limits.
+	Subject *BudgetSubjectInput `json:"subject"`
+	// Limit in US dollars, above 0, at most six decimals.
+	LimitUsd string `json:"limitUsd"`
+	// Period.
+	Period domain.BudgetPeriod `json:"period"`
+	// Percentages that raise an alert, 1..1000, at most 10.
+	AlertThresholds []int `json:"alertThresholds"`
+	// When exceeded.
+	OnExceed domain.BudgetAction `json:"onExceed"`
+	// Refuse with CONFLICT unless the budget that is there has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+}
+
+// Result of upsertBudget.
+type UpsertBudgetPayload struct {
+	// The budget; null on error.
+	Budget *Budget `json:"budget,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpsertBudgetPayload) IsMutationPayload() {}
 
 // A person, known by the API token that was used, or `local` on the machine of local mode.
 type UserActor struct {
@@ -1069,6 +1408,20 @@ type WakeupFilter struct {
 	CausationID *xid.ID `json:"causationId,omitempty"`
 	// Asked at or after.
 	Since *time.Time `json:"since,omitempty"`
+}
+
+// A webhook trigger to make.
+type WebhookSpecInput struct {
+	// How callers prove themselves.
+	SigningMode domain.SigningMode `json:"signingMode"`
+	// Accepted clock difference, PT30S..PT24H.
+	ReplayWindow *time.Duration `json:"replayWindow,omitempty"`
+	// Refuse signatures without a timestamp.
+	RequireTimestamp bool `json:"requireTimestamp"`
+	// Own secret, 16 to 256 visible ASCII characters; made by default.
+	Secret *string `json:"secret,omitempty"`
+	// May fire.
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // Settings of a workspace.

@@ -2,7 +2,12 @@
 // SDL, the scalars, and the faces of one table that the API shows as several types.
 package model
 
-import "rouse.dev/rouse/ent"
+import (
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/internal/xid"
+)
 
 // ScheduleTrigger is a trigger with id prefix sch_.
 type ScheduleTrigger struct{ *ent.RoutineTrigger }
@@ -16,11 +21,20 @@ type ManualTrigger struct{ *ent.RoutineTrigger }
 // IsTrigger marks a member of interface Trigger.
 func (ScheduleTrigger) IsTrigger() {}
 
+// IsVersioned marks a member of interface Versioned.
+func (ScheduleTrigger) IsVersioned() {}
+
 // IsTrigger marks a member of interface Trigger.
 func (WebhookTrigger) IsTrigger() {}
 
+// IsVersioned marks a member of interface Versioned.
+func (WebhookTrigger) IsVersioned() {}
+
 // IsTrigger marks a member of interface Trigger.
 func (ManualTrigger) IsTrigger() {}
+
+// IsVersioned marks a member of interface Versioned.
+func (ManualTrigger) IsVersioned() {}
 
 // TriggerOf gives a row the type that the API shows it as. The id's prefix decides, not the column kind, which is not
 // read when nobody asked for it.
@@ -33,6 +47,15 @@ func TriggerOf(row *ent.RoutineTrigger) Trigger {
 	default:
 		return ManualTrigger{row}
 	}
+}
+
+// WebhookDelivery is one POST to a webhook trigger. Detail is nil when there is nothing to add.
+type WebhookDelivery struct {
+	ReceivedAt   time.Time
+	Status       int
+	Outcome      string
+	Detail       *string
+	RoutineRunID xid.ID
 }
 
 // ApiToken is a row of API tokens, shown without its digest.

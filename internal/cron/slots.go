@@ -13,6 +13,19 @@ func (s Schedule) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
+// Previous is the newest slot before an instant, in UTC; the zero time when there is none within a century.
+func (s Schedule) Previous(before time.Time) time.Time {
+	for length := int64(secondsPerDay); ; length *= 4 {
+		from := before.Add(-time.Duration(min(length, horizon)) * time.Second)
+		if slots := s.lastBetween(from, before, 1); len(slots) > 0 {
+			return slots[0]
+		}
+		if length >= horizon {
+			return time.Time{}
+		}
+	}
+}
+
 // NextN is the first n slots after an instant, in order, in UTC; fewer when the schedule has no more.
 func (s Schedule) NextN(after time.Time, n int) []time.Time {
 	return s.take(after, time.Time{}, n)

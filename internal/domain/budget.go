@@ -60,6 +60,25 @@ func (b Budget) At(now time.Time) Budget {
 // Exceeded says whether the limit is reached: exactly at it counts (C224).
 func (b Budget) Exceeded() bool { return b.Spent >= b.Limit }
 
+// State is where the budget stands.
+func (b Budget) State() BudgetState {
+	if b.Exceeded() {
+		return BudgetStateExceeded
+	}
+	return BudgetStateWithin
+}
+
+// WorstState is where spending stands that several budgets limit; none is no limit (C224).
+func WorstState(budgets ...Budget) BudgetState {
+	state := BudgetStateUnlimited
+	for _, b := range budgets {
+		if now := b.State(); state != BudgetStateExceeded {
+			state = now
+		}
+	}
+	return state
+}
+
 // Crossed is the thresholds that the budget has reached and nobody was told of in this period, rising (C88, C90).
 func (b Budget) Crossed() []int {
 	var crossed []int

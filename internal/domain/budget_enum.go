@@ -101,3 +101,51 @@ func (v BudgetHoldStatus) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 func (v *BudgetHoldStatus) UnmarshalGQL(in any) error {
 	return unmarshalEnum(v, in, budgetHoldStatusValues)
 }
+
+// BudgetState is where spending stands.
+type BudgetState string
+
+const (
+	BudgetStateUnlimited BudgetState = "UNLIMITED" // no budget applies
+	BudgetStateWithin    BudgetState = "WITHIN"    // below the limit
+	BudgetStateExceeded  BudgetState = "EXCEEDED"  // the limit is reached
+)
+
+var budgetStateValues = []BudgetState{
+	BudgetStateUnlimited,
+	BudgetStateWithin,
+	BudgetStateExceeded,
+}
+
+// Values lists every BudgetState, for the API enum.
+func (BudgetState) Values() []string { return enumValues(budgetStateValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v BudgetState) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *BudgetState) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, budgetStateValues) }
+
+// CostGrouping is what costs are added up by.
+type CostGrouping string
+
+const (
+	CostGroupingAgent   CostGrouping = "AGENT"   // by agent
+	CostGroupingProject CostGrouping = "PROJECT" // by project
+	CostGroupingDay     CostGrouping = "DAY"     // by day, UTC
+)
+
+var costGroupingValues = []CostGrouping{
+	CostGroupingAgent,
+	CostGroupingProject,
+	CostGroupingDay,
+}
+
+// Values lists every CostGrouping, for the API enum.
+func (CostGrouping) Values() []string { return enumValues(costGroupingValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v CostGrouping) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *CostGrouping) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, costGroupingValues) }

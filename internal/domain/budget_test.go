@@ -111,6 +111,23 @@ func TestBudgetGuards(t *testing.T) {
 	}
 }
 
+func TestWorstState(t *testing.T) {
+	within, exceeded := Budget{Limit: 2, Spent: 1}, Budget{Limit: 2, Spent: 2}
+	for _, c := range []struct {
+		name    string
+		budgets []Budget
+		want    BudgetState
+	}{
+		{"C224 no policy", nil, BudgetStateUnlimited},
+		{"one within", []Budget{within}, BudgetStateWithin},
+		{"the worse of two", []Budget{exceeded, within}, BudgetStateExceeded},
+	} {
+		if got := WorstState(c.budgets...); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestHoldIsTheMeanOfTheLastRuns(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -23,6 +23,7 @@ type RoutinePayload struct {
 	TriggerID       string            `json:"trigger_id,omitempty"` // "" for a manual fire
 	RoutineRunID    string            `json:"routine_run_id"`
 	Variables       map[string]string `json:"variables,omitempty"`
+	Text            string            `json:"text,omitempty"`         // what the routine asked for when it fired; later edits do not change it
 	ScheduledFor    time.Time         `json:"scheduled_for,omitzero"` // the slot; zero unless a schedule fired
 	MissedTicks     int               `json:"missed_ticks,omitempty"`
 	MissedSince     time.Time         `json:"missed_since,omitzero"`      // the oldest missed slot

@@ -104,6 +104,31 @@ func TestOldHistoryIsRemovedBatchByBatchAndTold(t *testing.T) {
 	})
 }
 
+func TestBudgetsAndUnstartedTasksAreLookedAtEveryHalfMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(4)
+		h.store.resumed, h.store.recovered = 3, []store.Recovered{{TaskID: "tsk_1"}, {TaskID: "tsk_2"}}
+		h.start(t)
+		pause(61 * time.Second)
+		h.Stop()
+		lines := h.store.take()
+		for _, what := range []string{"budgets", "recover"} {
+			n := 0
+			for _, line := range lines {
+				if line == what {
+					n++
+				}
+			}
+			if n != 3 {
+				t.Errorf("%d sweeps %q in a minute, want one at the start and two more", n, what)
+			}
+		}
+		if text := h.log.take(); !strings.Contains(text, "agents=3") || !strings.Contains(text, "dispatched_count=2") {
+			t.Errorf("log: %s", text)
+		}
+	})
+}
+
 func TestOneLoopThatPanicsKeepsNoOther(t *testing.T) { // C112
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(4)

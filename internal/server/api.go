@@ -11,7 +11,7 @@ import (
 // front stops.
 func (s *Server) newAPI() *edge.Server {
 	schema := graph.NewSchema(graph.Resolver{
-		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo,
+		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo, URL: s.front.url(),
 		Launches: launches{s.box, s.front.url() + graphqlPath}, Leaving: s.front.leaving.Done(),
 		EndStream: edge.EndSubscription, Log: s.log,
 	})

@@ -17,6 +17,7 @@ import (
 	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/console"
 	"rouse.dev/rouse/internal/edge"
+	"rouse.dev/rouse/internal/webhook"
 )
 
 const graphqlPath = "/graphql"
@@ -89,9 +90,9 @@ func (f *front) url() string {
 }
 
 // serve answers from now on. fail is told when a listener breaks.
-func (f *front) serve(api *edge.Server, ready func(context.Context) error, metrics http.Handler, fail func(error)) {
+func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.Context) error, metrics http.Handler, fail func(error)) {
 	f.api = api
-	f.start(f.listener, f.public(ready), fail)
+	f.start(f.listener, f.public(hooks, ready), fail)
 	if f.admin != nil {
 		f.start(f.admin, adminMux(ready, metrics), fail)
 	}
@@ -109,8 +110,9 @@ func (f *front) start(l net.Listener, h http.Handler, fail func(error)) {
 }
 
 // public is what the listener of the API shows. Health is for anybody who reaches it; the console is a page without data;
-// the API asks for a token, or in local mode for a caller of this machine that is no agent.
-func (f *front) public(ready func(context.Context) error) http.Handler {
+// the API asks for a token, or in local mode for a caller of this machine that is no agent. Webhooks ask for neither: their
+// callers prove themselves to the trigger, whose path nobody can guess, and come through tunnels under any name (C227).
+func (f *front) public(hooks http.Handler, ready func(context.Context) error) http.Handler {
 	guard := func(h http.Handler) http.Handler { return h }
 	if f.loopback {
 		guard = edge.LocalOnly
@@ -118,6 +120,7 @@ func (f *front) public(ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
 	addHealth(mux, ready)
 	mux.Handle(graphqlPath, guard(f.api))
+	mux.Handle(webhook.Path, hooks)
 	mux.Handle("/", guard(console.Handler(console.Options{TokenRequired: !f.loopback})))
 	return mux
 }

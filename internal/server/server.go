@@ -21,6 +21,7 @@ import (
 	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/telemetry"
+	"rouse.dev/rouse/internal/webhook"
 	"rouse.dev/rouse/internal/worker"
 )
 
@@ -198,7 +199,7 @@ func (s *Server) startLoops(ctx context.Context) error {
 }
 
 func (s *Server) serve(context.Context) error {
-	s.front.serve(s.newAPI(), s.ready, s.counters.Handler(), s.fail)
+	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.log), s.ready, s.counters.Handler(), s.fail)
 	return nil
 }
 

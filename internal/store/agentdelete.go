@@ -23,7 +23,7 @@ func (t *tx) deleteAgent(ctx context.Context, l lane) error {
 	if err := t.writeHold(ctx, l, domain.AgentHold{Status: domain.AgentStatusStopped, Since: &t.now}); err != nil {
 		return err
 	}
-	cancelled, err := t.cancelQueued(ctx, l)
+	cancelled, err := t.cancelQueued(ctx, l, queuedOf{reason: domain.EndReasonAgentDeleted, why: "its agent was deleted"})
 	if err != nil {
 		return err
 	}
@@ -42,11 +42,19 @@ func (t *tx) deleteAgent(ctx context.Context, l lane) error {
 		data: map[string]any{"deleted": true, "runsCancelled": cancelled, "runsAskedToEnd": asked}})
 }
 
-// cancelQueued ends all queued runs of a locked lane, with their requests, and all its unrouted requests, in as many
-// statements for one as for a thousand.
-func (t *tx) cancelQueued(ctx context.Context, l lane) (int, error) {
-	const lock = `SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' ORDER BY r.id FOR NO KEY UPDATE`
-	runs, err := collect(ctx, t, scanRun, lock, l.agentID)
+// queuedOf names what is to be ended of an agent's queue: all of it, or what a routine sent without a task; and why.
+type queuedOf struct {
+	routineID xid.ID // "": all
+	reason    domain.EndReason
+	why       string // for people
+}
+
+// cancelQueued ends queued runs of a locked lane, with their requests, and unrouted requests, in as many statements for
+// one as for a thousand.
+func (t *tx) cancelQueued(ctx context.Context, l lane, of queuedOf) (int, error) {
+	const lock = `SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND ($2 = '' OR r.routine_id = $2 AND r.task_id IS NULL)
+ORDER BY r.id FOR NO KEY UPDATE`
+	runs, err := collect(ctx, t, scanRun, lock, l.agentID, string(of.routineID))
 	if err != nil {
 		return 0, fmt.Errorf("lock the queued runs: %w", err)
 	}
@@ -56,41 +64,42 @@ func (t *tx) cancelQueued(ctx context.Context, l lane) (int, error) {
 	}
 	const end = `
 WITH r AS (
-  UPDATE runs SET status = 'CANCELLED', end_reason = 'AGENT_DELETED', finished_at = $2, parked_reason = NULL, parked_until = NULL,
+  UPDATE runs SET status = 'CANCELLED', end_reason = $6, finished_at = $2, parked_reason = NULL, parked_until = NULL,
     revision = revision + 1, event_seq = event_seq + 1
   WHERE id = ANY($1) RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, attempt),
 e AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, 'CANCELLED', NULLIF(attempt, 0), '{"reason": "AGENT_DELETED"}', $2 FROM r)` + activityInto + `
-SELECT n.id, r.workspace_id, 'RUN_CANCELLED', 'The run was cancelled: its agent was deleted.', $4, $5, r.id, r.agent_id, r.task_id,
-  '{"reason": "AGENT_DELETED"}', r.causation_id, $2
+  SELECT workspace_id, id, event_seq, 'CANCELLED', NULLIF(attempt, 0), jsonb_build_object('reason', $6::text), $2 FROM r)` + activityInto + `
+SELECT n.id, r.workspace_id, 'RUN_CANCELLED', 'The run was cancelled: ' || $7::text || '.', $4, $5, r.id, r.agent_id, r.task_id,
+  jsonb_build_object('reason', $6::text), r.causation_id, $2
 FROM unnest($3::text[], $1::text[]) AS n (id, run) JOIN r ON r.id = n.run`
 	by := callerOr(ctx, "agents")
-	if _, err := exec(ctx, t, end, ids(runIDs), t.now, ids(newIDs("act", len(runs))), by.kind, by.name); err != nil {
+	if _, err := exec(ctx, t, end, ids(runIDs), t.now, ids(newIDs("act", len(runs))), by.kind, by.name, of.reason, of.why); err != nil {
 		return 0, fmt.Errorf("end the queued runs: %w", err)
 	}
-	reason := domain.EndReasonAgentDeleted
 	for _, run := range runs {
-		t.countEnd(run, runEnd{status: domain.RunStatusCancelled, reason: &reason}, run.sessionID)
+		t.countEnd(run, runEnd{status: domain.RunStatusCancelled, reason: &of.reason}, run.sessionID)
 	}
-	return len(runs), t.endQueuedRequests(ctx, l, runIDs)
+	return len(runs), t.endQueuedRequests(ctx, l, runIDs, of)
 }
 
 // endQueuedRequests ends the requests of queued runs and those that were not routed yet, and the fires behind them.
-func (t *tx) endQueuedRequests(ctx context.Context, l lane, runIDs []xid.ID) error {
+func (t *tx) endQueuedRequests(ctx context.Context, l lane, runIDs []xid.ID, of queuedOf) error {
 	var fires []xid.ID
-	for _, which := range []string{`run_id = ANY($3) AND status IN ('QUEUED', 'CLAIMED', 'COALESCED')`, `$3::text[] IS NOT NULL AND status = 'QUEUED' AND run_id IS NULL`} {
+	for _, which := range []string{
+		`run_id = ANY($3) AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') AND $5::text IS NOT NULL`,
+		`$3::text[] IS NOT NULL AND status = 'QUEUED' AND run_id IS NULL AND ($5::text = '' OR routine_id = $5 AND task_id IS NULL)`,
+	} {
 		query := `
-UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = 'AGENT_DELETED', finished_at = $2
+UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $4, finished_at = $2
 WHERE agent_id = $1 AND ` + which + ` RETURNING routine_run_id`
-		ended, err := collect(ctx, t, scanOne[xid.ID], query, l.agentID, t.now, ids(runIDs))
+		ended, err := collect(ctx, t, scanOne[xid.ID], query, l.agentID, t.now, ids(runIDs), of.reason, string(of.routineID))
 		if err != nil {
 			return fmt.Errorf("end the queued requests: %w", err)
 		}
 		fires = append(fires, ended...)
 	}
-	reason := domain.EndReasonAgentDeleted
-	return t.endRoutineRuns(ctx, fires, routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &reason})
+	return t.endRoutineRuns(ctx, fires, routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &of.reason})
 }
 
 // cancelAllLive asks the owners of a lane's live runs to end them.

@@ -15,3 +15,12 @@ func wrap(doing string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
+
+// userErrorText is the text of a problem the caller can fix; "" for any other error, and for none.
+func userErrorText(err error) string {
+	var ue *domain.UserError
+	if errors.As(err, &ue) {
+		return ue.Error()
+	}
+	return ""
+}

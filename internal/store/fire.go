@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,39 +21,24 @@ type FireRoutine struct {
 }
 
 // FireRoutine fires a routine by hand: a routine run and, unless the policy drops it, an unrouted request (SPEC S4.10).
-// agentID is whose queue it went into.
+// agentID is whose queue it went into; "" when the key was used before.
 func (s *Store) FireRoutine(ctx context.Context, in FireRoutine) (made Made, agentID xid.ID, err error) {
-	agentID, err = queryOne[xid.ID](ctx, s.db, `SELECT assignee_id FROM routines WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, in.RoutineID, in.WorkspaceID)
-	if err != nil {
-		return Made{}, "", notFound(err, []string{"routineId"}, "routine", in.RoutineID)
-	}
-	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "fireRoutine", in.Idempotency, func() (Made, error) { return t.fireByHand(ctx, agentID, in) })
-		return err
+	err = s.withRoutineOnce(ctx, in.WorkspaceID, in.RoutineID, "fireRoutine", in.Idempotency, &made, func(t *tx, l lane, r routineRow) (Made, error) {
+		agentID = r.assigneeID
+		return t.fireByHand(ctx, l, r, in)
 	})
 	return made, agentID, wrap("fire routine", err)
 }
 
-func (t *tx) fireByHand(ctx context.Context, agentID xid.ID, in FireRoutine) (Made, error) {
-	l, err := t.lockLane(ctx, agentID)
-	if err != nil {
-		return Made{}, err
-	}
-	r, err := t.lockRoutine(ctx, in.RoutineID)
-	if err != nil {
-		return Made{}, err
-	}
-	if r.assigneeID != agentID {
-		return Made{}, errMoved
-	}
+func (t *tx) fireByHand(ctx context.Context, l lane, r routineRow, in FireRoutine) (Made, error) {
 	if err := t.checkTrigger(ctx, in); err != nil {
 		return Made{}, err
 	}
-	resolved, problems := domain.ResolveVariables(r.variables, in.Variables, domain.BuiltIns(t.now, time.UTC))
-	if err := domain.AsUserError(problems); err != nil {
+	f := firing{tx: t, lane: l, routine: r, triggerID: in.TriggerID, source: domain.RoutineRunSourceManual, provided: in.Variables}
+	values, err := f.valuesNow(ctx)
+	if err != nil {
 		return Made{}, err
 	}
-	f := firing{tx: t, lane: l, routine: r, triggerID: in.TriggerID, source: domain.RoutineRunSourceManual, provided: in.Variables}
 	if err := f.readFacts(ctx); err != nil {
 		return Made{}, err
 	}
@@ -62,20 +46,34 @@ func (t *tx) fireByHand(ctx context.Context, agentID xid.ID, in FireRoutine) (Ma
 	if plan.Answer != domain.FireRecord {
 		return Made{}, domain.AsUserError([]domain.FieldError{plan.Problem})
 	}
-	if err := f.record(ctx, plan, domain.SlotFire{}, domain.VariableValues(resolved)); err != nil {
+	if err := f.record(ctx, plan, domain.SlotFire{}, values); err != nil {
+		return Made{}, err
+	}
+	if err := f.touchTrigger(ctx); err != nil {
 		return Made{}, err
 	}
 	return Made{ID: xid.ID(f.facts.RoutineRunID)}, t.touchLastRun(ctx, r, t.now)
 }
 
-// errMoved says that a routine changed its assignee between the look without locks and the lock; the caller repeats.
-var errMoved = errors.New("the routine was given to another agent meanwhile; try again")
+// valuesNow resolves the variables of a fire without a slot: its instant stands for one, in the workspace's zone.
+func (f *firing) valuesNow(ctx context.Context) (map[string]string, error) {
+	zone, err := f.workspaceZone(ctx, f.routine.workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		return nil, fmt.Errorf("read the workspace's time zone: %w", err)
+	}
+	resolved, problems := domain.ResolveVariables(f.routine.variables, f.provided, domain.BuiltIns(f.now, location))
+	return domain.VariableValues(resolved), domain.AsUserError(problems)
+}
 
 func (t *tx) checkTrigger(ctx context.Context, in FireRoutine) error {
 	if in.TriggerID == "" {
 		return nil
 	}
-	enabled, err := queryOne[bool](ctx, t, `SELECT enabled FROM routine_triggers WHERE id = $1 AND routine_id = $2`, in.TriggerID, in.RoutineID)
+	enabled, err := queryOne[bool](ctx, t, `SELECT enabled FROM routine_triggers WHERE id = $1 AND routine_id = $2 AND deleted_at IS NULL`, in.TriggerID, in.RoutineID)
 	if err != nil {
 		return notFound(err, []string{"triggerId"}, "trigger", in.TriggerID)
 	}
@@ -88,7 +86,7 @@ func (t *tx) checkTrigger(ctx context.Context, in FireRoutine) error {
 // routineRow is a routine, locked.
 type routineRow struct {
 	id, workspaceID, assigneeID xid.ID
-	name                        string
+	name, description           string
 	status                      domain.RoutineStatus
 	policy                      domain.ConcurrencyPolicy
 	catchUp                     domain.CatchUpPolicy
@@ -99,15 +97,21 @@ type routineRow struct {
 }
 
 func (t *tx) lockRoutine(ctx context.Context, id xid.ID) (routineRow, error) {
+	r, err := t.readRoutine(ctx, id, ` FOR NO KEY UPDATE OF r`)
+	return r, wrap("lock routine", err)
+}
+
+// readRoutine reads a routine that is not deleted, with a locking clause or none.
+func (t *tx) readRoutine(ctx context.Context, id xid.ID, locking string) (routineRow, error) {
 	r := routineRow{id: id}
 	var template, variables []byte
-	const query = `
-SELECT r.workspace_id, r.assignee_id, r.name, r.status, r.concurrency_policy, r.catch_up_policy, r.catch_up_max, r.task_template, r.variables,
+	query := `
+SELECT r.workspace_id, r.assignee_id, r.name, r.description, r.status, r.concurrency_policy, r.catch_up_policy, r.catch_up_max, r.task_template, r.variables,
   a.deleted_at IS NOT NULL
-FROM routines r JOIN agents a ON a.id = r.assignee_id WHERE r.id = $1 AND r.deleted_at IS NULL FOR NO KEY UPDATE OF r`
-	err := queryRow(ctx, t, []any{&r.workspaceID, &r.assigneeID, &r.name, &r.status, &r.policy, &r.catchUp, &r.catchUpMax, &template, &variables, &r.agentGone}, query, id)
+FROM routines r JOIN agents a ON a.id = r.assignee_id WHERE r.id = $1 AND r.deleted_at IS NULL` + locking
+	err := queryRow(ctx, t, []any{&r.workspaceID, &r.assigneeID, &r.name, &r.description, &r.status, &r.policy, &r.catchUp, &r.catchUpMax, &template, &variables, &r.agentGone}, query, id)
 	if err != nil {
-		return r, fmt.Errorf("lock routine: %w", err)
+		return r, err
 	}
 	if template != nil {
 		if err := json.Unmarshal(template, &r.template); err != nil {
@@ -153,18 +157,20 @@ func (f *firing) readFacts(ctx context.Context) error {
 // renewIDs mints the ids of the next fire.
 func (f *firing) renewIDs() { f.facts.RoutineRunID = string(xid.New("rrn")) }
 
-// activeFire is the oldest fire with the same fingerprint whose work has not ended; "" when there is none.
+// activeFire is the oldest fire with the same fingerprint whose work has not ended; "" when there is none. A fire that made
+// a task is as active as its task.
 func (f *firing) activeFire(ctx context.Context) (string, error) {
 	const query = `
-SELECT f.id, q.status = 'QUEUED' AND q.run_id IS NULL, coalesce(r.status, '')
-FROM routine_runs f JOIN wakeup_requests q ON q.routine_run_id = f.id LEFT JOIN runs r ON r.id = q.run_id
+SELECT f.id, f.status = 'TASK_CREATED', coalesce(q.status = 'QUEUED' AND q.run_id IS NULL, false), coalesce(r.status, ''),
+  coalesce(k.state, ''), coalesce(k.archived_at IS NOT NULL OR k.deleted_at IS NOT NULL, false)
+FROM routine_runs f LEFT JOIN wakeup_requests q ON q.routine_run_id = f.id LEFT JOIN runs r ON r.id = q.run_id LEFT JOIN tasks k ON k.id = f.task_id
 WHERE f.routine_id = $1 AND f.dispatch_fingerprint = $2 AND f.completed_at IS NULL ORDER BY f.started_at, f.id`
 	type fire struct {
 		id   string
 		work domain.FireWork
 	}
 	fires, err := collect(ctx, f, func(rows *sql.Rows) (v fire, err error) {
-		return v, rows.Scan(&v.id, &v.work.RequestUnrouted, &v.work.RunStatus)
+		return v, rows.Scan(&v.id, &v.work.Heavy, &v.work.RequestUnrouted, &v.work.RunStatus, &v.work.TaskState, &v.work.TaskArchived)
 	}, query, f.routine.id, f.facts.Fingerprint)
 	if err != nil {
 		return "", fmt.Errorf("look for an active fire: %w", err)
@@ -195,10 +201,8 @@ INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING RETURNING id, workspace_id, causation_id, status)` + activityInto + `
 SELECT $19, workspace_id, 'ROUTINE_FIRED', $20, $21, $22, id, $23, NULL, jsonb_build_object('status', status, 'routineId', $4::text), causation_id, $17 FROM fire`
-	by := system("cron")
-	if f.source == domain.RoutineRunSourceManual {
-		by = callerOr(ctx, "routines")
-	}
+	by := map[domain.RoutineRunSource]actor{domain.RoutineRunSourceCron: system("cron"), domain.RoutineRunSourceWebhook: system("webhook"),
+		domain.RoutineRunSourceManual: callerOr(ctx, "routines")}[f.source]
 	n, err := exec(ctx, f, query, f.facts.RoutineRunID, f.routine.workspaceID, causationID, f.routine.id, f.triggerID, f.source, plan.Status,
 		nullable(plan.SkipReason), nullable(plan.Key), encoded, slot.Missed.Ticks, nullableTime(slot.Missed.Since), slot.Missed.Truncated,
 		nullable(plan.CoalescedInto), f.facts.Fingerprint, nullableTime(slot.Slot), f.now, completed,
@@ -224,6 +228,7 @@ func (f *firing) send(ctx context.Context, plan domain.FirePlan, slot domain.Slo
 		personWaiting: plan.Request.PersonWaiting, fingerprint: &f.facts.Fingerprint, reason: "routine " + f.routine.name, key: plan.Key,
 		payload: &domain.RoutinePayload{
 			RoutineID: string(f.routine.id), TriggerID: string(f.triggerID), RoutineRunID: f.facts.RoutineRunID, Variables: values,
+			Text:         domain.FireText(f.routine.description, values),
 			ScheduledFor: slot.Slot, MissedTicks: slot.Missed.Ticks, MissedSince: slot.Missed.Since, MissedTruncated: slot.Missed.Truncated,
 		},
 	})

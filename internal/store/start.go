@@ -214,7 +214,7 @@ func promptWake(q requestRow, r *ent.Routine) (prompt.Wake, error) {
 		w.User = p.UserID
 	case *domain.RoutinePayload:
 		if r != nil {
-			w.Routine, w.Text = r.Name, domain.Render(r.Description, p.Variables)
+			w.Routine, w.Text = r.Name, p.Text
 		}
 	}
 	return w, nil

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,12 +44,21 @@ type triggerRow struct {
 // FireDue fires one due trigger, all or nothing (SPEC S4.3): the cursor by compare-and-set, a routine run and a request
 // for each slot that fires. It returns the agents to route; none when another process was first.
 func (s *Store) FireDue(ctx context.Context, triggerID xid.ID) (agents []xid.ID, err error) {
+	for range maxTries {
+		if agents, err = s.fireDueOnce(ctx, triggerID); !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	return agents, wrap("fire trigger "+string(triggerID), err)
+}
+
+func (s *Store) fireDueOnce(ctx context.Context, triggerID xid.ID) (agents []xid.ID, err error) {
 	trigger, err := s.readDue(ctx, triggerID)
 	if isNoRows(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, wrap("read trigger", err)
+		return nil, fmt.Errorf("read trigger: %w", err)
 	}
 	schedule, err := cron.Parse(trigger.cron, trigger.zone)
 	if err != nil {
@@ -62,7 +72,7 @@ func (s *Store) FireDue(ctx context.Context, triggerID xid.ID) (agents []xid.ID,
 		}
 		return err
 	})
-	return agents, wrap("fire trigger "+string(triggerID), err)
+	return agents, err
 }
 
 func (s *Store) readDue(ctx context.Context, id xid.ID) (triggerRow, error) {
@@ -81,12 +91,20 @@ func (t *tx) fireDue(ctx context.Context, trigger triggerRow, schedule cron.Sche
 		return false, err
 	}
 	r, err := t.lockRoutine(ctx, trigger.routineID)
+	if isNoRows(err) { // deleted meanwhile
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
 	if r.assigneeID != trigger.assigneeID {
 		return false, errMoved
 	}
+	return t.fireSlots(ctx, l, r, trigger, schedule)
+}
+
+// fireSlots fires the slots of a trigger that are due, with the lane and the routine locked.
+func (t *tx) fireSlots(ctx context.Context, l lane, r routineRow, trigger triggerRow, schedule cron.Schedule) (sent bool, err error) {
 	f := firing{tx: t, lane: l, routine: r, triggerID: trigger.id, source: domain.RoutineRunSourceCron}
 	if err := f.readFacts(ctx); err != nil {
 		return false, err
@@ -105,14 +123,10 @@ func (t *tx) fireDue(ctx context.Context, trigger triggerRow, schedule cron.Sche
 // moveCursor takes the due slots by compare-and-set; false means that another process did. The next slot depends on
 // expression, zone and now alone. A suppressed fire moves the cursor and leaves last_fired_at as it is (C30).
 func (t *tx) moveCursor(ctx context.Context, trigger triggerRow, schedule cron.Schedule, fires bool) (bool, error) {
-	after := t.now
-	if trigger.lastFiredAt != nil && trigger.lastFiredAt.After(after) {
-		after = *trigger.lastFiredAt
-	}
 	const query = `
 UPDATE routine_triggers SET next_run_at = $3, last_fired_at = CASE WHEN $4 THEN $5 ELSE last_fired_at END
 WHERE id = $1 AND enabled AND next_run_at = $2`
-	n, err := exec(ctx, t, query, trigger.id, trigger.nextRunAt, nullableTime(schedule.Next(after)), fires, t.now)
+	n, err := exec(ctx, t, query, trigger.id, trigger.nextRunAt, nullableTime(schedule.Next(afterFire(t.now, trigger.lastFiredAt))), fires, t.now)
 	if err != nil {
 		return false, fmt.Errorf("move the trigger's cursor: %w", err)
 	}

@@ -1,0 +1,192 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/routine"
+	"rouse.dev/rouse/ent/routinetrigger"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/cron"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Bounds of previews.
+const (
+	timesMax       = 50
+	plannedMax     = 1000
+	plannedWindow  = 7 * 24 * time.Hour
+	clockNotesMost = 50
+)
+
+// scheduleOf reads the schedule of a trigger.
+func scheduleOf(t *ent.RoutineTrigger) (cron.Schedule, error) {
+	return cron.Parse(valueOf(t.Cron), valueOf(t.TimeZone))
+}
+
+// previewSchedule is the next n fires of an expression after an instant, and what clock changes do among them.
+func previewSchedule(expression, zone string, n int, from time.Time) (*model.SchedulePreview, error) {
+	if n < 1 || n > timesMax {
+		return nil, badInput("n is 1 to %d, not %d", timesMax, n)
+	}
+	out := &model.SchedulePreview{Times: []*time.Time{}, DstNotes: []string{}, UserErrors: []*model.UserError{}}
+	schedule, err := cron.Parse(expression, zone)
+	if refused, ok := errors.AsType[*cron.Error](err); ok {
+		field := "cron"
+		if refused.Code == domain.UserErrorCodeUnknownTimeZone {
+			field = "timeZone"
+		}
+		out.UserErrors = append(out.UserErrors, &model.UserError{Code: refused.Code, Message: refused.Message, Field: []string{field}})
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Description = schedule.Explain()
+	times := schedule.NextN(from, n)
+	out.Times = instants(times)
+	if len(times) > 0 {
+		for _, change := range schedule.ClockChanges(from, times[len(times)-1].Add(time.Minute), clockNotesMost) {
+			out.DstNotes = append(out.DstNotes, change.String())
+		}
+	}
+	return out, nil
+}
+
+func instants(times []time.Time) []*time.Time {
+	out := make([]*time.Time, len(times))
+	for i := range times {
+		out[i] = &times[i]
+	}
+	return out
+}
+
+// renderTemplate is a dry run of a template with the values given.
+func renderTemplate(in model.RenderTemplateInput, now time.Time) (*model.TemplatePreview, error) {
+	template := domain.TaskTemplate{Title: in.Title, Description: in.Description}
+	declared := declarations(in.Variables)
+	problems := domain.CheckVariables(declared, false)
+	zone, err := time.LoadLocation(in.TimeZone)
+	if _, err := cron.Parse("* * * * *", in.TimeZone); err != nil {
+		problems = append(problems, domain.FieldError{Field: []string{"timeZone"}, Code: domain.UserErrorCodeUnknownTimeZone, Message: err.Error()})
+	}
+	if err != nil {
+		zone = time.UTC
+	}
+	if in.At != nil {
+		now = *in.At
+	}
+	values, err := domain.ProvidedValues(in.Values)
+	if err != nil {
+		return nil, err
+	}
+	resolved, unresolved := domain.ResolveVariables(declared, values, domain.BuiltIns(now, zone))
+	for _, p := range unresolved {
+		p.Field[0] = "values"
+		problems = append(problems, p)
+	}
+	return templatePreview(domain.RenderTask(template, domain.VariableValues(resolved)), resolved, domain.Undeclared(declared, &template), problems), nil
+}
+
+func templatePreview(rendered domain.TaskTemplate, resolved []domain.ResolvedVariable, undeclared []string, list []domain.FieldError) *model.TemplatePreview {
+	out := &model.TemplatePreview{Title: rendered.Title, Description: rendered.Description, Values: resolvedValues(resolved), Undeclared: append([]string{}, undeclared...)}
+	out.UserErrors, _ = problems(domain.AsUserError(list))
+	return out
+}
+
+func resolvedValues(list []domain.ResolvedVariable) []*model.ResolvedVariable {
+	out := []*model.ResolvedVariable{}
+	for _, v := range list {
+		shown := &model.ResolvedVariable{Name: v.Name, Origin: v.Origin}
+		if v.Origin != domain.VariableOriginMissing {
+			shown.Value = &v.Value
+		}
+		out = append(out, shown)
+	}
+	return out
+}
+
+// previewFire says what firing a routine would do.
+func (r *Resolver) previewFire(ctx context.Context, in model.FireRoutineInput) (*model.FirePreview, error) {
+	out, err := r.tryFire(ctx, in)
+	list, err := problems(err)
+	if err != nil {
+		return nil, err
+	}
+	preview := &model.FirePreview{Disposition: domain.RoutineRunStatusSkipped, UserErrors: list,
+		Rendered: templatePreview(out.Rendered, out.Resolved, nil, nil)}
+	if len(out.Problems) > 0 {
+		preview.UserErrors, _ = problems(domain.AsUserError(out.Problems))
+	}
+	if len(preview.UserErrors) > 0 {
+		return preview, nil
+	}
+	preview.Disposition = out.Plan.Status
+	preview.CoalescesInto, err = linked(ctx, load(ctx).fires, xid.ID(out.Plan.CoalescedInto))
+	return preview, err
+}
+
+func (r *Resolver) tryFire(ctx context.Context, in model.FireRoutineInput) (store.FirePreview, error) {
+	x, err := r.presentRoutine(ctx, in.RoutineID)
+	if err != nil {
+		return store.FirePreview{}, err
+	}
+	values, err := domain.ProvidedValues(in.Variables)
+	if err != nil {
+		return store.FirePreview{}, err
+	}
+	return r.Store.PreviewFire(ctx, store.FireRoutine{WorkspaceID: x.WorkspaceID, RoutineID: x.ID, TriggerID: idOf(in.TriggerID), Variables: values})
+}
+
+// resolvedOf says where the values of a fire came from: the values are those that the fire recorded.
+func resolvedOf(x *ent.Routine, fire *ent.RoutineRun, provided map[string]string) []*model.ResolvedVariable {
+	builtIns := map[string]string{}
+	for name := range domain.BuiltIns(time.Time{}, time.UTC) {
+		if value, ok := fire.Variables[name].(string); ok {
+			builtIns[name] = value
+		}
+	}
+	resolved, _ := domain.ResolveVariables(x.Variables, provided, builtIns)
+	return resolvedValues(resolved)
+}
+
+// upcomingFires is the first fires before an instant of the schedules that fire. Of those that begin later than the first
+// n of them none can be among the first n fires.
+func (r *Resolver) upcomingFires(ctx context.Context, w *ent.Workspace, until, now time.Time, first int) ([]*model.PlannedFire, error) {
+	if first < 1 || first > plannedMax {
+		return nil, badInput("first is 1 to %d, not %d", plannedMax, first)
+	}
+	if until.After(now.Add(plannedWindow + time.Minute)) {
+		return nil, badInput("until is at most 7 days from now")
+	}
+	rows, err := r.Reader.RoutineTrigger.Query().Where(
+		routinetrigger.WorkspaceID(w.ID), routinetrigger.KindEQ(domain.TriggerKindSchedule), routinetrigger.Enabled(true), routinetrigger.NextRunAtLT(until),
+		routinetrigger.HasRoutineWith(routine.StatusEQ(domain.RoutineStatusActive), routine.DeletedAtIsNil(), routine.HasAssigneeWith(agent.DeletedAtIsNil())),
+	).Order(routinetrigger.ByNextRunAt(), routinetrigger.ByID()).Limit(first).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	var planned []*model.PlannedFire
+	for _, row := range rows {
+		schedule, err := scheduleOf(row)
+		if err != nil {
+			continue // its condition says so
+		}
+		x, err := required(ctx, load(ctx).routines, row.RoutineID)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range append([]time.Time{*row.NextRunAt}, schedule.Between(row.NextRunAt.Add(time.Second), until, first-1)...) {
+			planned = append(planned, &model.PlannedFire{At: at, Trigger: &model.ScheduleTrigger{RoutineTrigger: row}, Routine: x})
+		}
+	}
+	slices.SortStableFunc(planned, func(a, b *model.PlannedFire) int { return a.At.Compare(b.At) })
+	return append([]*model.PlannedFire{}, planned[:min(len(planned), first)]...), nil
+}

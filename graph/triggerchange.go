@@ -1,0 +1,258 @@
+package graph
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/routinetrigger"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/secret"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// presentTrigger finds a trigger that the caller sees and that is not deleted.
+func (r *Resolver) presentTrigger(ctx context.Context, id xid.ID) (*ent.RoutineTrigger, error) {
+	t, err := visible(r.Reader.RoutineTrigger.Query().Where(routinetrigger.ID(id), routinetrigger.DeletedAtIsNil()).Only(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("look for trigger: %w", err)
+	}
+	if t == nil {
+		return nil, notFound("triggerId", "trigger")
+	}
+	return t, nil
+}
+
+// newTrigger is a trigger to make, and its secret if it has one, to be shown once.
+type newTrigger struct {
+	spec   store.TriggerSpec
+	secret string
+}
+
+// triggerSpecs reads the triggers of a new routine.
+func (r *Resolver) triggerSpecs(list []*model.TriggerSpecInput) (specs []store.TriggerSpec, secrets []*model.TriggerSecret, err error) {
+	secrets = []*model.TriggerSecret{}
+	var problems []error
+	for i, in := range list {
+		t, err := r.triggerSpec(in, []string{"triggers", strconv.Itoa(i)})
+		problems = append(problems, err)
+		specs = append(specs, t.spec)
+		if t.secret != "" {
+			secrets = append(secrets, &model.TriggerSecret{TriggerID: t.spec.ID, Secret: t.secret})
+		}
+	}
+	return specs, secrets, joinProblems(problems...)
+}
+
+// triggerSpec reads one trigger at a path of the input. The secret of a webhook is sealed here, for the id it will have.
+func (r *Resolver) triggerSpec(in *model.TriggerSpecInput, path []string) (newTrigger, error) {
+	switch {
+	case in == nil || !oneMember(in.Schedule != nil, in.Webhook != nil, in.Manual != nil):
+		return newTrigger{}, domain.RefuseField(path, domain.UserErrorCodeInvalid, "set exactly one of schedule, webhook and manual")
+	case in.Schedule != nil:
+		return newTrigger{spec: store.TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: in.Schedule.Cron, TimeZone: valueOf(in.Schedule.TimeZone), Enabled: orTrue(in.Schedule.Enabled)}}, nil
+	case in.Manual != nil:
+		return newTrigger{spec: store.TriggerSpec{Kind: domain.TriggerKindManual, Enabled: orTrue(in.Manual.Enabled)}}, nil
+	}
+	hook := in.Webhook
+	t := newTrigger{spec: store.TriggerSpec{ID: store.NewTriggerID(domain.TriggerKindWebhook), Kind: domain.TriggerKindWebhook, Enabled: orTrue(hook.Enabled),
+		SigningMode: hook.SigningMode, ReplayWindow: domain.DefaultReplayWindow, RequireTimestamp: hook.RequireTimestamp}}
+	if hook.ReplayWindow != nil {
+		t.spec.ReplayWindow = *hook.ReplayWindow
+	}
+	if hook.SigningMode == domain.SigningModeNone && hook.Secret == nil {
+		return t, nil
+	}
+	if hook.Secret != nil {
+		if problem := domain.CheckWebhookSecret(*hook.Secret); problem != nil { // C27
+			return newTrigger{}, domain.AsUserError([]domain.FieldError{problem.Under(below(path, "webhook")...)})
+		}
+	}
+	var err error
+	t.secret, t.spec.Secret, err = r.sealSecret(t.spec.ID, hook.Secret)
+	return t, err
+}
+
+// sealSecret seals a webhook's secret for its trigger; nil: a new one.
+func (r *Resolver) sealSecret(triggerID xid.ID, given *string) (string, *store.SealedSecret, error) {
+	text := valueOf(given)
+	if given == nil {
+		made, err := secret.NewShared(rand.Reader)
+		if err != nil {
+			return "", nil, err
+		}
+		text = made.Reveal()
+	}
+	sealed, err := r.Sealer.Seal(text, store.SecretPlace(triggerID))
+	if err != nil {
+		return "", nil, fmt.Errorf("seal the secret of trigger %s: %w", triggerID, err)
+	}
+	return text, &store.SealedSecret{Sealed: sealed, Hint: domain.SecretHint(text)}, nil
+}
+
+func (r *Resolver) createTrigger(ctx context.Context, in model.CreateTriggerInput) (store.Made, string, error) {
+	x, err := r.presentRoutine(ctx, in.RoutineID)
+	if err != nil {
+		return store.Made{}, "", err
+	}
+	t, specErr := r.triggerSpec(in.Spec, []string{"spec"})
+	once, onceErr := idempotency(in, in.IdempotencyKey)
+	if err := joinProblems(specErr, onceErr); err != nil {
+		return store.Made{}, "", err
+	}
+	made, err := r.Store.CreateTrigger(ctx, store.CreateTrigger{WorkspaceID: x.WorkspaceID, RoutineID: x.ID, Spec: t.spec, Idempotency: once})
+	if err != nil || made.Replayed {
+		t.secret = ""
+	}
+	return made, t.secret, err
+}
+
+// updateTrigger changes a trigger, and routes what slots made that were due before it.
+func (r *Resolver) updateTrigger(ctx context.Context, in model.UpdateTriggerInput) error {
+	t, err := r.presentTrigger(ctx, in.TriggerID)
+	if err != nil {
+		return err
+	}
+	if err := checkTexts(in); err != nil {
+		return err
+	}
+	agents, err := r.Store.UpdateTrigger(ctx, store.UpdateTrigger{
+		WorkspaceID: t.WorkspaceID, TriggerID: t.ID, ExpectedRevision: in.ExpectedRevision,
+		Patch: domain.TriggerPatch{
+			Enabled: changeOf(in.Enabled), Cron: changeOf(in.Cron), TimeZone: changeOf(in.TimeZone), SigningMode: changeOf(in.SigningMode),
+			ReplayWindow: changeOf(in.ReplayWindow), RequireTimestamp: changeOf(in.RequireTimestamp),
+		},
+	})
+	for _, agentID := range agents {
+		r.route(ctx, agentID)
+	}
+	return err
+}
+
+func (r *Resolver) deleteTrigger(ctx context.Context, in model.DeleteTriggerInput) error {
+	t, err := r.presentTrigger(ctx, in.TriggerID)
+	if err != nil {
+		return err
+	}
+	return r.Store.DeleteTrigger(ctx, t.WorkspaceID, t.ID)
+}
+
+func (r *Resolver) rotateTriggerSecret(ctx context.Context, in model.RotateTriggerSecretInput) (store.Made, string, error) {
+	t, err := r.presentTrigger(ctx, in.TriggerID)
+	if err != nil {
+		return store.Made{}, "", err
+	}
+	once, err := idempotency(in, in.IdempotencyKey)
+	if err != nil {
+		return store.Made{}, "", err
+	}
+	text, sealed, err := r.sealSecret(t.ID, nil)
+	if err != nil {
+		return store.Made{}, "", err
+	}
+	overlap := domain.DefaultOverlap
+	if in.Overlap != nil {
+		overlap = *in.Overlap
+	}
+	made, err := r.Store.RotateTriggerSecret(ctx, store.RotateTriggerSecret{WorkspaceID: t.WorkspaceID, TriggerID: t.ID, Secret: *sealed, Overlap: overlap, Idempotency: once})
+	if err != nil || made.Replayed {
+		text = ""
+	}
+	return made, text, err
+}
+
+// shownTrigger reads a trigger as the API shows it.
+func (r *Resolver) shownTrigger(ctx context.Context, id xid.ID) (model.Trigger, error) {
+	row, err := r.Reader.RoutineTrigger.Get(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read trigger: %w", err)
+	}
+	return model.TriggerOf(row), nil
+}
+
+// orNil is nil for "".
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// deliveriesMost bounds WebhookTrigger.deliveries.
+const deliveriesMost = 100
+
+func deliveries(logged []store.LoggedDelivery, first int) []*model.WebhookDelivery {
+	out := []*model.WebhookDelivery{}
+	for _, d := range logged[:min(len(logged), first)] {
+		out = append(out, &model.WebhookDelivery{ReceivedAt: d.ReceivedAt, Status: d.Status, Outcome: d.Outcome, Detail: orNil(d.Detail), RoutineRunID: d.RoutineRunID})
+	}
+	return out
+}
+
+// sampleCurl is a command that fires a webhook; the secret stands in it as $SECRET.
+func sampleCurl(base string, t *ent.RoutineTrigger) string {
+	const body = `{"example":"value"}`
+	command := "BODY='" + body + "'; "
+	proof := ""
+	switch mode := valueOf(t.SigningMode); {
+	case mode == domain.SigningModeBearer:
+		command += "SECRET='<secret>'; "
+		proof = ` -H "Authorization: Bearer $SECRET"`
+	case mode == domain.SigningModeHMACSHA256 && t.RequireTimestamp:
+		command += "SECRET='<secret>'; NOW=$(date +%s); "
+		proof = ` -H "X-Rouse-Timestamp: $NOW" -H "X-Rouse-Signature: sha256=$(printf %s "$NOW.$BODY" | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d' ' -f1)"`
+	case mode == domain.SigningModeHMACSHA256:
+		command += "SECRET='<secret>'; "
+		proof = ` -H "X-Signature-256: sha256=$(printf %s "$BODY" | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d' ' -f1)"`
+	}
+	return command + "curl -sS -X POST -H 'Content-Type: application/json'" + proof + ` --data-binary "$BODY" ` + base + webhookPath(t)
+}
+
+func webhookPath(t *ent.RoutineTrigger) string {
+	return "/api/routine-triggers/" + valueOf(t.PublicID) + "/fire"
+}
+
+// facts is what the state of a trigger is told from.
+func facts(t *ent.RoutineTrigger) domain.TriggerFacts {
+	f := domain.TriggerFacts{Kind: domain.TriggerKindManual, Enabled: t.Enabled, NextRunAt: t.NextRunAt, LastFiredAt: t.LastFiredAt, CreatedAt: t.CreatedAt}
+	switch model.TriggerOf(t).(type) {
+	case model.ScheduleTrigger:
+		_, err := scheduleOf(t)
+		f.Kind, f.Invalid = domain.TriggerKindSchedule, err != nil
+	case model.WebhookTrigger:
+		f.Kind = domain.TriggerKindWebhook
+	}
+	return f
+}
+
+// fires says whether the routine of a trigger fires: it is ACTIVE, and its agent is there.
+func (r *Resolver) fires(ctx context.Context, routineID xid.ID) (bool, error) {
+	x, err := required(ctx, load(ctx).routines, routineID)
+	if err != nil || x.Status != domain.RoutineStatusActive || x.DeletedAt != nil {
+		return false, err
+	}
+	assignee, err := linked(ctx, load(ctx).agents, x.AssigneeID)
+	return err == nil && assignee != nil && assignee.DeletedAt == nil, err
+}
+
+// nextFires is the next n fires of a schedule: the slot that its cursor stands on, and those after it.
+func (r *Resolver) nextFires(ctx context.Context, t *ent.RoutineTrigger, n int) ([]time.Time, error) {
+	if n < 1 || n > timesMax {
+		return nil, badInput("n is 1 to %d, not %d", timesMax, n)
+	}
+	next := nextFire(t)
+	fires, err := r.fires(ctx, t.RoutineID)
+	if err != nil || next == nil || !fires {
+		return []time.Time{}, err
+	}
+	schedule, err := scheduleOf(t)
+	if err != nil {
+		return []time.Time{}, nil // its condition says so
+	}
+	return append([]time.Time{*next}, schedule.NextN(*next, n-1)...), nil
+}

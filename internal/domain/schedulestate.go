@@ -1,0 +1,133 @@
+package domain
+
+import (
+	"io"
+	"time"
+)
+
+// ScheduleState says whether a routine will fire by itself, and if not, why. With several triggers the first of these
+// that applies counts (C110).
+type ScheduleState string
+
+const (
+	ScheduleStateArmed                 ScheduleState = "ARMED"                   // a schedule will fire
+	ScheduleStateEventOnly             ScheduleState = "EVENT_ONLY"              // webhooks only
+	ScheduleStateTriggerInvalid        ScheduleState = "TRIGGER_INVALID"         // a schedule that cannot be computed
+	ScheduleStateTriggerDisabled       ScheduleState = "TRIGGER_DISABLED"        // schedules, all switched off
+	ScheduleStateUnscheduledManualOnly ScheduleState = "UNSCHEDULED_MANUAL_ONLY" // by hand only
+	ScheduleStateUnscheduledNoTrigger  ScheduleState = "UNSCHEDULED_NO_TRIGGER"  // no trigger
+)
+
+var scheduleStateValues = []ScheduleState{
+	ScheduleStateArmed,
+	ScheduleStateEventOnly,
+	ScheduleStateTriggerInvalid,
+	ScheduleStateTriggerDisabled,
+	ScheduleStateUnscheduledManualOnly,
+	ScheduleStateUnscheduledNoTrigger,
+}
+
+// Values lists every ScheduleState, for the API enum.
+func (ScheduleState) Values() []string { return enumValues(scheduleStateValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v ScheduleState) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *ScheduleState) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, scheduleStateValues) }
+
+// TriggerFacts is what the state of a trigger is told from. Invalid says that its expression or zone cannot be read.
+type TriggerFacts struct {
+	Kind                   TriggerKind
+	Enabled, Invalid       bool
+	NextRunAt, LastFiredAt *time.Time
+	CreatedAt              time.Time
+}
+
+func (t TriggerFacts) state() ScheduleState {
+	switch {
+	case t.Kind == TriggerKindSchedule && t.Invalid:
+		return ScheduleStateTriggerInvalid
+	case t.Kind == TriggerKindSchedule && t.Enabled:
+		return ScheduleStateArmed
+	case t.Kind == TriggerKindSchedule:
+		return ScheduleStateTriggerDisabled
+	case t.Kind == TriggerKindWebhook && t.Enabled:
+		return ScheduleStateEventOnly
+	}
+	return ScheduleStateUnscheduledManualOnly
+}
+
+// ScheduleStateOf is the state of a routine with these triggers.
+func ScheduleStateOf(triggers []TriggerFacts) ScheduleState {
+	found := map[ScheduleState]bool{}
+	for _, t := range triggers {
+		found[t.state()] = true
+	}
+	for _, state := range scheduleStateValues {
+		if found[state] {
+			return state
+		}
+	}
+	return ScheduleStateUnscheduledNoTrigger
+}
+
+// TriggerCondition is the health of one schedule trigger.
+type TriggerCondition string
+
+const (
+	TriggerConditionOnTime   TriggerCondition = "ON_TIME"  // on time
+	TriggerConditionClaiming TriggerCondition = "CLAIMING" // claimed this moment
+	TriggerConditionOverdue  TriggerCondition = "OVERDUE"  // past due
+	TriggerConditionStranded TriggerCondition = "STRANDED" // no next fire; dead
+	TriggerConditionDisabled TriggerCondition = "DISABLED" // switched off
+	TriggerConditionInvalid  TriggerCondition = "INVALID"  // cannot be computed; switched off
+)
+
+var triggerConditionValues = []TriggerCondition{
+	TriggerConditionOnTime,
+	TriggerConditionClaiming,
+	TriggerConditionOverdue,
+	TriggerConditionStranded,
+	TriggerConditionDisabled,
+	TriggerConditionInvalid,
+}
+
+// Values lists every TriggerCondition, for the API enum.
+func (TriggerCondition) Values() []string { return enumValues(triggerConditionValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v TriggerCondition) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *TriggerCondition) UnmarshalGQL(in any) error {
+	return unmarshalEnum(v, in, triggerConditionValues)
+}
+
+// How late a trigger may be before something is wrong (SPEC S10.1).
+const (
+	OverdueGrace  = 180 * time.Second
+	StrandedGrace = 300 * time.Second
+)
+
+// Condition is the health of a schedule trigger at an instant. One without a next slot is being claimed until its claim
+// instant (last fire, else creation) is older than the grace (C97, C98).
+func (t TriggerFacts) Condition(now time.Time) TriggerCondition {
+	claimed := t.CreatedAt
+	if t.LastFiredAt != nil {
+		claimed = *t.LastFiredAt
+	}
+	switch {
+	case t.Invalid:
+		return TriggerConditionInvalid
+	case !t.Enabled:
+		return TriggerConditionDisabled
+	case t.NextRunAt == nil && now.Sub(claimed) > StrandedGrace:
+		return TriggerConditionStranded
+	case t.NextRunAt == nil:
+		return TriggerConditionClaiming
+	case now.Sub(*t.NextRunAt) > OverdueGrace:
+		return TriggerConditionOverdue
+	}
+	return TriggerConditionOnTime
+}

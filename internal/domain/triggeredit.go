@@ -1,0 +1,108 @@
+package domain
+
+import (
+	"fmt"
+	"time"
+)
+
+// Bounds of a webhook's replay window, and its default.
+const (
+	MinReplayWindow     = 30 * time.Second
+	MaxReplayWindow     = 24 * time.Hour
+	DefaultReplayWindow = 5 * time.Minute
+)
+
+// TriggerSettings are what a person may set of a trigger. Which of them count depends on its kind.
+type TriggerSettings struct {
+	Kind             TriggerKind
+	Enabled          bool
+	Cron, TimeZone   string
+	SigningMode      SigningMode
+	ReplayWindow     time.Duration
+	RequireTimestamp bool
+	HasSecret        bool // of a webhook; changed by rotating it only
+}
+
+// TriggerPatch is a change of a trigger: a field that is not Set stays, one that is Set to nil gets its default. An
+// expression cannot be cleared.
+type TriggerPatch struct {
+	Enabled          Change[bool]
+	Cron, TimeZone   Change[string]
+	SigningMode      Change[SigningMode]
+	ReplayWindow     Change[time.Duration]
+	RequireTimestamp Change[bool]
+}
+
+// TriggerChange is what a patch comes to. Replanned says that the expression or its zone is another one.
+type TriggerChange struct {
+	Next      TriggerSettings
+	Changed   []string // in the API's spelling
+	Replanned bool
+	switched  bool
+}
+
+// Rearmed says whether a schedule that is on goes on from now.
+func (c TriggerChange) Rearmed() bool { return c.Next.Enabled && (c.Replanned || c.switched) }
+
+// Apply gives the settings after the change and what is wrong with them. A zone that is cleared becomes the workspace's.
+// Whether an expression can be read is for the caller to find out.
+func (s TriggerSettings) Apply(p TriggerPatch, workspaceZone string) (TriggerChange, []FieldError) {
+	next := s
+	next.Enabled = p.Enabled.Or(s.Enabled, true)
+	next.Cron = p.Cron.Or(s.Cron, "")
+	next.TimeZone = p.TimeZone.Or(s.TimeZone, workspaceZone)
+	next.SigningMode = p.SigningMode.Or(s.SigningMode, SigningModeHMACSHA256)
+	next.ReplayWindow = p.ReplayWindow.Or(s.ReplayWindow, DefaultReplayWindow)
+	next.RequireTimestamp = p.RequireTimestamp.Or(s.RequireTimestamp, false)
+	d := differences{}
+	d.add("enabled", next.Enabled != s.Enabled)
+	d.add("cron", next.Cron != s.Cron)
+	d.add("timeZone", next.TimeZone != s.TimeZone)
+	d.add("signingMode", next.SigningMode != s.SigningMode)
+	d.add("replayWindow", next.ReplayWindow != s.ReplayWindow)
+	d.add("requireTimestamp", next.RequireTimestamp != s.RequireTimestamp)
+	return TriggerChange{Next: next, Changed: d, Replanned: next.Cron != s.Cron || next.TimeZone != s.TimeZone, switched: next.Enabled != s.Enabled},
+		append(p.misplaced(s.Kind), next.problems()...)
+}
+
+// misplaced are the fields that a trigger of this kind does not have.
+func (p TriggerPatch) misplaced(kind TriggerKind) (problems []FieldError) {
+	for _, f := range []struct {
+		name string
+		set  bool
+		of   TriggerKind
+	}{
+		{"cron", p.Cron.Set, TriggerKindSchedule}, {"timeZone", p.TimeZone.Set, TriggerKindSchedule},
+		{"signingMode", p.SigningMode.Set, TriggerKindWebhook}, {"replayWindow", p.ReplayWindow.Set, TriggerKindWebhook},
+		{"requireTimestamp", p.RequireTimestamp.Set, TriggerKindWebhook},
+	} {
+		if f.set && kind != f.of {
+			problems = append(problems, FieldError{Field: []string{f.name}, Code: UserErrorCodeInvalid,
+				Message: fmt.Sprintf("a trigger of kind %s has no %s: leave it out", kind, f.name)})
+		}
+	}
+	return problems
+}
+
+// problems are what is wrong with the settings of a webhook.
+func (s TriggerSettings) problems() (problems []FieldError) {
+	if s.Kind != TriggerKindWebhook {
+		return nil
+	}
+	if problem := CheckReplayWindow(s.ReplayWindow); problem != nil {
+		problems = append(problems, *problem)
+	}
+	if s.SigningMode != SigningModeNone && !s.HasSecret {
+		problems = append(problems, FieldError{Field: []string{"signingMode"}, Code: UserErrorCodeInvalidState,
+			Message: "the trigger has no secret yet: make one with rotateTriggerSecret first"})
+	}
+	return problems
+}
+
+// CheckReplayWindow says what is wrong with a webhook's window.
+func CheckReplayWindow(d time.Duration) *FieldError {
+	if d >= MinReplayWindow && d <= MaxReplayWindow {
+		return nil
+	}
+	return &FieldError{Field: []string{"replayWindow"}, Code: UserErrorCodeOutOfRange, Message: "a replay window is PT30S to PT24H"}
+}

@@ -1,0 +1,73 @@
+package domain
+
+import "time"
+
+// WebhookOutcome is what became of a POST to a webhook, as the operator sees it.
+type WebhookOutcome string
+
+const (
+	WebhookAccepted          WebhookOutcome = "ACCEPTED"           // it fired
+	WebhookDuplicate         WebhookOutcome = "DUPLICATE"          // it had fired before
+	WebhookNoSignature       WebhookOutcome = "NO_SIGNATURE"       // the proof is missing
+	WebhookBadSignature      WebhookOutcome = "BAD_SIGNATURE"      // the proof is wrong
+	WebhookClockSkew         WebhookOutcome = "CLOCK_SKEW"         // its timestamp is outside of the window
+	WebhookTimestampRequired WebhookOutcome = "TIMESTAMP_REQUIRED" // the trigger takes timestamped signatures only
+	WebhookNoSecret          WebhookOutcome = "NO_SECRET"          // the trigger has no usable secret
+	WebhookTooLarge          WebhookOutcome = "TOO_LARGE"          // the body is too large
+	WebhookBadBody           WebhookOutcome = "BAD_BODY"           // the body or its values are not what the routine takes
+	WebhookRefused           WebhookOutcome = "REFUSED"            // the trigger or its routine does not fire
+	WebhookBacklogFull       WebhookOutcome = "BACKLOG_FULL"       // the agent has too many queued runs
+	WebhookRateLimited       WebhookOutcome = "RATE_LIMITED"       // too many in a minute
+)
+
+// Bounds of webhooks (SPEC S4.9).
+const (
+	WebhookRateLimit  = 60 // proven deliveries a minute and trigger; as many that prove nothing are recorded
+	WebhookRateWindow = time.Minute
+	MaxWebhookBody    = 256 << 10
+	MaxSecretOverlap  = 7 * 24 * time.Hour
+	DefaultOverlap    = 24 * time.Hour
+	minWebhookSecret  = 16
+	maxWebhookSecret  = 256
+	secretHintLength  = 4
+)
+
+// WebhookVerified lists the outcomes of deliveries that proved themselves, which is what the rate limit counts: who cannot
+// prove anything must not be able to use up the limit of who can.
+var WebhookVerified = []WebhookOutcome{WebhookAccepted, WebhookDuplicate, WebhookBadBody, WebhookRefused, WebhookBacklogFull}
+
+// WebhookUnverified lists the outcomes of deliveries that did not.
+var WebhookUnverified = []WebhookOutcome{WebhookNoSignature, WebhookBadSignature, WebhookClockSkew, WebhookTimestampRequired, WebhookNoSecret, WebhookTooLarge}
+
+// CheckWebhookSecret says what is wrong with a secret that a person chose: it goes into headers, and must not be guessed.
+func CheckWebhookSecret(secret string) *FieldError {
+	code, message := UserErrorCode(""), ""
+	switch {
+	case len(secret) < minWebhookSecret:
+		code, message = UserErrorCodeInvalid, "a secret has at least 16 characters: choose a longer one, or leave it out to have one made"
+	case len(secret) > maxWebhookSecret:
+		code, message = UserErrorCodeTooLong, "a secret has at most 256 characters"
+	case !isVisible(secret):
+		code, message = UserErrorCodeInvalid, "a secret is visible ASCII characters without blanks"
+	default:
+		return nil
+	}
+	return &FieldError{Field: []string{"secret"}, Code: code, Message: message}
+}
+
+func isVisible(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] <= ' ' || text[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// SecretHint is the last four characters of a secret, by which a person tells it from another.
+func SecretHint(secret string) string {
+	if len(secret) < minWebhookSecret {
+		return ""
+	}
+	return secret[len(secret)-secretHintLength:]
+}

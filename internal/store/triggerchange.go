@@ -1,0 +1,318 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/routinetrigger"
+	"rouse.dev/rouse/internal/cron"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// TriggerSpec is a trigger to make. Cron and TimeZone belong to schedules, TimeZone "" is the workspace's; what follows
+// them belongs to webhooks, whose ID is made by the caller, since their secret is sealed for it.
+type TriggerSpec struct {
+	ID       xid.ID // "": a new one
+	Kind     domain.TriggerKind
+	Enabled  bool
+	Cron     string
+	TimeZone string
+
+	SigningMode      domain.SigningMode
+	ReplayWindow     time.Duration
+	RequireTimestamp bool
+	Secret           *SealedSecret // nil where no proof is asked for
+}
+
+func (s TriggerSpec) isSchedule() bool { return s.Kind == domain.TriggerKindSchedule }
+
+// triggerPrefix is the id prefix that tells the API which type a trigger is.
+var triggerPrefix = map[domain.TriggerKind]string{
+	domain.TriggerKindSchedule: "sch", domain.TriggerKindWebhook: "whk", domain.TriggerKindManual: "man",
+}
+
+func tooManyTriggers(field string) domain.FieldError {
+	return domain.FieldError{Field: []string{field}, Code: domain.UserErrorCodeTooLong, Message: "a routine has at most 50 triggers"}
+}
+
+// CreateTrigger is a trigger to add to a routine.
+type CreateTrigger struct {
+	WorkspaceID, RoutineID xid.ID
+	Spec                   TriggerSpec
+	Idempotency
+}
+
+// CreateTrigger adds a trigger; a schedule is armed from now. What is wrong with it is a problem below "spec".
+func (s *Store) CreateTrigger(ctx context.Context, in CreateTrigger) (made Made, err error) {
+	err = s.withRoutineOnce(ctx, in.WorkspaceID, in.RoutineID, "createTrigger", in.Idempotency, &made, func(t *tx, _ lane, r routineRow) (Made, error) {
+		if err := r.refuseArchived(); err != nil {
+			return Made{}, err
+		}
+		if in.Spec.isSchedule() {
+			if problems := domain.CheckVariables(r.variables, true); len(problems) > 0 {
+				return Made{}, domain.RefuseField([]string{"spec", "schedule"}, domain.UserErrorCodeInvalidState, "the routine cannot have a schedule: %s", problems[0].Message)
+			}
+		}
+		triggers, err := queryOne[int](ctx, t, `SELECT count(*) FROM routine_triggers WHERE routine_id = $1 AND deleted_at IS NULL`, in.RoutineID)
+		if err != nil {
+			return Made{}, fmt.Errorf("count the routine's triggers: %w", err)
+		}
+		if triggers >= domain.MaxRoutineTriggers {
+			return Made{}, domain.AsUserError([]domain.FieldError{tooManyTriggers("routineId")})
+		}
+		id, err := t.createTrigger(ctx, in.WorkspaceID, in.RoutineID, in.Spec)
+		if err != nil {
+			return Made{}, under(err, "spec")
+		}
+		return Made{ID: id}, t.noteTrigger(ctx, r, id, "A trigger was added.", nil)
+	})
+	return made, wrap("create trigger", err)
+}
+
+func (t *tx) createTrigger(ctx context.Context, workspaceID, routineID xid.ID, spec TriggerSpec) (xid.ID, error) {
+	id := spec.ID
+	if id == "" {
+		id = NewTriggerID(spec.Kind)
+	}
+	create := t.RoutineTrigger.Create().SetID(id).SetWorkspaceID(workspaceID).SetRoutineID(routineID).SetKind(spec.Kind).SetEnabled(spec.Enabled)
+	switch spec.Kind {
+	case domain.TriggerKindSchedule:
+		if spec.TimeZone == "" {
+			zone, err := t.workspaceZone(ctx, workspaceID)
+			if err != nil {
+				return "", err
+			}
+			spec.TimeZone = zone
+		}
+		schedule, err := parseSchedule(spec.Cron, spec.TimeZone)
+		if err != nil {
+			return "", under(err, "schedule")
+		}
+		create.SetCron(spec.Cron).SetTimeZone(spec.TimeZone)
+		if spec.Enabled {
+			create.SetNextRunAt(schedule.Next(t.now))
+		}
+	case domain.TriggerKindWebhook:
+		if spec.SigningMode != domain.SigningModeNone && spec.Secret == nil {
+			return "", domain.RefuseField([]string{"webhook", "secret"}, domain.UserErrorCodeRequired, "a webhook that asks for proof needs a secret")
+		}
+		if problem := domain.CheckReplayWindow(spec.ReplayWindow); problem != nil {
+			return "", domain.AsUserError([]domain.FieldError{problem.Under("webhook")})
+		}
+		create.SetPublicID(newPublicID()).SetSigningMode(spec.SigningMode).SetReplayWindowMs(spec.ReplayWindow.Milliseconds()).
+			SetRequireTimestamp(spec.RequireTimestamp)
+		if spec.Secret != nil {
+			create.SetSecretSealed(spec.Secret.Sealed).SetSecretHint(spec.Secret.Hint).SetSecretRotatedAt(t.now)
+		}
+	}
+	if err := create.Exec(ctx); err != nil {
+		return "", fmt.Errorf("insert trigger: %w", err)
+	}
+	return id, nil
+}
+
+func (t *tx) workspaceZone(ctx context.Context, workspaceID xid.ID) (string, error) {
+	zone, err := queryOne[string](ctx, t, `SELECT default_time_zone FROM workspaces WHERE id = $1`, workspaceID)
+	return zone, wrap("read the workspace's time zone", err)
+}
+
+// UpdateTrigger is a change of a trigger. ExpectedRevision nil changes whatever is there.
+type UpdateTrigger struct {
+	WorkspaceID, TriggerID xid.ID
+	ExpectedRevision       *int
+	Patch                  domain.TriggerPatch
+}
+
+// UpdateTrigger changes a trigger. A schedule whose expression or zone changes, or that is switched on, goes on from now;
+// slots that were due under the old expression are fired first, in the same transaction, so that none is lost or comes
+// twice (C204). It returns the agents to route.
+func (s *Store) UpdateTrigger(ctx context.Context, in UpdateTrigger) (agents []xid.ID, err error) {
+	err = s.withTrigger(ctx, in.WorkspaceID, in.TriggerID, func(t *tx, l lane, r routineRow, row *ent.RoutineTrigger) error {
+		agents = nil
+		if err := r.refuseArchived(); err != nil {
+			return err
+		}
+		if err := checkRevision(in.ExpectedRevision, row.Revision, "trigger"); err != nil {
+			return err
+		}
+		zone, err := t.workspaceZone(ctx, in.WorkspaceID)
+		if err != nil {
+			return err
+		}
+		change, problems := triggerSettings(row).Apply(in.Patch, zone)
+		if err := domain.AsUserError(problems); err != nil || len(change.Changed) == 0 {
+			return err
+		}
+		sent, err := t.updateTrigger(ctx, l, r, row, change)
+		if sent {
+			agents = []xid.ID{r.assigneeID}
+		}
+		return err
+	})
+	return agents, wrap("update trigger", err)
+}
+
+func triggerSettings(row *ent.RoutineTrigger) domain.TriggerSettings {
+	s := domain.TriggerSettings{Kind: row.Kind, Enabled: row.Enabled, HasSecret: row.SecretSealed != nil,
+		ReplayWindow: time.Duration(row.ReplayWindowMs) * time.Millisecond, RequireTimestamp: row.RequireTimestamp}
+	if row.Cron != nil && row.TimeZone != nil {
+		s.Cron, s.TimeZone = *row.Cron, *row.TimeZone
+	}
+	if row.SigningMode != nil {
+		s.SigningMode = *row.SigningMode
+	}
+	return s
+}
+
+// updateTrigger writes a change; sent says whether slots that were due made requests.
+func (t *tx) updateTrigger(ctx context.Context, l lane, r routineRow, row *ent.RoutineTrigger, change domain.TriggerChange) (sent bool, err error) {
+	next := change.Next
+	u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.now).SetEnabled(next.Enabled)
+	switch next.Kind {
+	case domain.TriggerKindSchedule:
+		schedule, err := parseSchedule(next.Cron, next.TimeZone)
+		if err != nil {
+			return false, err
+		}
+		if change.Replanned {
+			if sent, err = t.fireBeforeChange(ctx, l, r, row); err != nil {
+				return false, err
+			}
+		}
+		u.SetCron(next.Cron).SetTimeZone(next.TimeZone).ClearError()
+		switch {
+		case !next.Enabled:
+			u.ClearNextRunAt()
+		case change.Rearmed():
+			u.SetNextRunAt(schedule.Next(afterFire(t.now, row.LastFiredAt)))
+		}
+	case domain.TriggerKindWebhook:
+		u.SetSigningMode(next.SigningMode).SetReplayWindowMs(next.ReplayWindow.Milliseconds()).SetRequireTimestamp(next.RequireTimestamp)
+	}
+	if err := u.Exec(ctx); err != nil {
+		return false, fmt.Errorf("update the trigger's row: %w", err)
+	}
+	return sent, t.noteTrigger(ctx, r, row.ID, "A trigger was changed.", map[string]any{"changed": change.Changed})
+}
+
+// fireBeforeChange fires the slots that are due under the expression that is about to be replaced. One that cannot be read
+// has none.
+func (t *tx) fireBeforeChange(ctx context.Context, l lane, r routineRow, row *ent.RoutineTrigger) (sent bool, err error) {
+	if !row.Enabled || row.NextRunAt == nil || row.NextRunAt.After(t.now) {
+		return false, nil
+	}
+	schedule, err := cron.Parse(*row.Cron, *row.TimeZone)
+	if err != nil {
+		return false, nil
+	}
+	return t.fireSlots(ctx, l, r, triggerRow{id: row.ID, workspaceID: row.WorkspaceID, routineID: row.RoutineID, assigneeID: r.assigneeID,
+		nextRunAt: *row.NextRunAt, lastFiredAt: row.LastFiredAt}, schedule)
+}
+
+// DeleteTrigger removes a trigger for good; fires that it made stay readable.
+func (s *Store) DeleteTrigger(ctx context.Context, workspaceID, triggerID xid.ID) error {
+	return wrap("delete trigger", s.withTrigger(ctx, workspaceID, triggerID, func(t *tx, _ lane, r routineRow, row *ent.RoutineTrigger) error {
+		if err := t.removeTriggers(ctx, `id = $2`, row.ID); err != nil {
+			return err
+		}
+		return t.noteTrigger(ctx, r, row.ID, "A trigger was deleted.", map[string]any{"deleted": true})
+	}))
+}
+
+// removeTriggers deletes the triggers that a condition on $2 names: off, without a cursor, and without their secrets.
+func (t *tx) removeTriggers(ctx context.Context, which string, arg any) error {
+	query := `
+UPDATE routine_triggers SET deleted_at = $1, enabled = false, next_run_at = NULL, secret_sealed = NULL, previous_secret_sealed = NULL,
+  previous_secret_expires_at = NULL, revision = revision + 1, updated_at = $1
+WHERE deleted_at IS NULL AND ` + which
+	if _, err := exec(ctx, t, query, t.now, arg); err != nil {
+		return fmt.Errorf("remove triggers: %w", err)
+	}
+	return nil
+}
+
+// withTrigger runs f with the routine's agent's lane, the routine and the trigger locked, in this order.
+func (s *Store) withTrigger(ctx context.Context, workspaceID, triggerID xid.ID, f func(*tx, lane, routineRow, *ent.RoutineTrigger) error) error {
+	routineID, err := s.routineOfTrigger(ctx, workspaceID, triggerID)
+	if err != nil {
+		return err
+	}
+	return s.withRoutine(ctx, workspaceID, routineID, func(t *tx, l lane, r routineRow) error {
+		row, err := t.lockTrigger(ctx, triggerID)
+		if err != nil {
+			return err
+		}
+		return f(t, l, r, row)
+	})
+}
+
+func (s *Store) routineOfTrigger(ctx context.Context, workspaceID, triggerID xid.ID) (xid.ID, error) {
+	const find = `SELECT routine_id FROM routine_triggers WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
+	routineID, err := queryOne[xid.ID](ctx, s.db, find, triggerID, workspaceID)
+	if err != nil {
+		return "", notFound(err, []string{"triggerId"}, "trigger", triggerID)
+	}
+	return routineID, nil
+}
+
+// lockTrigger locks a trigger whose routine is locked.
+func (t *tx) lockTrigger(ctx context.Context, triggerID xid.ID) (*ent.RoutineTrigger, error) {
+	_, err := queryOne[bool](ctx, t, `SELECT true FROM routine_triggers WHERE id = $1 AND deleted_at IS NULL FOR UPDATE`, triggerID)
+	if err != nil {
+		return nil, notFound(err, []string{"triggerId"}, "trigger", triggerID)
+	}
+	row, err := t.RoutineTrigger.Query().Where(routinetrigger.ID(triggerID)).Only(ctx)
+	return row, wrap("read the trigger", err)
+}
+
+// rearm plans the enabled schedules of a routine from now; one that cannot be read is switched off, with the reason.
+func (t *tx) rearm(ctx context.Context, r routineRow) error {
+	rows, err := t.RoutineTrigger.Query().Where(routinetrigger.RoutineID(r.id), routinetrigger.KindEQ(domain.TriggerKindSchedule),
+		routinetrigger.Enabled(true), routinetrigger.DeletedAtIsNil()).Order(ent.Asc(routinetrigger.FieldID)).ForUpdate().All(ctx)
+	if err != nil {
+		return fmt.Errorf("lock the routine's schedules: %w", err)
+	}
+	for _, row := range rows {
+		schedule, err := cron.Parse(*row.Cron, *row.TimeZone)
+		u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.now)
+		if err != nil {
+			u.SetEnabled(false).ClearNextRunAt().SetError(cut(err.Error(), maxTriggerError))
+		} else {
+			u.SetNextRunAt(schedule.Next(afterFire(t.now, row.LastFiredAt)))
+		}
+		if err := u.Exec(ctx); err != nil {
+			return fmt.Errorf("arm trigger %s: %w", row.ID, err)
+		}
+	}
+	return nil
+}
+
+// maxTriggerError bounds the stored reason why a schedule cannot be computed, in characters.
+const maxTriggerError = 1000
+
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most])
+	}
+	return text
+}
+
+// afterFire is the instant after which a schedule's next slot lies: now, or the last fire where the clock was set back.
+func afterFire(now time.Time, lastFired *time.Time) time.Time {
+	if lastFired != nil && lastFired.After(now) {
+		return *lastFired
+	}
+	return now
+}
+
+// noteTrigger says in the feed what became of a routine's trigger.
+func (t *tx) noteTrigger(ctx context.Context, r routineRow, id xid.ID, summary string, data map[string]any) error {
+	all := map[string]any{"triggerId": id}
+	maps.Copy(all, data)
+	return t.note(ctx, entry{workspaceID: r.workspaceID, code: domain.ActivityCodeTriggerChanged, by: callerOr(ctx, "routines"), summary: summary,
+		subjectID: r.id, agentID: r.assigneeID, data: all})
+}

@@ -1,0 +1,190 @@
+// Package webhook is the endpoint by which other systems fire routines (SPEC S4.9): it verifies a POST, turns its body
+// into values, hands both to one call of the store, and answers. Callers are never told why a proof was not accepted;
+// the operator finds the reason in the trigger's deliveries.
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Path is the pattern of the endpoint, for a ServeMux.
+const Path = "/api/routine-triggers/{public_id}/fire"
+
+const (
+	bodyTimeout = 15 * time.Second // for a caller to send its body
+	fireTimeout = 30 * time.Second // for the whole answer
+	retryAfter  = "60"             // seconds, of answers 429
+)
+
+// Opener decrypts what was sealed for a place.
+type Opener interface {
+	Open(sealed, boundTo string) (string, error)
+}
+
+// Handler answers POSTs to webhooks.
+type Handler struct {
+	store *store.Store
+	open  Opener
+	log   *slog.Logger
+}
+
+// New makes a handler.
+func New(s *store.Store, open Opener, log *slog.Logger) *Handler { return &Handler{s, open, log} }
+
+// answer is the body of every answer.
+type answer struct {
+	RoutineRunID xid.ID                  `json:"routineRunId,omitempty"`
+	Disposition  domain.RoutineRunStatus `json:"disposition,omitempty"`
+	Deduplicated bool                    `json:"deduplicated"`
+	Error        *problem                `json:"error,omitempty"`
+}
+
+type problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// ServeHTTP fires the routine behind the path's public id.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		respond(w, http.StatusMethodNotAllowed, failure("METHOD_NOT_ALLOWED", "send a POST"))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), fireTimeout)
+	defer cancel()
+	trigger, err := h.store.Webhook(ctx, r.PathValue("public_id"))
+	switch {
+	case err != nil:
+		h.broken(ctx, w, "", err)
+		return
+	case trigger == nil:
+		respond(w, http.StatusNotFound, notFound)
+		return
+	}
+	body, outcome, err := readBody(w, r)
+	if err != nil { // the caller went away, or was too slow
+		respond(w, http.StatusRequestTimeout, failure("REQUEST_TIMEOUT", "the body did not come in time"))
+		return
+	}
+	if outcome != domain.WebhookAccepted {
+		h.reject(ctx, w, trigger, Verdict{Outcome: outcome, Detail: "the body is larger than 256 KiB"})
+		return
+	}
+	verdict := h.verify(trigger, r.Header, body)
+	if verdict.Outcome != domain.WebhookAccepted {
+		h.reject(ctx, w, trigger, verdict)
+		return
+	}
+	h.deliver(ctx, w, store.Delivery{Webhook: trigger, Body: body, Key: deliveryKey(r.Header), Signature: verdict.Signature})
+}
+
+var notFound = failure("NOT_FOUND", "there is no such webhook")
+
+// readBody reads at most one byte more than is allowed.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, domain.WebhookOutcome, error) {
+	if r.ContentLength > domain.MaxWebhookBody {
+		return nil, domain.WebhookTooLarge, nil
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // a recorder of tests has none
+	body, err := io.ReadAll(io.LimitReader(r.Body, domain.MaxWebhookBody+1))
+	if err != nil {
+		return nil, "", err
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if len(body) > domain.MaxWebhookBody {
+		return nil, domain.WebhookTooLarge, nil
+	}
+	return body, domain.WebhookAccepted, nil
+}
+
+// verify opens the trigger's secrets and judges the request by them. One that cannot be opened is none: it was sealed
+// with another key.
+func (h *Handler) verify(t *store.Webhook, header http.Header, body []byte) Verdict {
+	p := Policy{Mode: t.Mode, Window: t.ReplayWindow, RequireTimestamp: t.RequireTimestamp, Now: t.Now}
+	var closed error
+	for _, sealed := range []string{t.Secret, t.Previous} {
+		if sealed == "" {
+			continue
+		}
+		text, err := h.open.Open(sealed, store.SecretPlace(t.TriggerID))
+		closed = errors.Join(closed, err)
+		p.Secrets = append(p.Secrets, text)
+	}
+	verdict := Verify(p, header, body)
+	if verdict.Outcome == domain.WebhookNoSecret && closed != nil {
+		h.log.Error("a webhook's secret cannot be opened; rotate it", "trigger_id", t.TriggerID, "error", closed)
+		verdict.Detail = "the trigger's secret was sealed with another key: rotate it"
+	}
+	return verdict
+}
+
+// reject records why and tells the caller nothing but that it was.
+func (h *Handler) reject(ctx context.Context, w http.ResponseWriter, t *store.Webhook, v Verdict) {
+	limited, err := h.store.RejectDelivery(ctx, t, v.Outcome, v.Detail)
+	switch {
+	case err != nil:
+		h.broken(ctx, w, t.TriggerID, err)
+	case limited:
+		respond(w, http.StatusTooManyRequests, failure("RATE_LIMITED", "too many deliveries within a minute: try again later"))
+	case v.Outcome == domain.WebhookTooLarge:
+		respond(w, http.StatusRequestEntityTooLarge, failure("TOO_LARGE", "the body is larger than 256 KiB"))
+	default:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		respond(w, http.StatusUnauthorized, failure("UNAUTHORIZED", "the delivery did not prove itself"))
+	}
+}
+
+// deliver fires, and routes what was sent before it answers: the fire is committed, so if routing fails, the dispatcher
+// does it later.
+func (h *Handler) deliver(ctx context.Context, w http.ResponseWriter, d store.Delivery) {
+	out, err := h.store.Deliver(ctx, d)
+	if _, gone := errors.AsType[*domain.UserError](err); gone {
+		respond(w, http.StatusNotFound, notFound)
+		return
+	}
+	if err != nil {
+		h.broken(ctx, w, d.Webhook.TriggerID, err)
+		return
+	}
+	if out.AgentID != "" {
+		if _, err := h.store.Route(ctx, out.AgentID); err != nil {
+			h.log.WarnContext(ctx, "wakeup not routed at once, the dispatcher will", "agent_id", out.AgentID, "error", err)
+		}
+	}
+	a := answer{RoutineRunID: out.RoutineRunID, Disposition: out.Status, Deduplicated: out.Outcome == domain.WebhookDuplicate}
+	if out.Problem != "" {
+		a.Error = &problem{string(out.Outcome), out.Problem}
+	}
+	respond(w, store.WebhookStatus(out.Outcome), a)
+}
+
+// broken is a failure of ours: the log sees the cause.
+func (h *Handler) broken(ctx context.Context, w http.ResponseWriter, triggerID xid.ID, err error) {
+	h.log.ErrorContext(ctx, "webhook failed", "trigger_id", triggerID, "error", err)
+	w.Header().Set("Retry-After", "5")
+	respond(w, http.StatusServiceUnavailable, failure("INTERNAL", "the delivery could not be taken now: send it again"))
+}
+
+func failure(code, message string) answer { return answer{Error: &problem{code, message}} }
+
+func respond(w http.ResponseWriter, status int, a answer) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(a) // a caller that went away is no error of ours
+}

@@ -1,0 +1,227 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/secret"
+)
+
+// Headers by which senders prove themselves and name a delivery.
+const (
+	headerSignature         = "X-Signature-256"
+	headerHubSignature      = "X-Hub-Signature-256"
+	headerRouseSignature    = "X-Rouse-Signature"
+	headerRouseTimestamp    = "X-Rouse-Timestamp"
+	headerStandardID        = "Webhook-Id"
+	headerStandardTimestamp = "Webhook-Timestamp"
+	headerStandardSignature = "Webhook-Signature"
+	headerIdempotencyKey    = "Idempotency-Key"
+	headerGitHubDelivery    = "X-Github-Delivery"
+	headerAuthorization     = "Authorization"
+)
+
+// Policy is what a trigger asks of its callers. Secrets are the live one and, while a rotation's overlap lasts, the one
+// before; an empty one is never valid. Now is the instant that timestamps are compared with.
+type Policy struct {
+	Mode             domain.SigningMode
+	Secrets          []string
+	Window           time.Duration
+	RequireTimestamp bool
+	Now              time.Time
+}
+
+// Verdict is what a request proved. Outcome is ACCEPTED, or why it is not, with a detail for the operator. Signature
+// names a timestamped signature that was accepted, so that a replay is known again; "" for the other forms.
+type Verdict struct {
+	Outcome   domain.WebhookOutcome
+	Detail    string
+	Signature string
+}
+
+func reject(outcome domain.WebhookOutcome, format string, args ...any) Verdict {
+	return Verdict{Outcome: outcome, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Verify judges a request by its headers and raw body (SPEC S4.9). It is a pure function. Digests are compared in constant
+// time, with every secret, so that the time taken tells nothing about them.
+func Verify(p Policy, h http.Header, body []byte) Verdict {
+	if p.Mode == domain.SigningModeNone {
+		return Verdict{Outcome: domain.WebhookAccepted}
+	}
+	var secrets []string
+	for _, s := range p.Secrets {
+		if s != "" {
+			secrets = append(secrets, s)
+		}
+	}
+	if len(secrets) == 0 {
+		return reject(domain.WebhookNoSecret, "the trigger has no secret: rotate it to make one")
+	}
+	for _, name := range []string{headerAuthorization, headerSignature, headerHubSignature, headerRouseSignature, headerRouseTimestamp,
+		headerStandardID, headerStandardTimestamp, headerStandardSignature} {
+		if len(h.Values(name)) > 1 {
+			return reject(domain.WebhookBadSignature, "the header %s was sent more than once", name)
+		}
+	}
+	switch p.Mode {
+	case domain.SigningModeBearer:
+		return verifyBearer(secrets, h)
+	case domain.SigningModeHMACSHA256:
+		return verifyHMAC(p, secrets, h, body)
+	}
+	return reject(domain.WebhookNoSecret, "the trigger's signing mode is not known")
+}
+
+func verifyBearer(secrets []string, h http.Header) Verdict {
+	header := h.Get(headerAuthorization)
+	if header == "" {
+		return reject(domain.WebhookNoSignature, "no Authorization header")
+	}
+	scheme, token, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return reject(domain.WebhookBadSignature, "the Authorization header is not of the form Bearer <secret>")
+	}
+	given, match := sha256.Sum256([]byte(strings.TrimSpace(token))), false
+	for _, s := range secrets {
+		want := sha256.Sum256([]byte(s))
+		match = hmac.Equal(given[:], want[:]) || match
+	}
+	if !match {
+		return reject(domain.WebhookBadSignature, "the bearer secret is another one")
+	}
+	return Verdict{Outcome: domain.WebhookAccepted}
+}
+
+// verifyHMAC takes the first form that is there, the stronger ones first.
+func verifyHMAC(p Policy, secrets []string, h http.Header, body []byte) Verdict {
+	switch {
+	case h.Get(headerStandardSignature) != "":
+		return verifyStandard(p, secrets, h, body)
+	case h.Get(headerRouseSignature) != "":
+		return verifyTimestamped(p, secrets, h, body)
+	}
+	header, name := h.Get(headerSignature), headerSignature
+	if header == "" {
+		header, name = h.Get(headerHubSignature), headerHubSignature
+	}
+	switch {
+	case header == "":
+		return reject(domain.WebhookNoSignature, "no signature header")
+	case p.RequireTimestamp:
+		return reject(domain.WebhookTimestampRequired, "%s has no timestamp, and the trigger asks for one", name)
+	}
+	if !anyDigest(keysOf(secrets, false), body, hexDigest(header)) {
+		return reject(domain.WebhookBadSignature, "%s does not match the body", name)
+	}
+	return Verdict{Outcome: domain.WebhookAccepted}
+}
+
+// verifyTimestamped is X-Rouse-Signature over "<timestamp>.<body>".
+func verifyTimestamped(p Policy, secrets []string, h http.Header, body []byte) Verdict {
+	stamp := h.Get(headerRouseTimestamp)
+	if !anyDigest(keysOf(secrets, false), join(stamp, body), hexDigest(h.Get(headerRouseSignature))) {
+		return reject(domain.WebhookBadSignature, "%s does not match timestamp and body", headerRouseSignature)
+	}
+	return p.timely(stamp, headerRouseTimestamp, "rouse:"+stamp+":"+hex.EncodeToString(hexDigest(h.Get(headerRouseSignature))))
+}
+
+// verifyStandard is the triple of Standard Webhooks: signatures "v1,<base64>", separated by blanks, over
+// "<id>.<timestamp>.<body>". The key is what follows whsec_ in base64, or a secret of another form as it is.
+func verifyStandard(p Policy, secrets []string, h http.Header, body []byte) Verdict {
+	id, stamp := h.Get(headerStandardID), h.Get(headerStandardTimestamp)
+	if id == "" || strings.Contains(id, ".") {
+		return reject(domain.WebhookBadSignature, "webhook-id is missing, or holds a dot")
+	}
+	signed, keys := join(id, join(stamp, body)), keysOf(secrets, true)
+	for item := range strings.FieldsSeq(h.Get(headerStandardSignature)) {
+		version, text, _ := strings.Cut(item, ",")
+		digest, err := base64.StdEncoding.DecodeString(text)
+		if version != "v1" || err != nil {
+			continue
+		}
+		if anyDigest(keys, signed, digest) {
+			return p.timely(stamp, "webhook-timestamp", "standard:"+id+":"+stamp)
+		}
+	}
+	return reject(domain.WebhookBadSignature, "webhook-signature does not match id, timestamp and body")
+}
+
+// timely judges the timestamp of a signature that matches: Unix seconds, at most the window away from now.
+func (p Policy) timely(stamp, header, signature string) Verdict {
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil || seconds < 0 || seconds > 1<<40 {
+		return reject(domain.WebhookClockSkew, "%s is not a time in Unix seconds", header)
+	}
+	skew := p.Now.Sub(time.Unix(seconds, 0))
+	if skew.Abs() > p.Window {
+		return reject(domain.WebhookClockSkew, "clock skew %d s, and the trigger accepts %d s", int64(skew/time.Second), int64(p.Window/time.Second))
+	}
+	return Verdict{Outcome: domain.WebhookAccepted, Signature: fingerprint(signature)}
+}
+
+// fingerprint shortens what names a signature to what a column takes.
+func fingerprint(signature string) string {
+	sum := sha256.Sum256([]byte(signature))
+	return "signature:" + hex.EncodeToString(sum[:])
+}
+
+// keysOf are the keys that secrets stand for; decoded: the ones of Standard Webhooks.
+func keysOf(secrets []string, decoded bool) [][]byte {
+	var keys [][]byte
+	for _, s := range secrets {
+		key := []byte(s)
+		if rest, ok := strings.CutPrefix(s, secret.SharedPrefix); ok && decoded {
+			raw, err := base64.StdEncoding.DecodeString(rest)
+			if err == nil && len(raw) > 0 {
+				key = raw
+			}
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// anyDigest says whether the digest is that of the message under any of the keys.
+func anyDigest(keys [][]byte, message, digest []byte) bool {
+	match := false
+	for _, key := range keys {
+		mac := hmac.New(sha256.New, key)
+		mac.Write(message)
+		match = hmac.Equal(mac.Sum(nil), digest) || match
+	}
+	return match
+}
+
+// hexDigest reads a digest in hex, with "sha256=" before it or not; nil when it is none.
+func hexDigest(header string) []byte {
+	digest, err := hex.DecodeString(strings.TrimPrefix(strings.TrimSpace(header), "sha256="))
+	if err != nil || len(digest) != sha256.Size {
+		return nil
+	}
+	return digest
+}
+
+// join puts a dot between a prefix and a message.
+func join(prefix string, message []byte) []byte {
+	out := make([]byte, 0, len(prefix)+1+len(message))
+	return append(append(append(out, prefix...), '.'), message...)
+}
+
+// deliveryKey is what the sender calls this delivery: the first of the names that are there; "" when there is none.
+func deliveryKey(h http.Header) string {
+	for _, name := range []string{headerIdempotencyKey, headerStandardID, headerGitHubDelivery} {
+		if v := strings.TrimSpace(h.Get(name)); v != "" {
+			return strings.ToLower(name) + ":" + v
+		}
+	}
+	return ""
+}
