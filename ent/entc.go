@@ -72,6 +72,7 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 	}
 	for name, fields := range map[string][]string{
 		"Agent": {"createdAt", "updatedAt"}, "Workspace": {"updatedAt"}, "WorkspaceConnection": {"totalCount"},
+		"ContinuationSummary": {"createdAt", "workspace"}, "ContinuationSummaryConnection": {"totalCount"},
 		"Run": {"createdAt", "workspace"}, "RoutineRun": {"createdAt", "workspace"}, "WakeupRequest": {"createdAt", "workspace"},
 	} {
 		prune(s.Types[name], fields...)
@@ -81,7 +82,8 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 		s.Types[name].Fields.ForName("direction").DefaultValue.Raw = "DESC"
 	}
 	// DateTime is in schema/scalar.graphql; the rest is not part of the contract.
-	for _, name := range []string{"Time", "Query", "RoutineRunOrder", "RoutineRunOrderField", "WorkspaceOrder", "WorkspaceOrderField"} {
+	for _, name := range []string{"Time", "Query", "RoutineRunOrder", "RoutineRunOrderField", "WorkspaceOrder", "WorkspaceOrderField",
+		"ContinuationSummaryOrder", "ContinuationSummaryOrderField"} {
 		delete(s.Types, name)
 	}
 	clear(s.Directives)

@@ -10,6 +10,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/hashicorp/go-multierror"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/continuationsummary"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
 	"rouse.dev/rouse/ent/routinetrigger"
@@ -31,6 +32,11 @@ func (*Agent) IsNode() {}
 
 // IsVersioned implements the Versioned interface check for GQLGen.
 func (*Agent) IsVersioned() {}
+
+var continuationsummaryImplementors = []string{"ContinuationSummary", "Node"}
+
+// IsNode implements the Node interface check for GQLGen.
+func (*ContinuationSummary) IsNode() {}
 
 var routineImplementors = []string{"Routine", "Node", "Versioned"}
 
@@ -138,6 +144,19 @@ func (c *Client) noder(ctx context.Context, table string, id xid.ID) (Noder, err
 			Where(agent.ID(uid))
 		if fc := graphql.GetFieldContext(ctx); fc != nil {
 			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, agentImplementors...); err != nil {
+				return nil, err
+			}
+		}
+		return query.Only(ctx)
+	case continuationsummary.Table:
+		var uid xid.ID
+		if err := uid.UnmarshalGQL(id); err != nil {
+			return nil, err
+		}
+		query := c.ContinuationSummary.Query().
+			Where(continuationsummary.ID(uid))
+		if fc := graphql.GetFieldContext(ctx); fc != nil {
+			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, continuationsummaryImplementors...); err != nil {
 				return nil, err
 			}
 		}
@@ -297,6 +316,22 @@ func (c *Client) noders(ctx context.Context, table string, ids []xid.ID) ([]Node
 		query := c.Agent.Query().
 			Where(agent.IDIn(ids...))
 		query, err := query.CollectFields(ctx, agentImplementors...)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			for _, noder := range idmap[node.ID] {
+				*noder = node
+			}
+		}
+	case continuationsummary.Table:
+		query := c.ContinuationSummary.Query().
+			Where(continuationsummary.IDIn(ids...))
+		query, err := query.CollectFields(ctx, continuationsummaryImplementors...)
 		if err != nil {
 			return nil, err
 		}

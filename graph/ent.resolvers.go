@@ -25,6 +25,16 @@ func (r *agentResolver) Manager(ctx context.Context, obj *ent.Agent) (*ent.Agent
 	return manager, nil
 }
 
+// Agent is the resolver for the agent field.
+func (r *continuationSummaryResolver) Agent(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Agent, error) {
+	return required(ctx, load(ctx).agents, obj.AgentID)
+}
+
+// UpdatedByRun is the resolver for the updatedByRun field.
+func (r *continuationSummaryResolver) UpdatedByRun(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Run, error) {
+	return linked(ctx, load(ctx).runs, obj.UpdatedByRunID)
+}
+
 // Workspace is the resolver for the workspace field.
 func (r *routineResolver) Workspace(ctx context.Context, obj *ent.Routine) (*ent.Workspace, error) {
 	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
@@ -63,6 +73,11 @@ func (r *wakeupRequestResolver) Run(ctx context.Context, obj *ent.WakeupRequest)
 // Agent returns AgentResolver implementation.
 func (r *Resolver) Agent() AgentResolver { return &agentResolver{r} }
 
+// ContinuationSummary returns ContinuationSummaryResolver implementation.
+func (r *Resolver) ContinuationSummary() ContinuationSummaryResolver {
+	return &continuationSummaryResolver{r}
+}
+
 // Routine returns RoutineResolver implementation.
 func (r *Resolver) Routine() RoutineResolver { return &routineResolver{r} }
 
@@ -79,10 +94,11 @@ func (r *Resolver) WakeupRequest() WakeupRequestResolver { return &wakeupRequest
 func (r *Resolver) Workspace() WorkspaceResolver { return &workspaceResolver{r} }
 
 type (
-	agentResolver         struct{ *Resolver }
-	routineResolver       struct{ *Resolver }
-	routineRunResolver    struct{ *Resolver }
-	runResolver           struct{ *Resolver }
-	wakeupRequestResolver struct{ *Resolver }
-	workspaceResolver     struct{ *Resolver }
+	agentResolver               struct{ *Resolver }
+	continuationSummaryResolver struct{ *Resolver }
+	routineResolver             struct{ *Resolver }
+	routineRunResolver          struct{ *Resolver }
+	runResolver                 struct{ *Resolver }
+	wakeupRequestResolver       struct{ *Resolver }
+	workspaceResolver           struct{ *Resolver }
 )

@@ -36,6 +36,7 @@ type ResolverRoot interface {
 	Activity() ActivityResolver
 	Agent() AgentResolver
 	Budget() BudgetResolver
+	ContinuationSummary() ContinuationSummaryResolver
 	CostGroup() CostGroupResolver
 	InboxItem() InboxItemResolver
 	ManualTrigger() ManualTriggerResolver
@@ -85,11 +86,16 @@ type AgentResolver interface {
 	ActiveRunCount(ctx context.Context, obj *ent.Agent) (int, error)
 	Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
+	ContinuationSummaries(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.ContinuationSummaryConnection, error)
 	Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error)
 	BudgetState(ctx context.Context, obj *ent.Agent) (domain.BudgetState, error)
 }
 type BudgetResolver interface {
 	Subject(ctx context.Context, obj *model.Budget) (ent.Noder, error)
+}
+type ContinuationSummaryResolver interface {
+	Agent(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Agent, error)
+	UpdatedByRun(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Run, error)
 }
 type CostGroupResolver interface {
 	Subject(ctx context.Context, obj *model.CostGroup) (ent.Noder, error)
@@ -154,6 +160,7 @@ type RoutineResolver interface {
 	Assignee(ctx context.Context, obj *ent.Routine) (*ent.Agent, error)
 	Kind(ctx context.Context, obj *ent.Routine) (model.RoutineKind, error)
 
+	ContinuationSummary(ctx context.Context, obj *ent.Routine) (*ent.ContinuationSummary, error)
 	Triggers(ctx context.Context, obj *ent.Routine) ([]model.Trigger, error)
 	ScheduleState(ctx context.Context, obj *ent.Routine) (domain.ScheduleState, error)
 	NextFireAt(ctx context.Context, obj *ent.Routine) (*time.Time, error)
@@ -606,6 +613,8 @@ extend type Subscription {
     "Conditions."
     filter: WakeupFilter
   ): WakeupRequestConnection! @page
+  "What it remembers between the fires of its routines: one for each, in the order they were made."
+  continuationSummaries("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): ContinuationSummaryConnection! @page
   "Routines that target it, in the order they were made."
   routines("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): RoutineConnection! @page
 }
@@ -1179,6 +1188,65 @@ enum ConcurrencyPolicy {
   Always run.
   """
   ALWAYS_ENQUEUE
+}
+"""
+Memory between taskless fires; one current row for each agent and routine.
+"""
+type ContinuationSummary implements Node {
+  """
+  Id.
+  """
+  id: ID!
+  """
+  Scope, e.g. routine:<id>.
+  """
+  scope: String!
+  """
+  Body, at most 8 KiB.
+  """
+  content: Markdown!
+  """
+  Tokens, about: four bytes each.
+  """
+  contentTokens: Int!
+  """
+  Written.
+  """
+  updatedAt: DateTime!
+  """
+  Agent.
+  """
+  agent: Agent!
+  """
+  Run that wrote it.
+  """
+  updatedByRun: Run
+}
+"""
+Page of ContinuationSummary.
+"""
+type ContinuationSummaryConnection {
+  """
+  Edges.
+  """
+  edges: [ContinuationSummaryEdge!]!
+  """
+  Page.
+  """
+  pageInfo: PageInfo!
+}
+"""
+Row of a page.
+"""
+type ContinuationSummaryEdge {
+  """
+  Row.
+  """
+  node: ContinuationSummary!
+  """
+  Position.
+  """
+  cursor: Cursor!
 }
 """
 Opaque position in a connection or event stream; compare only for equality.
@@ -2474,6 +2542,8 @@ extend type Subscription {
   kind: RoutineKind!
   "Declared variables."
   variables: [RoutineVariable!]!
+  "Summary chain of its agent; null before the first run of a lightweight routine ended well."
+  continuationSummary: ContinuationSummary
   "Triggers, in the order they were made."
   triggers: [Trigger!]!
   "Is it armed, and if not, why; told from its triggers alone, also while it is paused."
@@ -4047,6 +4117,8 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_runs(ctx, field)
 	case "wakeupRequests":
 		return ec.fieldContext_Agent_wakeupRequests(ctx, field)
+	case "continuationSummaries":
+		return ec.fieldContext_Agent_continuationSummaries(ctx, field)
 	case "routines":
 		return ec.fieldContext_Agent_routines(ctx, field)
 	case "budgetState":
@@ -4209,6 +4281,46 @@ func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, fie
 		return ec.fieldContext_CommandExecutor_grace(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CommandExecutor", field.Name)
+}
+
+func (ec *executionContext) childFields_ContinuationSummary(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ContinuationSummary_id(ctx, field)
+	case "scope":
+		return ec.fieldContext_ContinuationSummary_scope(ctx, field)
+	case "content":
+		return ec.fieldContext_ContinuationSummary_content(ctx, field)
+	case "contentTokens":
+		return ec.fieldContext_ContinuationSummary_contentTokens(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_ContinuationSummary_updatedAt(ctx, field)
+	case "agent":
+		return ec.fieldContext_ContinuationSummary_agent(ctx, field)
+	case "updatedByRun":
+		return ec.fieldContext_ContinuationSummary_updatedByRun(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ContinuationSummary", field.Name)
+}
+
+func (ec *executionContext) childFields_ContinuationSummaryConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ContinuationSummaryConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ContinuationSummaryConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ContinuationSummaryConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ContinuationSummaryEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "node":
+		return ec.fieldContext_ContinuationSummaryEdge_node(ctx, field)
+	case "cursor":
+		return ec.fieldContext_ContinuationSummaryEdge_cursor(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ContinuationSummaryEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_CostGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4673,6 +4785,8 @@ func (ec *executionContext) childFields_Routine(ctx context.Context, field graph
 		return ec.fieldContext_Routine_kind(ctx, field)
 	case "variables":
 		return ec.fieldContext_Routine_variables(ctx, field)
+	case "continuationSummary":
+		return ec.fieldContext_Routine_continuationSummary(ctx, field)
 	case "triggers":
 		return ec.fieldContext_Routine_triggers(ctx, field)
 	case "scheduleState":
@@ -5486,6 +5600,28 @@ func (ec *executionContext) dir_requires_args(ctx context.Context, rawArgs map[s
 		return nil, err
 	}
 	args["scopes"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Agent_continuationSummaries_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
 	return args, nil
 }
 
@@ -7863,6 +7999,50 @@ func (ec *executionContext) fieldContext_Agent_wakeupRequests(ctx context.Contex
 	return fc, nil
 }
 
+func (ec *executionContext) _Agent_continuationSummaries(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_continuationSummaries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Agent().ContinuationSummaries(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.ContinuationSummaryConnection) graphql.Marshaler {
+			return ec.marshalNContinuationSummaryConnection2ᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummaryConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_continuationSummaries(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Agent",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ContinuationSummaryConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Agent_continuationSummaries_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Agent_routines(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9245,6 +9425,304 @@ func (ec *executionContext) _CommandExecutor_grace(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_CommandExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _ContinuationSummary_id(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummary_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummary_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ContinuationSummary", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ContinuationSummary_scope(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummary_scope(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Scope, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummary_scope(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ContinuationSummary", field, false, false, "String")
+}
+
+func (ec *executionContext) _ContinuationSummary_content(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummary_content(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Content, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummary_content(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ContinuationSummary", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _ContinuationSummary_contentTokens(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummary_contentTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentTokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummary_contentTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ContinuationSummary", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ContinuationSummary_updatedAt(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummary_updatedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UpdatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummary_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ContinuationSummary", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ContinuationSummary_agent(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummary_agent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ContinuationSummary().Agent(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummary_agent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ContinuationSummary",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ContinuationSummary_updatedByRun(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummary_updatedByRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ContinuationSummary().UpdatedByRun(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummary_updatedByRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ContinuationSummary",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ContinuationSummaryConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummaryConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummaryConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.ContinuationSummaryEdge) graphql.Marshaler {
+			return ec.marshalNContinuationSummaryEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummaryEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummaryConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ContinuationSummaryConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ContinuationSummaryEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ContinuationSummaryConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummaryConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummaryConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2entgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummaryConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ContinuationSummaryConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ContinuationSummaryEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummaryEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummaryEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.ContinuationSummary) graphql.Marshaler {
+			return ec.marshalNContinuationSummary2ᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummary(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummaryEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ContinuationSummaryEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ContinuationSummary(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ContinuationSummaryEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummaryEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummaryEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummaryEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ContinuationSummaryEdge", field, false, false, "Cursor")
 }
 
 func (ec *executionContext) _CostGroup_subject(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
@@ -15783,6 +16261,38 @@ func (ec *executionContext) fieldContext_Routine_variables(_ context.Context, fi
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_RoutineVariable(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Routine_continuationSummary(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Routine_continuationSummary(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Routine().ContinuationSummary(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.ContinuationSummary) graphql.Marshaler {
+			return ec.marshalOContinuationSummary2ᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummary(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Routine_continuationSummary(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Routine",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ContinuationSummary(ctx, field)
 		},
 	}
 	return fc, nil
@@ -28089,6 +28599,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._InboxItem(ctx, sel, obj)
+	case *ent.ContinuationSummary:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ContinuationSummary(ctx, sel, obj)
 	case model.ApiToken:
 		return ec._ApiToken(ctx, sel, &obj)
 	case *model.ApiToken:
@@ -28596,6 +29111,12 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_wakeupRequests(ctx, field, obj)
+				})
+		case "continuationSummaries":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_continuationSummaries(ctx, field, obj)
 				})
 		case "routines":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -29226,6 +29747,147 @@ func (ec *executionContext) _CommandExecutor(ctx context.Context, sel ast.Select
 			}
 		case "grace":
 			out.Values[i] = ec._CommandExecutor_grace(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var continuationSummaryImplementors = []string{"ContinuationSummary", "Node"}
+
+func (ec *executionContext) _ContinuationSummary(ctx context.Context, sel ast.SelectionSet, obj *ent.ContinuationSummary) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, continuationSummaryImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ContinuationSummary")
+		case "id":
+			out.Values[i] = ec._ContinuationSummary_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "scope":
+			out.Values[i] = ec._ContinuationSummary_scope(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "content":
+			out.Values[i] = ec._ContinuationSummary_content(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "contentTokens":
+			out.Values[i] = ec._ContinuationSummary_contentTokens(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "updatedAt":
+			out.Values[i] = ec._ContinuationSummary_updatedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "agent":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ContinuationSummary_agent(ctx, field, obj)
+				})
+		case "updatedByRun":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ContinuationSummary_updatedByRun(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var continuationSummaryConnectionImplementors = []string{"ContinuationSummaryConnection"}
+
+func (ec *executionContext) _ContinuationSummaryConnection(ctx context.Context, sel ast.SelectionSet, obj *ent.ContinuationSummaryConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, continuationSummaryConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ContinuationSummaryConnection")
+		case "edges":
+			out.Values[i] = ec._ContinuationSummaryConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._ContinuationSummaryConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var continuationSummaryEdgeImplementors = []string{"ContinuationSummaryEdge"}
+
+func (ec *executionContext) _ContinuationSummaryEdge(ctx context.Context, sel ast.SelectionSet, obj *ent.ContinuationSummaryEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, continuationSummaryEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ContinuationSummaryEdge")
+		case "node":
+			out.Values[i] = ec._ContinuationSummaryEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cursor":
+			out.Values[i] = ec._ContinuationSummaryEdge_cursor(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -31378,6 +32040,12 @@ func (ec *executionContext) _Routine(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "continuationSummary":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Routine_continuationSummary(ctx, field, obj)
+				})
 		case "triggers":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -34717,6 +35385,46 @@ func (ec *executionContext) marshalNConcurrencyPolicy2rouseᚗdevᚋrouseᚋinte
 	return v
 }
 
+func (ec *executionContext) marshalNContinuationSummary2ᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummary(ctx context.Context, sel ast.SelectionSet, v *ent.ContinuationSummary) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ContinuationSummary!")
+		return graphql.Null
+	}
+	return ec._ContinuationSummary(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNContinuationSummaryConnection2ᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummaryConnection(ctx context.Context, sel ast.SelectionSet, v *ent.ContinuationSummaryConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ContinuationSummaryConnection!")
+		return graphql.Null
+	}
+	return ec._ContinuationSummaryConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNContinuationSummaryEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummaryEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.ContinuationSummaryEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNContinuationSummaryEdge2ᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummaryEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNContinuationSummaryEdge2ᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummaryEdge(ctx context.Context, sel ast.SelectionSet, v *ent.ContinuationSummaryEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ContinuationSummaryEdge!")
+		return graphql.Null
+	}
+	return ec._ContinuationSummaryEdge(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNCostGroup2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCostGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.CostGroup) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -36929,6 +37637,13 @@ func (ec *executionContext) marshalOConcurrencyPolicy2ᚖrouseᚗdevᚋrouseᚋi
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOContinuationSummary2ᚖrouseᚗdevᚋrouseᚋentᚐContinuationSummary(ctx context.Context, sel ast.SelectionSet, v *ent.ContinuationSummary) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ContinuationSummary(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOCronExpression2ᚖstring(ctx context.Context, v any) (*string, error) {

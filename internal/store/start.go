@@ -156,7 +156,12 @@ func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, request
 	if err != nil {
 		return prompt.Prompt{}, "", err
 	}
+	remembered, err := t.summaryOf(ctx, run)
+	if err != nil {
+		return prompt.Prompt{}, "", err
+	}
 	in := prompt.Input{
+		Summary: remembered,
 		Agent: prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
 		Wakes: wakes,
 		Run: prompt.Run{ID: string(run.id), Attempt: run.attempt, AgentID: string(run.agentID),
