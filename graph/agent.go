@@ -7,6 +7,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/routine"
+	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
@@ -75,6 +76,20 @@ func (r *Resolver) heartbeatOf(ctx context.Context, a *ent.Agent) (*ent.Routine,
 		return nil, nil
 	}
 	return visible(r.Reader.Routine.Query().Where(routine.AssigneeID(a.ID)).Order(routine.ByID()).First(ctx))
+}
+
+// scheduledAgents says which of the agents an enabled schedule of an ACTIVE routine targets.
+func (r *Resolver) scheduledAgents(ctx context.Context, ids []xid.ID) (map[xid.ID]bool, error) {
+	rows, err := r.Reader.Routine.Query().Where(routine.AssigneeIDIn(ids...), routine.StatusEQ(domain.RoutineStatusActive), routine.DeletedAtIsNil(),
+		routine.HasTriggersWith(routinetrigger.KindEQ(domain.TriggerKindSchedule), routinetrigger.Enabled(true))).Select(routine.FieldAssigneeID).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[xid.ID]bool, len(rows))
+	for _, row := range rows {
+		out[row.AssigneeID] = true
+	}
+	return out, nil
 }
 
 // wakeAgent inserts a USER wakeup and routes it before it answers.

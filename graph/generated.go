@@ -84,6 +84,7 @@ type AgentResolver interface {
 	LastWakeupFinishedAt(ctx context.Context, obj *ent.Agent) (*time.Time, error)
 	AvailableAt(ctx context.Context, obj *ent.Agent) (*time.Time, error)
 	ActiveRunCount(ctx context.Context, obj *ent.Agent) (int, error)
+	HasNoScheduledWakeups(ctx context.Context, obj *ent.Agent) (bool, error)
 	Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
 	ContinuationSummaries(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.ContinuationSummaryConnection, error)
@@ -116,6 +117,7 @@ type MutationResolver interface {
 	WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error)
 	UpsertBudget(ctx context.Context, input model.UpsertBudgetInput) (*model.UpsertBudgetPayload, error)
 	DeleteBudget(ctx context.Context, input model.DeleteBudgetInput) (*model.DeleteBudgetPayload, error)
+	TestExecutor(ctx context.Context, input model.TestExecutorInput) (*model.TestExecutorPayload, error)
 	ResolveInboxItems(ctx context.Context, input model.ResolveInboxItemsInput) (*model.ResolveInboxItemsPayload, error)
 	CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error)
 	UpdateRoutine(ctx context.Context, input model.UpdateRoutineInput) (*model.UpdateRoutinePayload, error)
@@ -275,6 +277,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
+			graphql.NewInputUnmarshaler("AcpExecutorInput", ec.unmarshalInputAcpExecutorInput),
 			graphql.NewInputUnmarshaler("AcquireRunInput", ec.unmarshalInputAcquireRunInput),
 			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
@@ -295,6 +298,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
+			graphql.NewInputUnmarshaler("HttpExecutorInput", ec.unmarshalInputHttpExecutorInput),
 			graphql.NewInputUnmarshaler("InboxFilter", ec.unmarshalInputInboxFilter),
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
@@ -325,6 +329,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RunUsageInput", ec.unmarshalInputRunUsageInput),
 			graphql.NewInputUnmarshaler("ScheduleSpecInput", ec.unmarshalInputScheduleSpecInput),
 			graphql.NewInputUnmarshaler("StopAgentInput", ec.unmarshalInputStopAgentInput),
+			graphql.NewInputUnmarshaler("TestExecutorInput", ec.unmarshalInputTestExecutorInput),
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
 			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
 			graphql.NewInputUnmarshaler("UpdateRoutineInput", ec.unmarshalInputUpdateRoutineInput),
@@ -595,6 +600,8 @@ extend type Subscription {
   availableAt: DateTime
   "Runs claimed now."
   activeRunCount: Int!
+  "True for a coordinator that no enabled schedule of an ACTIVE routine targets: it only reacts."
+  hasNoScheduledWakeups: Boolean!
   "Its runs, newest first."
   runs(
     "Rows, 1..100; 25 by default."
@@ -2146,8 +2153,39 @@ enum UserErrorCode {
   AGENT_UNAVAILABLE
 }
 `, BuiltIn: false},
-	{Name: "../schema/executor.graphql", Input: `"How a run is executed. Secret values are never shown."
-union Executor = CommandExecutor | PullExecutor | EchoExecutor
+	{Name: "../schema/executor.graphql", Input: `extend type Mutation {
+  "Does this agent's executor work here? Runs a trivial prompt, outside the queue, for at most half a minute."
+  testExecutor("Input." input: TestExecutorInput!): TestExecutorPayload! @requires(scopes: [OPERATE])
+}
+
+"Input of testExecutor."
+input TestExecutorInput {
+  "Agent."
+  agentId: ID!
+}
+
+"Result of testExecutor."
+type TestExecutorPayload implements MutationPayload {
+  "Checks in order, up to the first that failed."
+  checks: [ExecutorCheck!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"A check of testExecutor."
+type ExecutorCheck {
+  "Name."
+  name: String!
+  "Passed."
+  ok: Boolean!
+  "Finding."
+  detail: String!
+  "What to do."
+  hint: String
+}
+
+"How a run is executed. Secret values are never shown."
+union Executor = CommandExecutor | AcpExecutor | HttpExecutor | PullExecutor | EchoExecutor
 
 "A command-line agent: prompt on stdin, result in the last JSON line of stdout."
 type CommandExecutor {
@@ -2163,6 +2201,42 @@ type CommandExecutor {
   timeout: Duration!
   "Between TERM and KILL."
   grace: Duration!
+}
+
+"Any agent of the Agent Client Protocol, over stdio."
+type AcpExecutor {
+  "Program and arguments; no shell."
+  argv: [String!]!
+  "Working folder; file requests stay inside."
+  workingDirectory: String!
+  "Names of variables set for it."
+  environment: [String!]!
+  "Ended after."
+  timeout: Duration!
+  "Answer to permission requests."
+  permissions: AcpPermissionPolicy!
+}
+
+"Answer to the permission requests of an agent."
+enum AcpPermissionPolicy {
+  "Allow all."
+  ALLOW
+  "Reject all."
+  REJECT
+  "Allow reading, reject the rest."
+  READ_ONLY
+}
+
+"An agent service: a POST with the run's lease, answered with the result, or with 202 and reports later."
+type HttpExecutor {
+  "Where."
+  url: String!
+  "Names of headers set."
+  headers: [String!]!
+  "Requests are signed with a secret."
+  signed: Boolean!
+  "Ended after."
+  timeout: Duration!
 }
 
 "Taken by workers through acquireRun."
@@ -2185,6 +2259,10 @@ type EchoExecutor {
 input ExecutorInput @oneOf {
   "Command line."
   command: CommandExecutorInput
+  "Agent of the Agent Client Protocol."
+  acp: AcpExecutorInput
+  "Agent service."
+  http: HttpExecutorInput
   "Workers."
   pull: PullExecutorInput
   "Echo."
@@ -2193,7 +2271,7 @@ input ExecutorInput @oneOf {
 
 "Name and value; the value is stored encrypted and never shown."
 input NameValueInput {
-  "Name of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_."
+  "Name of a header, or of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_."
   name: String!
   "Value."
   value: String!
@@ -2201,9 +2279,9 @@ input NameValueInput {
 
 "Command executor."
 input CommandExecutorInput {
-  "Known agent command line."
+  "Known agent command line: aider, claude, codex, gemini or opencode. It is started, prompted and read as its documentation says."
   preset: String
-  "Program and arguments; may be empty with a preset."
+  "Program and arguments. With a preset: nothing, or the program to use instead of the usual one, then arguments to add."
   argv: [String!]! = []
   "Working folder, an absolute path."
   workingDirectory: String
@@ -2213,6 +2291,32 @@ input CommandExecutorInput {
   timeout: Duration! = "PT30M"
   "Between TERM and KILL, PT0S..PT5M."
   grace: Duration! = "PT10S"
+}
+
+"ACP executor."
+input AcpExecutorInput {
+  "Program and arguments."
+  argv: [String!]!
+  "Working folder, an absolute path; file requests stay inside."
+  workingDirectory: String!
+  "Variables, at most 100."
+  environment: [NameValueInput!]! = []
+  "Ended after, PT1S..PT24H."
+  timeout: Duration! = "PT30M"
+  "Answer to permission requests."
+  permissions: AcpPermissionPolicy! = READ_ONLY
+}
+
+"HTTP executor."
+input HttpExecutorInput {
+  "Where; http or https. Redirects are not followed, and addresses that are not public must be allowed when rouse starts."
+  url: String!
+  "Headers, at most 100; their values are stored encrypted."
+  headers: [NameValueInput!]! = []
+  "Signs each request (HMAC-SHA256, X-Rouse-Signature); 16..1000 bytes, stored encrypted."
+  secret: String
+  "Ended after, PT1S..PT24H."
+  timeout: Duration! = "PT30M"
 }
 
 "Pull executor."
@@ -4113,6 +4217,8 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_availableAt(ctx, field)
 	case "activeRunCount":
 		return ec.fieldContext_Agent_activeRunCount(ctx, field)
+	case "hasNoScheduledWakeups":
+		return ec.fieldContext_Agent_hasNoScheduledWakeups(ctx, field)
 	case "runs":
 		return ec.fieldContext_Agent_runs(ctx, field)
 	case "wakeupRequests":
@@ -4459,6 +4565,20 @@ func (ec *executionContext) childFields_EnvironmentVariable(ctx context.Context,
 		return ec.fieldContext_EnvironmentVariable_value(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EnvironmentVariable", field.Name)
+}
+
+func (ec *executionContext) childFields_ExecutorCheck(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_ExecutorCheck_name(ctx, field)
+	case "ok":
+		return ec.fieldContext_ExecutorCheck_ok(ctx, field)
+	case "detail":
+		return ec.fieldContext_ExecutorCheck_detail(ctx, field)
+	case "hint":
+		return ec.fieldContext_ExecutorCheck_hint(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ExecutorCheck", field.Name)
 }
 
 func (ec *executionContext) childFields_FirePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5205,6 +5325,16 @@ func (ec *executionContext) childFields_TemplatePreview(ctx context.Context, fie
 		return ec.fieldContext_TemplatePreview_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TemplatePreview", field.Name)
+}
+
+func (ec *executionContext) childFields_TestExecutorPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "checks":
+		return ec.fieldContext_TestExecutorPayload_checks(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_TestExecutorPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TestExecutorPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_TriggerSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6077,6 +6207,20 @@ func (ec *executionContext) field_Mutation_stopAgent_args(ctx context.Context, r
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.StopAgentInput, error) {
 			return ec.unmarshalNStopAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐStopAgentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_testExecutor_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.TestExecutorInput, error) {
+			return ec.unmarshalNTestExecutorInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTestExecutorInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -7089,6 +7233,121 @@ func (ec *executionContext) field___Type_inputFields_args(ctx context.Context, r
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _AcpExecutor_argv(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_argv(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Argv, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_argv(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _AcpExecutor_workingDirectory(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_workingDirectory(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WorkingDirectory, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_workingDirectory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _AcpExecutor_environment(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_environment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Environment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _AcpExecutor_timeout(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_timeout(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Timeout, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _AcpExecutor_permissions(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_permissions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Permissions, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.AcpPermissionPolicy) graphql.Marshaler {
+			return ec.marshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_permissions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "AcpPermissionPolicy")
+}
+
 func (ec *executionContext) _AcquireRunPayload_lease(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7909,6 +8168,29 @@ func (ec *executionContext) _Agent_activeRunCount(ctx context.Context, field gra
 }
 func (ec *executionContext) fieldContext_Agent_activeRunCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Agent", field, true, true, "Int")
+}
+
+func (ec *executionContext) _Agent_hasNoScheduledWakeups(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_hasNoScheduledWakeups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().HasNoScheduledWakeups(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_hasNoScheduledWakeups(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, true, true, "Boolean")
 }
 
 func (ec *executionContext) _Agent_runs(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
@@ -10720,6 +11002,98 @@ func (ec *executionContext) fieldContext_EnvironmentVariable_value(_ context.Con
 	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
 }
 
+func (ec *executionContext) _ExecutorCheck_name(ctx context.Context, field graphql.CollectedField, obj *model.ExecutorCheck) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExecutorCheck_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ExecutorCheck_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
+}
+
+func (ec *executionContext) _ExecutorCheck_ok(ctx context.Context, field graphql.CollectedField, obj *model.ExecutorCheck) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExecutorCheck_ok(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ok, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ExecutorCheck_ok(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ExecutorCheck_detail(ctx context.Context, field graphql.CollectedField, obj *model.ExecutorCheck) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExecutorCheck_detail(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Detail, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ExecutorCheck_detail(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
+}
+
+func (ec *executionContext) _ExecutorCheck_hint(ctx context.Context, field graphql.CollectedField, obj *model.ExecutorCheck) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExecutorCheck_hint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hint, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ExecutorCheck_hint(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
+}
+
 func (ec *executionContext) _FirePreview_rendered(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10956,6 +11330,98 @@ func (ec *executionContext) fieldContext_FireRoutinePayload_userErrors(_ context
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _HttpExecutor_url(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_url(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.URL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HttpExecutor_url(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _HttpExecutor_headers(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_headers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Headers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HttpExecutor_headers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _HttpExecutor_signed(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_signed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Signed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HttpExecutor_signed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _HttpExecutor_timeout(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_timeout(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Timeout, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HttpExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Duration")
 }
 
 func (ec *executionContext) _InboxItem_id(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
@@ -11960,6 +12426,68 @@ func (ec *executionContext) fieldContext_Mutation_deleteBudget(ctx context.Conte
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_deleteBudget_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_testExecutor(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_testExecutor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().TestExecutor(ctx, fc.Args["input"].(model.TestExecutorInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.TestExecutorPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.TestExecutorPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TestExecutorPayload) graphql.Marshaler {
+			return ec.marshalNTestExecutorPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTestExecutorPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_testExecutor(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TestExecutorPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_testExecutor_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -20452,6 +20980,70 @@ func (ec *executionContext) fieldContext_TemplatePreview_userErrors(_ context.Co
 	return fc, nil
 }
 
+func (ec *executionContext) _TestExecutorPayload_checks(ctx context.Context, field graphql.CollectedField, obj *model.TestExecutorPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TestExecutorPayload_checks(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Checks, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ExecutorCheck) graphql.Marshaler {
+			return ec.marshalNExecutorCheck2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorCheckᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TestExecutorPayload_checks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TestExecutorPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ExecutorCheck(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TestExecutorPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.TestExecutorPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TestExecutorPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TestExecutorPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TestExecutorPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _TriggerSecret_triggerId(ctx context.Context, field graphql.CollectedField, obj *model.TriggerSecret) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -24352,6 +24944,86 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, obj any) (model.AcpExecutorInput, error) {
+	var it model.AcpExecutorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["environment"]; !present {
+		asMap["environment"] = []any{}
+	}
+	if _, present := asMap["timeout"]; !present {
+		asMap["timeout"] = "PT30M"
+	}
+	if _, present := asMap["permissions"]; !present {
+		asMap["permissions"] = "READ_ONLY"
+	}
+
+	fieldsInOrder := [...]string{"argv", "workingDirectory", "environment", "timeout", "permissions"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "argv":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("argv"))
+			data, err := ec.unmarshalNString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Argv = data
+		case "workingDirectory":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workingDirectory"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkingDirectory = data
+		case "environment":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("environment"))
+			data, err := ec.unmarshalNNameValueInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Environment = data
+		case "timeout":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeout"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Timeout = data
+		case "permissions":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("permissions"))
+			data, err := ec.unmarshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Permissions = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalAcpExecutorInput unmarshals raw into the AcpExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalAcpExecutorInput(ctx context.Context, raw any) (model.AcpExecutorInput, error) {
+	var out model.AcpExecutorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "AcpExecutorInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, obj any) (model.AcquireRunInput, error) {
 	var it model.AcquireRunInput
 	if obj == nil {
@@ -25512,7 +26184,7 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"command", "pull", "echo"}
+	fieldsInOrder := [...]string{"command", "acp", "http", "pull", "echo"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -25526,6 +26198,20 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 				return it, err
 			}
 			it.Command = data
+		case "acp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("acp"))
+			data, err := ec.unmarshalOAcpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcpExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Acp = data
+		case "http":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("http"))
+			data, err := ec.unmarshalOHttpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐHTTPExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HTTP = data
 		case "pull":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("pull"))
 			data, err := ec.unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx, v)
@@ -25617,6 +26303,76 @@ func (ec *executionContext) unmarshalInputFireRoutineInput(ctx context.Context, 
 func UnmarshalFireRoutineInput(ctx context.Context, raw any) (model.FireRoutineInput, error) {
 	var out model.FireRoutineInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "FireRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputHttpExecutorInput(ctx context.Context, obj any) (model.HTTPExecutorInput, error) {
+	var it model.HTTPExecutorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["headers"]; !present {
+		asMap["headers"] = []any{}
+	}
+	if _, present := asMap["timeout"]; !present {
+		asMap["timeout"] = "PT30M"
+	}
+
+	fieldsInOrder := [...]string{"url", "headers", "secret", "timeout"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "url":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("url"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.URL = data
+		case "headers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("headers"))
+			data, err := ec.unmarshalNNameValueInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Headers = data
+		case "secret":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secret"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Secret = data
+		case "timeout":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeout"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Timeout = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalHttpExecutorInput unmarshals raw into the HttpExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalHttpExecutorInput(ctx context.Context, raw any) (model.HTTPExecutorInput, error) {
+	var out model.HTTPExecutorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "HttpExecutorInput", raw, &out)
 	return out, err
 }
 
@@ -27317,6 +28073,48 @@ func UnmarshalStopAgentInput(ctx context.Context, raw any) (model.StopAgentInput
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputTestExecutorInput(ctx context.Context, obj any) (model.TestExecutorInput, error) {
+	var it model.TestExecutorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"agentId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalTestExecutorInput unmarshals raw into the TestExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalTestExecutorInput(ctx context.Context, raw any) (model.TestExecutorInput, error) {
+	var out model.TestExecutorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "TestExecutorInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputTriggerSpecInput(ctx context.Context, obj any) (model.TriggerSpecInput, error) {
 	var it model.TriggerSpecInput
 	if obj == nil {
@@ -28229,6 +29027,13 @@ func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet,
 			return graphql.Null
 		}
 		return ec._PullExecutor(ctx, sel, obj)
+	case model.HTTPExecutor:
+		return ec._HttpExecutor(ctx, sel, &obj)
+	case *model.HTTPExecutor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._HttpExecutor(ctx, sel, obj)
 	case model.EchoExecutor:
 		return ec._EchoExecutor(ctx, sel, &obj)
 	case *model.EchoExecutor:
@@ -28243,6 +29048,13 @@ func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet,
 			return graphql.Null
 		}
 		return ec._CommandExecutor(ctx, sel, obj)
+	case model.AcpExecutor:
+		return ec._AcpExecutor(ctx, sel, &obj)
+	case *model.AcpExecutor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AcpExecutor(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -28331,6 +29143,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateAgentPayload(ctx, sel, obj)
+	case model.TestExecutorPayload:
+		return ec._TestExecutorPayload(ctx, sel, &obj)
+	case *model.TestExecutorPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._TestExecutorPayload(ctx, sel, obj)
 	case model.StopAgentPayload:
 		return ec._StopAgentPayload(ctx, sel, &obj)
 	case *model.StopAgentPayload:
@@ -28798,6 +29617,59 @@ func (ec *executionContext) _WakeupPayload(ctx context.Context, sel ast.Selectio
 
 // region    **************************** object.gotpl ****************************
 
+var acpExecutorImplementors = []string{"AcpExecutor", "Executor"}
+
+func (ec *executionContext) _AcpExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.AcpExecutor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, acpExecutorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AcpExecutor")
+		case "argv":
+			out.Values[i] = ec._AcpExecutor_argv(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "workingDirectory":
+			out.Values[i] = ec._AcpExecutor_workingDirectory(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "environment":
+			out.Values[i] = ec._AcpExecutor_environment(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "timeout":
+			out.Values[i] = ec._AcpExecutor_timeout(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "permissions":
+			out.Values[i] = ec._AcpExecutor_permissions(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var acquireRunPayloadImplementors = []string{"AcquireRunPayload", "MutationPayload"}
 
 func (ec *executionContext) _AcquireRunPayload(ctx context.Context, sel ast.SelectionSet, obj *model.AcquireRunPayload) graphql.Marshaler {
@@ -29099,6 +29971,12 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_activeRunCount(ctx, field, obj)
+				})
+		case "hasNoScheduledWakeups":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_hasNoScheduledWakeups(ctx, field, obj)
 				})
 		case "runs":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -30430,6 +31308,54 @@ func (ec *executionContext) _EnvironmentVariable(ctx context.Context, sel ast.Se
 	return out
 }
 
+var executorCheckImplementors = []string{"ExecutorCheck"}
+
+func (ec *executionContext) _ExecutorCheck(ctx context.Context, sel ast.SelectionSet, obj *model.ExecutorCheck) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, executorCheckImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ExecutorCheck")
+		case "name":
+			out.Values[i] = ec._ExecutorCheck_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "ok":
+			out.Values[i] = ec._ExecutorCheck_ok(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "detail":
+			out.Values[i] = ec._ExecutorCheck_detail(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hint":
+			out.Values[i] = ec._ExecutorCheck_hint(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var firePreviewImplementors = []string{"FirePreview"}
 
 func (ec *executionContext) _FirePreview(ctx context.Context, sel ast.SelectionSet, obj *model.FirePreview) graphql.Marshaler {
@@ -30506,6 +31432,54 @@ func (ec *executionContext) _FireRoutinePayload(ctx context.Context, sel ast.Sel
 			}
 		case "userErrors":
 			out.Values[i] = ec._FireRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var httpExecutorImplementors = []string{"HttpExecutor", "Executor"}
+
+func (ec *executionContext) _HttpExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.HTTPExecutor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, httpExecutorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("HttpExecutor")
+		case "url":
+			out.Values[i] = ec._HttpExecutor_url(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "headers":
+			out.Values[i] = ec._HttpExecutor_headers(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "signed":
+			out.Values[i] = ec._HttpExecutor_signed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "timeout":
+			out.Values[i] = ec._HttpExecutor_timeout(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -30808,6 +31782,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "deleteBudget":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_deleteBudget(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "testExecutor":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_testExecutor(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -33599,6 +34580,44 @@ func (ec *executionContext) _TemplatePreview(ctx context.Context, sel ast.Select
 	return out
 }
 
+var testExecutorPayloadImplementors = []string{"TestExecutorPayload", "MutationPayload"}
+
+func (ec *executionContext) _TestExecutorPayload(ctx context.Context, sel ast.SelectionSet, obj *model.TestExecutorPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, testExecutorPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TestExecutorPayload")
+		case "checks":
+			out.Values[i] = ec._TestExecutorPayload_checks(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._TestExecutorPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var triggerSecretImplementors = []string{"TriggerSecret"}
 
 func (ec *executionContext) _TriggerSecret(ctx context.Context, sel ast.SelectionSet, obj *model.TriggerSecret) graphql.Marshaler {
@@ -35055,6 +36074,16 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) unmarshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx context.Context, v any) (domain.AcpPermissionPolicy, error) {
+	var res domain.AcpPermissionPolicy
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx context.Context, sel ast.SelectionSet, v domain.AcpPermissionPolicy) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNAcquireRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcquireRunInput(ctx context.Context, v any) (model.AcquireRunInput, error) {
 	res, err := ec.unmarshalInputAcquireRunInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -35711,6 +36740,30 @@ func (ec *executionContext) marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouse�
 		return graphql.Null
 	}
 	return ec._EnvironmentVariable(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNExecutorCheck2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorCheckᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ExecutorCheck) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNExecutorCheck2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorCheck(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNExecutorCheck2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorCheck(ctx context.Context, sel ast.SelectionSet, v *model.ExecutorCheck) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ExecutorCheck!")
+		return graphql.Null
+	}
+	return ec._ExecutorCheck(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNFirePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐFirePreview(ctx context.Context, sel ast.SelectionSet, v *model.FirePreview) graphql.Marshaler {
@@ -36808,6 +37861,19 @@ func (ec *executionContext) marshalNTerminalShape2rouseᚗdevᚋrouseᚋinternal
 	return v
 }
 
+func (ec *executionContext) unmarshalNTestExecutorInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐTestExecutorInput(ctx context.Context, v any) (model.TestExecutorInput, error) {
+	res, err := ec.unmarshalInputTestExecutorInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTestExecutorPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTestExecutorPayload(ctx context.Context, sel ast.SelectionSet, v *model.TestExecutorPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TestExecutorPayload!")
+		return graphql.Null
+	}
+	return ec._TestExecutorPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNTimeZone2string(ctx context.Context, v any) (string, error) {
 	res, err := graphql.UnmarshalString(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -37379,6 +38445,14 @@ func (ec *executionContext) marshalN__TypeKind2string(ctx context.Context, sel a
 	return res
 }
 
+func (ec *executionContext) unmarshalOAcpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcpExecutorInput(ctx context.Context, v any) (*model.AcpExecutorInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputAcpExecutorInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalOActivityCode2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐActivityCodeᚄ(ctx context.Context, v any) ([]domain.ActivityCode, error) {
 	if v == nil {
 		return nil, nil
@@ -37752,6 +38826,14 @@ func (ec *executionContext) unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgra
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputExecutorInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOHttpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐHTTPExecutorInput(ctx context.Context, v any) (*model.HTTPExecutorInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputHttpExecutorInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 

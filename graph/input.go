@@ -91,23 +91,34 @@ func digest(tree map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// hideValues takes the values out of an executor's environment, and the secrets out of webhooks.
-func hideValues(tree map[string]any) {
-	triggers, _ := tree["triggers"].([]any)
-	for _, spec := range append(triggers, tree["spec"]) {
-		trigger, _ := spec.(map[string]any)
-		webhook, _ := trigger["webhook"].(map[string]any)
-		delete(webhook, "secret")
-	}
-	executor, _ := tree["executor"].(map[string]any)
-	pull, _ := executor["pull"].(map[string]any)
-	for _, kind := range []map[string]any{executor, pull} {
-		command, _ := kind["command"].(map[string]any)
-		list, _ := command["environment"].([]any)
-		for _, v := range list {
-			if pair, ok := v.(map[string]any); ok {
-				delete(pair, "value")
+// hideValues takes the values out of an executor's environment and headers, and the secrets of agent services and
+// webhooks, wherever in the input they lie.
+func hideValues(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			switch name {
+			case "environment", "headers":
+				dropValues(member)
+			case "http", "webhook":
+				if spec, ok := member.(map[string]any); ok {
+					delete(spec, "secret")
+				}
 			}
+			hideValues(member)
+		}
+	case []any:
+		for _, item := range v {
+			hideValues(item)
+		}
+	}
+}
+
+func dropValues(list any) {
+	pairs, _ := list.([]any)
+	for _, v := range pairs {
+		if pair, ok := v.(map[string]any); ok {
+			delete(pair, "value")
 		}
 	}
 }

@@ -57,6 +57,7 @@ type loaders struct {
 	budgets    loader[*model.Budget]
 	budgetOf   loader[*ent.BudgetPolicy]      // by what it limits
 	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
+	scheduled  loader[bool]                   // by agent: a schedule targets it
 }
 
 type loadersKey struct{}
@@ -99,7 +100,8 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
 		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
-		budgets: mapped("budgets", r.budgets),
+		scheduled: mapped("schedules of agents", r.scheduledAgents),
+		budgets:   mapped("budgets", r.budgets),
 		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
 			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
 		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),

@@ -209,7 +209,7 @@ func TestProgramFromWakeToEnd(t *testing.T) {
 	t.Run("lines arrive while the agent works, and a second process reads them from the table", func(t *testing.T) { testLines(t, j.on(t, p), env) })
 	t.Run("a fire by hand runs the routine's agent", func(t *testing.T) { testFire(t, j.on(t, p)) })
 	t.Run("a failing command is parked BACKOFF with its attempt FAILED", func(t *testing.T) { testFailure(t, j.on(t, p), address) })
-	t.Run("0.0.0.0 is refused without a token and then needs it", func(t *testing.T) { testTokens(t, env) })
+	t.Run("0.0.0.0 is refused without a token and then needs it; a webhook does not", func(t *testing.T) { testTokens(t, j.on(t, p), env) })
 	t.Run("a live run is cancelled and leaves no process", func(t *testing.T) { testCancel(t, j.on(t, p)) })
 	t.Run("cron fires by the wall clock", func(t *testing.T) { testCron(t, j.on(t, p), tick) })
 	t.Run("SIGTERM in mid-run: handed back, finished by the next start", func(s *testing.T) { p = testSignal(s, t, j, p, data, syscall.SIGTERM) })
@@ -327,7 +327,7 @@ func testFailure(t *testing.T, j journey, address string) {
 	}
 }
 
-func testTokens(t *testing.T, env []string) {
+func testTokens(t *testing.T, j journey, env []string) {
 	data := pgtest.Folder(t)
 	refused := launch(t, env, "serve", "--addr", "0.0.0.0:0", "--data-dir", data)
 	if code := refused.wait(); code != 1 || !strings.Contains(refused.log.String(), "rouse token create") || !strings.Contains(refused.log.String(), "ROUSE_BOOTSTRAP_TOKEN") {
@@ -345,6 +345,7 @@ func testTokens(t *testing.T, env []string) {
 	if status, body := open.post(token, "{ process { version } }", nil); status != 200 {
 		t.Errorf("with a token: %d %s", status, body)
 	}
+	testWebhook(t, j, open.url)
 	testRevocation(t, open, env, token)
 	if code := open.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit %d: %s", code, open.log)

@@ -24,6 +24,7 @@ type cli struct {
 	Migrate migrateCommand `cmd:"" help:"Bring the database to this version's shape and end."`
 	Token   tokenCommand   `cmd:"" help:"Make, list and revoke bearer tokens."`
 	Prune   pruneCommand   `cmd:"" help:"Remove old history now, or say what would be removed."`
+	Doctor  doctorCommand  `cmd:"" help:"See whether the database, the clock and the agents of this installation work."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

@@ -48,6 +48,36 @@ type WakeupPayload interface {
 	IsWakeupPayload()
 }
 
+// Any agent of the Agent Client Protocol, over stdio.
+type AcpExecutor struct {
+	// Program and arguments; no shell.
+	Argv []string `json:"argv"`
+	// Working folder; file requests stay inside.
+	WorkingDirectory string `json:"workingDirectory"`
+	// Names of variables set for it.
+	Environment []string `json:"environment"`
+	// Ended after.
+	Timeout time.Duration `json:"timeout"`
+	// Answer to permission requests.
+	Permissions domain.AcpPermissionPolicy `json:"permissions"`
+}
+
+func (AcpExecutor) IsExecutor() {}
+
+// ACP executor.
+type AcpExecutorInput struct {
+	// Program and arguments.
+	Argv []string `json:"argv"`
+	// Working folder, an absolute path; file requests stay inside.
+	WorkingDirectory string `json:"workingDirectory"`
+	// Variables, at most 100.
+	Environment []*NameValueInput `json:"environment"`
+	// Ended after, PT1S..PT24H.
+	Timeout time.Duration `json:"timeout"`
+	// Answer to permission requests.
+	Permissions domain.AcpPermissionPolicy `json:"permissions"`
+}
+
 // Input of acquireRun.
 type AcquireRunInput struct {
 	// Workspace.
@@ -230,9 +260,9 @@ func (CommandExecutor) IsExecutor() {}
 
 // Command executor.
 type CommandExecutorInput struct {
-	// Known agent command line.
+	// Known agent command line: aider, claude, codex, gemini or opencode. It is started, prompted and read as its documentation says.
 	Preset *string `json:"preset,omitempty"`
-	// Program and arguments; may be empty with a preset.
+	// Program and arguments. With a preset: nothing, or the program to use instead of the usual one, then arguments to add.
 	Argv []string `json:"argv"`
 	// Working folder, an absolute path.
 	WorkingDirectory *string `json:"workingDirectory,omitempty"`
@@ -486,10 +516,26 @@ type EnvironmentVariable struct {
 	Value string `json:"value"`
 }
 
+// A check of testExecutor.
+type ExecutorCheck struct {
+	// Name.
+	Name string `json:"name"`
+	// Passed.
+	Ok bool `json:"ok"`
+	// Finding.
+	Detail string `json:"detail"`
+	// What to do.
+	Hint *string `json:"hint,omitempty"`
+}
+
 // Exactly one member.
 type ExecutorInput struct {
 	// Command line.
 	Command *CommandExecutorInput `json:"command,omitempty"`
+	// Agent of the Agent Client Protocol.
+	Acp *AcpExecutorInput `json:"acp,omitempty"`
+	// Agent service.
+	HTTP *HTTPExecutorInput `json:"http,omitempty"`
 	// Workers.
 	Pull *PullExecutorInput `json:"pull,omitempty"`
 	// Echo.
@@ -534,6 +580,32 @@ type FireRoutinePayload struct {
 
 func (FireRoutinePayload) IsMutationPayload() {}
 
+// An agent service: a POST with the run's lease, answered with the result, or with 202 and reports later.
+type HTTPExecutor struct {
+	// Where.
+	URL string `json:"url"`
+	// Names of headers set.
+	Headers []string `json:"headers"`
+	// Requests are signed with a secret.
+	Signed bool `json:"signed"`
+	// Ended after.
+	Timeout time.Duration `json:"timeout"`
+}
+
+func (HTTPExecutor) IsExecutor() {}
+
+// HTTP executor.
+type HTTPExecutorInput struct {
+	// Where; http or https. Redirects are not followed, and addresses that are not public must be allowed when rouse starts.
+	URL string `json:"url"`
+	// Headers, at most 100; their values are stored encrypted.
+	Headers []*NameValueInput `json:"headers"`
+	// Signs each request (HMAC-SHA256, X-Rouse-Signature); 16..1000 bytes, stored encrypted.
+	Secret *string `json:"secret,omitempty"`
+	// Ended after, PT1S..PT24H.
+	Timeout time.Duration `json:"timeout"`
+}
+
 // Conditions, all of which must hold.
 type InboxFilter struct {
 	// Any of these.
@@ -568,7 +640,7 @@ type ManualSpecInput struct {
 
 // Name and value; the value is stored encrypted and never shown.
 type NameValueInput struct {
-	// Name of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_.
+	// Name of a header, or of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_.
 	Name string `json:"name"`
 	// Value.
 	Value string `json:"value"`
@@ -1179,6 +1251,22 @@ type TemplatePreview struct {
 	// Problems.
 	UserErrors []*UserError `json:"userErrors"`
 }
+
+// Input of testExecutor.
+type TestExecutorInput struct {
+	// Agent.
+	AgentID xid.ID `json:"agentId"`
+}
+
+// Result of testExecutor.
+type TestExecutorPayload struct {
+	// Checks in order, up to the first that failed.
+	Checks []*ExecutorCheck `json:"checks"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (TestExecutorPayload) IsMutationPayload() {}
 
 // Secret of a new webhook trigger.
 type TriggerSecret struct {

@@ -249,3 +249,9 @@ func fitting(result map[string]any) map[string]any {
 	}
 	return short
 }
+
+// AttemptLive says whether the attempt still holds its lease, as far as this worker knows: agents that report to the server
+// by themselves are not run by workers.
+func (s *Store) AttemptLive(_ context.Context, a store.Attempt) (bool, error) {
+	return s.find(a) != nil, nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"rouse.dev/rouse/internal/metrics"
@@ -14,6 +15,8 @@ import (
 const (
 	// triggerPage is how many due triggers are listed at a time.
 	triggerPage = 100
+	// tickers is how many agents' triggers are fired at a time: commits, not the rules, take the time of a full tick.
+	tickers = 4
 	// afterMinute lets the tick come just after the minute rather than just before.
 	afterMinute = 2 * time.Millisecond
 )
@@ -55,22 +58,83 @@ func (c *cronTick) fire(ctx context.Context, enough <-chan struct{}) (agents []x
 			problems.add(fmt.Errorf("list due triggers: %w", err))
 			return agents, problems.err()
 		}
-		for _, trigger := range due {
-			if closed(enough) {
-				c.after = after
-				return agents, problems.err()
-			}
-			woken, err := c.store.FireDue(ctx, trigger.ID)
-			if err != nil {
-				problems.add(fmt.Errorf("fire trigger %s: %w", trigger.ID, err))
-			}
-			agents = append(agents, woken...)
-			after = trigger
+		p := c.firePage(ctx, enough, due)
+		agents = append(agents, p.agents...)
+		for _, err := range p.failed {
+			problems.add(err)
+		}
+		if p.cut {
+			c.after = after // those of the page that fired are not due any more
+			return agents, problems.err()
 		}
 		if len(due) < triggerPage {
 			c.counters.CronTick(time.Now())
 			return agents, problems.err()
 		}
+		after = due[len(due)-1]
+	}
+}
+
+// page is what came of firing one page of due triggers. Cut says that it was not fired to its end.
+type page struct {
+	mu     sync.Mutex
+	agents []xid.ID
+	failed []error
+	cut    bool
+}
+
+func (p *page) add(woken []xid.ID, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.agents = append(p.agents, woken...)
+	if err != nil {
+		p.failed = append(p.failed, err)
+	}
+}
+
+// firePage fires due triggers, those of one agent in order, one after the other, and several agents at a time: triggers of
+// one agent wait for its lane anyway.
+func (c *cronTick) firePage(ctx context.Context, enough <-chan struct{}, due []store.DueTrigger) *page {
+	var order []xid.ID
+	of := map[xid.ID][]store.DueTrigger{}
+	for _, trigger := range due {
+		if of[trigger.AgentID] == nil {
+			order = append(order, trigger.AgentID)
+		}
+		of[trigger.AgentID] = append(of[trigger.AgentID], trigger)
+	}
+	p := &page{}
+	agents := make(chan xid.ID, len(order))
+	for _, agent := range order {
+		agents <- agent
+	}
+	close(agents)
+	var all sync.WaitGroup
+	for range min(tickers, len(order)) {
+		all.Go(func() {
+			for agent := range agents {
+				c.fireAgent(ctx, enough, of[agent], p)
+			}
+		})
+	}
+	all.Wait()
+	return p
+}
+
+// fireAgent fires due triggers of one agent, in order.
+func (c *cronTick) fireAgent(ctx context.Context, enough <-chan struct{}, due []store.DueTrigger, p *page) {
+	for _, trigger := range due {
+		if closed(enough) {
+			p.mu.Lock()
+			p.cut = true
+			p.mu.Unlock()
+			return
+		}
+		woken, err := c.store.FireDue(ctx, trigger.ID)
+		if err != nil {
+			err = fmt.Errorf("fire trigger %s: %w", trigger.ID, err)
+		}
+		p.add(woken, err)
 	}
 }
 

@@ -44,7 +44,7 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	command := executor.NewCommand(agents.options(filepath.Join(o.Dir, "work")))
 	defer func() { err = errors.Join(err, command.Close()) }()
 	w, err := remote.New(ctx, remote.Options{Client: client, Workspace: o.Workspace, Queue: o.Queue, Command: o.Command, Timeout: o.Timeout,
-		Slots: o.Slots, Dir: filepath.Join(o.Dir, "live"), Executor: executor.NewRegistry(command), Log: o.Log})
+		Slots: o.Slots, Dir: filepath.Join(o.Dir, "live"), Executor: executor.NewRegistry(command, nil), Log: o.Log})
 	if err != nil {
 		return err
 	}

@@ -144,43 +144,46 @@ func (f *firing) readFacts(ctx context.Context) error {
 		Fingerprint: domain.Fingerprint(string(r.id), string(r.assigneeID), r.template, f.provided),
 	}
 	f.renewIDs()
-	var err error
-	if r.policy != domain.ConcurrencyPolicyAlwaysEnqueue { // it asks for no active fire, and may have a thousand
-		if f.facts.ActiveRoutineRun, err = f.activeFire(ctx); err != nil {
-			return err
-		}
-	}
-	f.facts.QueuedRuns, err = f.queuedRuns(ctx, r.assigneeID)
-	return err
+	return f.readQueue(ctx)
 }
 
 // renewIDs mints the ids of the next fire.
 func (f *firing) renewIDs() { f.facts.RoutineRunID = string(xid.New("rrn")) }
 
-// activeFire is the oldest fire with the same fingerprint whose work has not ended; "" when there is none. A fire that made
-// a task is as active as its task.
-func (f *firing) activeFire(ctx context.Context) (string, error) {
+// readQueue finds the oldest fire with the same fingerprint whose work has not ended, and how many runs the agent has
+// queued, in one statement. A fire that made a task is as active as its task. ALWAYS_ENQUEUE asks for no active fire, and
+// may have a thousand.
+func (f *firing) readQueue(ctx context.Context) error {
 	const query = `
-SELECT f.id, f.status = 'TASK_CREATED', coalesce(q.status = 'QUEUED' AND q.run_id IS NULL, false), coalesce(r.status, ''),
+SELECT queued.n, f.id, f.status = 'TASK_CREATED', coalesce(q.status = 'QUEUED' AND q.run_id IS NULL, false), coalesce(r.status, ''),
   coalesce(k.state, ''), coalesce(k.archived_at IS NOT NULL OR k.deleted_at IS NOT NULL, false)
-FROM routine_runs f LEFT JOIN wakeup_requests q ON q.routine_run_id = f.id LEFT JOIN runs r ON r.id = q.run_id LEFT JOIN tasks k ON k.id = f.task_id
-WHERE f.routine_id = $1 AND f.dispatch_fingerprint = $2 AND f.completed_at IS NULL ORDER BY f.started_at, f.id`
+FROM (SELECT count(*) AS n FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $2) AS few) AS queued
+LEFT JOIN routine_runs f ON f.routine_id = $3 AND f.dispatch_fingerprint = $4 AND f.completed_at IS NULL AND $5
+LEFT JOIN wakeup_requests q ON q.routine_run_id = f.id LEFT JOIN runs r ON r.id = q.run_id LEFT JOIN tasks k ON k.id = f.task_id
+ORDER BY f.started_at, f.id`
 	type fire struct {
-		id   string
-		work domain.FireWork
+		queued int
+		id     *string
+		heavy  *bool
+		work   domain.FireWork
 	}
 	fires, err := collect(ctx, f, func(rows *sql.Rows) (v fire, err error) {
-		return v, rows.Scan(&v.id, &v.work.Heavy, &v.work.RequestUnrouted, &v.work.RunStatus, &v.work.TaskState, &v.work.TaskArchived)
-	}, query, f.routine.id, f.facts.Fingerprint)
+		return v, rows.Scan(&v.queued, &v.id, &v.heavy, &v.work.RequestUnrouted, &v.work.RunStatus, &v.work.TaskState, &v.work.TaskArchived)
+	}, query, f.routine.assigneeID, domain.MaxBacklog+1, f.routine.id, f.facts.Fingerprint, f.routine.policy != domain.ConcurrencyPolicyAlwaysEnqueue)
 	if err != nil {
-		return "", fmt.Errorf("look for an active fire: %w", err)
+		return fmt.Errorf("read the queue before a fire: %w", err)
 	}
 	for _, v := range fires {
-		if v.work.Active() {
-			return v.id, nil
+		f.facts.QueuedRuns = v.queued
+		if v.id == nil {
+			continue
+		}
+		v.work.Heavy = *v.heavy
+		if v.work.Active() && f.facts.ActiveRoutineRun == "" {
+			f.facts.ActiveRoutineRun = *v.id
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // record writes one fire as planned: its routine run, and its request unless the policy drops it.

@@ -14,7 +14,7 @@ import (
 type reportKind int
 
 const (
-	reportNothing  reportKind = iota // the store has ended the attempt itself
+	reportNothing  reportKind = iota // the store has ended the attempt, by itself or by a report of the agent
 	reportDrop                       // another attempt owns the run
 	reportFinish                     // success
 	reportFail                       // failure
@@ -36,6 +36,8 @@ func reportOf(ctx context.Context, result executor.Result, err error) report {
 	switch {
 	case err == nil:
 		return report{kind: reportFinish, success: successOf(result)}
+	case errors.Is(err, executor.ErrReported):
+		return report{kind: reportNothing}
 	case errors.Is(err, store.ErrFenced):
 		return report{kind: reportDrop, cause: err}
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):

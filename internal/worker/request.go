@@ -21,11 +21,27 @@ func (p *Pool) request(l *store.Launch) (executor.Request, error) {
 	if p.options.Prepare != nil {
 		return p.options.Prepare(l)
 	}
-	opened, err := openEnvironment(p.options.Secrets, l.Executor, l.ExecutorHolder)
+	return RequestHere(p.options.Secrets, l, p.options.APIURL)
+}
+
+// RequestHere is the executor's request of a launch on this machine, its secrets opened. Its error says which one cannot be
+// opened; it holds none.
+func RequestHere(secrets Opener, l *store.Launch, apiURL string) (executor.Request, error) {
+	opened, err := openEnvironment(secrets, l.Executor, l.ExecutorHolder)
 	if err != nil {
 		return executor.Request{}, err
 	}
-	return Request(l, append(opened, runVariables(l, p.options.APIURL)...), valuesOf(opened)...), nil
+	signing, err := openSecret(secrets, l)
+	if err != nil {
+		return executor.Request{}, err
+	}
+	known, run := valuesOf(opened), runVariables(l, apiURL)
+	if l.Executor.HTTP == nil {
+		return Request(l, append(opened, run...), known...), nil
+	}
+	request := Request(l, run, append(known, signing)...)
+	request.Headers, request.Secret = opened, signing
+	return request, nil
 }
 
 // Request is the executor's request of a launch with an environment. The run token and the secrets are masked in all that
@@ -52,8 +68,13 @@ func Environment(secrets Opener, l *store.Launch, apiURL string) ([]executor.Var
 func Mask(secrets Opener, spec *domain.ExecutorSpec, holder xid.ID) func(string) string {
 	var values []string
 	if spec != nil {
-		for _, v := range sealedEnvironment(*spec) {
+		for _, v := range sealedValues(*spec) {
 			if plain, err := secrets.Open(v.Sealed, Place(holder, v.Name)); err == nil {
+				values = append(values, plain)
+			}
+		}
+		if spec.HTTP != nil && spec.HTTP.Secret != "" {
+			if plain, err := secrets.Open(spec.HTTP.Secret, Place(holder, domain.HTTPSecretName)); err == nil {
 				values = append(values, plain)
 			}
 		}
@@ -97,7 +118,7 @@ func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 
 func openEnvironment(secrets Opener, spec domain.ExecutorSpec, holder xid.ID) ([]executor.Variable, error) {
 	var opened []executor.Variable
-	for _, v := range sealedEnvironment(spec) {
+	for _, v := range sealedValues(spec) {
 		plain, err := secrets.Open(v.Sealed, Place(holder, v.Name))
 		if err != nil {
 			return nil, fmt.Errorf("the value of %s cannot be opened: %w (executor of %s)", v.Name, err, holder)
@@ -107,15 +128,29 @@ func openEnvironment(secrets Opener, spec domain.ExecutorSpec, holder xid.ID) ([
 	return opened, nil
 }
 
+// openSecret opens what requests to an agent service are signed with; "" when they are not.
+func openSecret(secrets Opener, l *store.Launch) (string, error) {
+	if l.Executor.HTTP == nil || l.Executor.HTTP.Secret == "" {
+		return "", nil
+	}
+	plain, err := secrets.Open(l.Executor.HTTP.Secret, Place(l.ExecutorHolder, domain.HTTPSecretName))
+	if err != nil {
+		return "", fmt.Errorf("the signing secret cannot be opened: %w (executor of %s)", err, l.ExecutorHolder)
+	}
+	return plain, nil
+}
+
 // Place is what the value of a variable is bound to when it is sealed: the record that holds the executor, and its name.
 func Place(holder xid.ID, variable string) string { return holder.String() + "/" + variable }
 
-func sealedEnvironment(spec domain.ExecutorSpec) []domain.SealedValue {
+func sealedValues(spec domain.ExecutorSpec) []domain.SealedValue {
 	switch {
 	case spec.Command != nil:
 		return spec.Command.Environment
 	case spec.ACP != nil:
 		return spec.ACP.Environment
+	case spec.HTTP != nil:
+		return spec.HTTP.Headers
 	case spec.Pull != nil && spec.Pull.Command != nil:
 		return spec.Pull.Command.Environment
 	}
