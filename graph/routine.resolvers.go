@@ -106,6 +106,11 @@ func (r *routineResolver) Kind(ctx context.Context, obj *ent.Routine) (model.Rou
 	return model.RoutineKindLightweight, nil
 }
 
+// ContinuationSummary is the resolver for the continuationSummary field.
+func (r *routineResolver) ContinuationSummary(ctx context.Context, obj *ent.Routine) (*ent.ContinuationSummary, error) {
+	return summaryOf(ctx, obj)
+}
+
 // Triggers is the resolver for the triggers field.
 func (r *routineResolver) Triggers(ctx context.Context, obj *ent.Routine) ([]model.Trigger, error) {
 	rows, err := load(ctx).triggersOf.Load(ctx, obj.ID)

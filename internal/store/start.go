@@ -175,9 +175,14 @@ func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, request
 	if err := t.recordsInPrompt(ctx, wakes, shown); err != nil {
 		return prompt.Prompt{}, "", err
 	}
+	remembered, err := t.summaryOf(ctx, run)
+	if err != nil {
+		return prompt.Prompt{}, "", err
+	}
 	in := prompt.Input{
-		Agent: prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
-		Wakes: wakes,
+		Summary: remembered,
+		Agent:   prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
+		Wakes:   wakes,
 		Run: prompt.Run{ID: string(run.id), Attempt: run.attempt, AgentID: string(run.agentID),
 			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(run.taskID != "")},
 	}
