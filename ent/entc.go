@@ -72,6 +72,8 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 	}
 	for name, fields := range map[string][]string{
 		"Agent": {"createdAt", "updatedAt"}, "Workspace": {"updatedAt"}, "WorkspaceConnection": {"totalCount"},
+		"Approval": {"causationId", "workspace"}, "Comment": {"workspace"}, "TaskSession": {"task", "workspace"},
+		"Project": {"updatedAt"}, "Workflow": {"createdAt"}, "WorkflowStep": {"createdAt", "workspace"},
 		"Run": {"createdAt", "workspace"}, "RoutineRun": {"createdAt", "workspace"}, "WakeupRequest": {"createdAt", "workspace"},
 	} {
 		prune(s.Types[name], fields...)
@@ -81,7 +83,9 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 		s.Types[name].Fields.ForName("direction").DefaultValue.Raw = "DESC"
 	}
 	// DateTime is in schema/scalar.graphql; the rest is not part of the contract.
-	for _, name := range []string{"Time", "Query", "RoutineRunOrder", "RoutineRunOrderField", "WorkspaceOrder", "WorkspaceOrderField"} {
+	for _, name := range []string{"Time", "Query", "RoutineRunOrder", "RoutineRunOrderField", "WorkspaceOrder", "WorkspaceOrderField",
+		"ProjectOrder", "ProjectOrderField", "WorkflowOrder", "WorkflowOrderField", "CommentOrder", "CommentOrderField", "ApprovalOrder", "ApprovalOrderField",
+		"TaskSessionOrder", "TaskSessionOrderField", "WorkflowStepOrder", "WorkflowStepOrderField"} {
 		delete(s.Types, name)
 	}
 	clear(s.Directives)

@@ -35,11 +35,14 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 type ResolverRoot interface {
 	Activity() ActivityResolver
 	Agent() AgentResolver
+	Approval() ApprovalResolver
 	Budget() BudgetResolver
+	Comment() CommentResolver
 	CostGroup() CostGroupResolver
 	InboxItem() InboxItemResolver
 	ManualTrigger() ManualTriggerResolver
 	Mutation() MutationResolver
+	Project() ProjectResolver
 	Query() QueryResolver
 	Routine() RoutineResolver
 	RoutineRun() RoutineRunResolver
@@ -47,10 +50,14 @@ type ResolverRoot interface {
 	RunAttempt() RunAttemptResolver
 	ScheduleTrigger() ScheduleTriggerResolver
 	Subscription() SubscriptionResolver
+	Task() TaskResolver
+	TaskSession() TaskSessionResolver
+	TaskTemplate() TaskTemplateResolver
 	Waiting() WaitingResolver
 	WakeupRequest() WakeupRequestResolver
 	WebhookDelivery() WebhookDeliveryResolver
 	WebhookTrigger() WebhookTriggerResolver
+	Workflow() WorkflowResolver
 	Workspace() WorkspaceResolver
 }
 
@@ -88,9 +95,21 @@ type AgentResolver interface {
 	WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error)
 	Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error)
 	BudgetState(ctx context.Context, obj *ent.Agent) (domain.BudgetState, error)
+	ActionableTaskCount(ctx context.Context, obj *ent.Agent) (int, error)
+}
+type ApprovalResolver interface {
+	Task(ctx context.Context, obj *ent.Approval) (*ent.Task, error)
+	RequestedBy(ctx context.Context, obj *ent.Approval) (model.Actor, error)
+	DecidedBy(ctx context.Context, obj *ent.Approval) (model.Actor, error)
+	Note(ctx context.Context, obj *ent.Approval) (*string, error)
 }
 type BudgetResolver interface {
 	Subject(ctx context.Context, obj *model.Budget) (ent.Noder, error)
+}
+type CommentResolver interface {
+	Task(ctx context.Context, obj *ent.Comment) (*ent.Task, error)
+	Author(ctx context.Context, obj *ent.Comment) (model.Actor, error)
+	Mentions(ctx context.Context, obj *ent.Comment) ([]*ent.Agent, error)
 }
 type CostGroupResolver interface {
 	Subject(ctx context.Context, obj *model.CostGroup) (ent.Noder, error)
@@ -109,9 +128,14 @@ type MutationResolver interface {
 	ResumeAgent(ctx context.Context, input model.ResumeAgentInput) (*model.ResumeAgentPayload, error)
 	DeleteAgent(ctx context.Context, input model.DeleteAgentInput) (*model.DeleteAgentPayload, error)
 	WakeAgent(ctx context.Context, input model.WakeAgentInput) (*model.WakeAgentPayload, error)
+	RequestApproval(ctx context.Context, input model.RequestApprovalInput) (*model.RequestApprovalPayload, error)
+	DecideApproval(ctx context.Context, input model.DecideApprovalInput) (*model.DecideApprovalPayload, error)
 	UpsertBudget(ctx context.Context, input model.UpsertBudgetInput) (*model.UpsertBudgetPayload, error)
 	DeleteBudget(ctx context.Context, input model.DeleteBudgetInput) (*model.DeleteBudgetPayload, error)
+	CommentOnTask(ctx context.Context, input model.CommentOnTaskInput) (*model.CommentOnTaskPayload, error)
 	ResolveInboxItems(ctx context.Context, input model.ResolveInboxItemsInput) (*model.ResolveInboxItemsPayload, error)
+	CreateProject(ctx context.Context, input model.CreateProjectInput) (*model.CreateProjectPayload, error)
+	UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*model.UpdateProjectPayload, error)
 	CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error)
 	UpdateRoutine(ctx context.Context, input model.UpdateRoutineInput) (*model.UpdateRoutinePayload, error)
 	PauseRoutine(ctx context.Context, input model.PauseRoutineInput) (*model.PauseRoutinePayload, error)
@@ -120,6 +144,14 @@ type MutationResolver interface {
 	DeleteRoutine(ctx context.Context, input model.DeleteRoutineInput) (*model.DeleteRoutinePayload, error)
 	FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error)
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
+	CreateTask(ctx context.Context, input model.CreateTaskInput) (*model.CreateTaskPayload, error)
+	UpdateTask(ctx context.Context, input model.UpdateTaskInput) (*model.UpdateTaskPayload, error)
+	AssignTask(ctx context.Context, input model.AssignTaskInput) (*model.AssignTaskPayload, error)
+	MoveTask(ctx context.Context, input model.MoveTaskInput) (*model.MoveTaskPayload, error)
+	SetTaskBlockers(ctx context.Context, input model.SetTaskBlockersInput) (*model.SetTaskBlockersPayload, error)
+	SetTaskParticipants(ctx context.Context, input model.SetTaskParticipantsInput) (*model.SetTaskParticipantsPayload, error)
+	ArchiveTask(ctx context.Context, input model.ArchiveTaskInput) (*model.ArchiveTaskPayload, error)
+	QueueRun(ctx context.Context, input model.QueueRunInput) (*model.QueueRunPayload, error)
 	CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error)
 	RevokeAPIToken(ctx context.Context, input model.RevokeAPITokenInput) (*model.RevokeAPITokenPayload, error)
 	CreateTrigger(ctx context.Context, input model.CreateTriggerInput) (*model.CreateTriggerPayload, error)
@@ -133,8 +165,14 @@ type MutationResolver interface {
 	ReportRunSucceeded(ctx context.Context, input model.ReportRunSucceededInput) (*model.ReportRunSucceededPayload, error)
 	ReportRunFailed(ctx context.Context, input model.ReportRunFailedInput) (*model.ReportRunFailedPayload, error)
 	ReportRunHandedBack(ctx context.Context, input model.ReportRunHandedBackInput) (*model.ReportRunHandedBackPayload, error)
+	CreateWorkflow(ctx context.Context, input model.CreateWorkflowInput) (*model.CreateWorkflowPayload, error)
 	CreateWorkspace(ctx context.Context, input model.CreateWorkspaceInput) (*model.CreateWorkspacePayload, error)
 	UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error)
+}
+type ProjectResolver interface {
+	Workspace(ctx context.Context, obj *ent.Project) (*ent.Workspace, error)
+	Executor(ctx context.Context, obj *ent.Project) (model.Executor, error)
+	Tasks(ctx context.Context, obj *ent.Project, first *int, after *entgql.Cursor[xid.ID], filter *model.TaskFilter) (*ent.TaskConnection, error)
 }
 type QueryResolver interface {
 	Agent(ctx context.Context, id xid.ID) (*ent.Agent, error)
@@ -144,6 +182,7 @@ type QueryResolver interface {
 	Process(ctx context.Context) (*model.ProcessInfo, error)
 	Routine(ctx context.Context, id xid.ID) (*ent.Routine, error)
 	Run(ctx context.Context, id xid.ID) (*ent.Run, error)
+	Task(ctx context.Context, id xid.ID) (*ent.Task, error)
 	WakeupRequest(ctx context.Context, id xid.ID) (*ent.WakeupRequest, error)
 	Node(ctx context.Context, id xid.ID) (ent.Noder, error)
 	Nodes(ctx context.Context, ids []xid.ID) ([]ent.Noder, error)
@@ -165,6 +204,7 @@ type RoutineRunResolver interface {
 	CoalescedInto(ctx context.Context, obj *ent.RoutineRun) (*ent.RoutineRun, error)
 	Trigger(ctx context.Context, obj *ent.RoutineRun) (model.Trigger, error)
 	WakeupRequest(ctx context.Context, obj *ent.RoutineRun) (*ent.WakeupRequest, error)
+	Task(ctx context.Context, obj *ent.RoutineRun) (*ent.Task, error)
 }
 type RunResolver interface {
 	Agent(ctx context.Context, obj *ent.Run) (*ent.Agent, error)
@@ -183,6 +223,7 @@ type RunResolver interface {
 	EventCursor(ctx context.Context, obj *ent.Run) (*entgql.Cursor[xid.ID], error)
 	Events(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*model.RunEventConnection, error)
 	Logs(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], filter *model.RunLogFilter) (*model.RunLogConnection, error)
+	Task(ctx context.Context, obj *ent.Run) (*ent.Task, error)
 }
 type RunAttemptResolver interface {
 	Error(ctx context.Context, obj *ent.RunAttempt) (*model.RunError, error)
@@ -202,6 +243,34 @@ type SubscriptionResolver interface {
 	QueueStats(ctx context.Context, workspaceID xid.ID) (<-chan *model.QueueStats, error)
 	RunUpdated(ctx context.Context, runID xid.ID) (<-chan *ent.Run, error)
 	RunEvents(ctx context.Context, runID xid.ID, after *entgql.Cursor[xid.ID], includeLogs bool) (<-chan model.RunStreamItem, error)
+}
+type TaskResolver interface {
+	Workspace(ctx context.Context, obj *ent.Task) (*ent.Workspace, error)
+	Workflow(ctx context.Context, obj *ent.Task) (*ent.Workflow, error)
+	Step(ctx context.Context, obj *ent.Task) (*ent.WorkflowStep, error)
+	Project(ctx context.Context, obj *ent.Task) (*ent.Project, error)
+	Parent(ctx context.Context, obj *ent.Task) (*ent.Task, error)
+	Assignee(ctx context.Context, obj *ent.Task) (*ent.Agent, error)
+	IsAutonomous(ctx context.Context, obj *ent.Task) (bool, error)
+	Reviewers(ctx context.Context, obj *ent.Task) ([]*ent.Agent, error)
+	Approvers(ctx context.Context, obj *ent.Task) ([]*ent.Agent, error)
+	Executor(ctx context.Context, obj *ent.Task) (model.Executor, error)
+	Sessions(ctx context.Context, obj *ent.Task) ([]*ent.TaskSession, error)
+	Children(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.TaskConnection, error)
+	BlockedBy(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.TaskConnection, error)
+	Blocks(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.TaskConnection, error)
+	IsBlocked(ctx context.Context, obj *ent.Task) (bool, error)
+	Approvals(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.ApprovalConnection, error)
+	Comments(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.CommentConnection, error)
+	Checkout(ctx context.Context, obj *ent.Task) (*model.TaskCheckout, error)
+	Runs(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.RunConnection, error)
+	RoutineRun(ctx context.Context, obj *ent.Task) (*ent.RoutineRun, error)
+}
+type TaskSessionResolver interface {
+	Agent(ctx context.Context, obj *ent.TaskSession) (*ent.Agent, error)
+}
+type TaskTemplateResolver interface {
+	Project(ctx context.Context, obj *domain.TaskTemplate) (*ent.Project, error)
 }
 type WaitingResolver interface {
 	Until(ctx context.Context, obj *domain.Waiting) (*time.Time, error)
@@ -227,12 +296,20 @@ type WebhookTriggerResolver interface {
 	Deliveries(ctx context.Context, obj *model.WebhookTrigger, first int) ([]*model.WebhookDelivery, error)
 	SampleCurl(ctx context.Context, obj *model.WebhookTrigger) (string, error)
 }
+type WorkflowResolver interface {
+	Workspace(ctx context.Context, obj *ent.Workflow) (*ent.Workspace, error)
+	Steps(ctx context.Context, obj *ent.Workflow) ([]*ent.WorkflowStep, error)
+}
 type WorkspaceResolver interface {
 	Budgets(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.BudgetConnection, error)
 	BudgetState(ctx context.Context, obj *ent.Workspace) (domain.BudgetState, error)
 	Costs(ctx context.Context, obj *ent.Workspace, from time.Time, until time.Time, by domain.CostGrouping) ([]*model.CostGroup, error)
 	UpcomingFires(ctx context.Context, obj *ent.Workspace, until time.Time, first int) ([]*model.PlannedFire, error)
+	Projects(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID]) (*ent.ProjectConnection, error)
 	QueueStats(ctx context.Context, obj *ent.Workspace) (*model.QueueStats, error)
+	Tasks(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.TaskFilter, orderBy *ent.TaskOrder) (*ent.TaskConnection, error)
+	Workflows(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*ent.WorkflowConnection, error)
+	OfficeWorkflow(ctx context.Context, obj *ent.Workspace) (*ent.Workflow, error)
 	Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error)
 	EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error)
 	Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *ent.AgentOrder) (*ent.AgentConnection, error)
@@ -274,14 +351,22 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
 			graphql.NewInputUnmarshaler("ArchiveRoutineInput", ec.unmarshalInputArchiveRoutineInput),
+			graphql.NewInputUnmarshaler("ArchiveTaskInput", ec.unmarshalInputArchiveTaskInput),
+			graphql.NewInputUnmarshaler("AssignTaskInput", ec.unmarshalInputAssignTaskInput),
 			graphql.NewInputUnmarshaler("BudgetSubjectInput", ec.unmarshalInputBudgetSubjectInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
+			graphql.NewInputUnmarshaler("ChannelAuthorInput", ec.unmarshalInputChannelAuthorInput),
 			graphql.NewInputUnmarshaler("CommandExecutorInput", ec.unmarshalInputCommandExecutorInput),
+			graphql.NewInputUnmarshaler("CommentOnTaskInput", ec.unmarshalInputCommentOnTaskInput),
 			graphql.NewInputUnmarshaler("CreateAgentInput", ec.unmarshalInputCreateAgentInput),
 			graphql.NewInputUnmarshaler("CreateApiTokenInput", ec.unmarshalInputCreateApiTokenInput),
+			graphql.NewInputUnmarshaler("CreateProjectInput", ec.unmarshalInputCreateProjectInput),
 			graphql.NewInputUnmarshaler("CreateRoutineInput", ec.unmarshalInputCreateRoutineInput),
+			graphql.NewInputUnmarshaler("CreateTaskInput", ec.unmarshalInputCreateTaskInput),
 			graphql.NewInputUnmarshaler("CreateTriggerInput", ec.unmarshalInputCreateTriggerInput),
+			graphql.NewInputUnmarshaler("CreateWorkflowInput", ec.unmarshalInputCreateWorkflowInput),
 			graphql.NewInputUnmarshaler("CreateWorkspaceInput", ec.unmarshalInputCreateWorkspaceInput),
+			graphql.NewInputUnmarshaler("DecideApprovalInput", ec.unmarshalInputDecideApprovalInput),
 			graphql.NewInputUnmarshaler("DeleteAgentInput", ec.unmarshalInputDeleteAgentInput),
 			graphql.NewInputUnmarshaler("DeleteBudgetInput", ec.unmarshalInputDeleteBudgetInput),
 			graphql.NewInputUnmarshaler("DeleteRoutineInput", ec.unmarshalInputDeleteRoutineInput),
@@ -291,10 +376,12 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
 			graphql.NewInputUnmarshaler("InboxFilter", ec.unmarshalInputInboxFilter),
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
+			graphql.NewInputUnmarshaler("MoveTaskInput", ec.unmarshalInputMoveTaskInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
 			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
 			graphql.NewInputUnmarshaler("PauseRoutineInput", ec.unmarshalInputPauseRoutineInput),
 			graphql.NewInputUnmarshaler("PullExecutorInput", ec.unmarshalInputPullExecutorInput),
+			graphql.NewInputUnmarshaler("QueueRunInput", ec.unmarshalInputQueueRunInput),
 			graphql.NewInputUnmarshaler("RenderTemplateInput", ec.unmarshalInputRenderTemplateInput),
 			graphql.NewInputUnmarshaler("ReportRunFailedInput", ec.unmarshalInputReportRunFailedInput),
 			graphql.NewInputUnmarshaler("ReportRunHandedBackInput", ec.unmarshalInputReportRunHandedBackInput),
@@ -302,6 +389,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ReportRunProgressInput", ec.unmarshalInputReportRunProgressInput),
 			graphql.NewInputUnmarshaler("ReportRunStartedInput", ec.unmarshalInputReportRunStartedInput),
 			graphql.NewInputUnmarshaler("ReportRunSucceededInput", ec.unmarshalInputReportRunSucceededInput),
+			graphql.NewInputUnmarshaler("RequestApprovalInput", ec.unmarshalInputRequestApprovalInput),
 			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
 			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
 			graphql.NewInputUnmarshaler("ResumeRoutineInput", ec.unmarshalInputResumeRoutineInput),
@@ -318,10 +406,17 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RunOrder", ec.unmarshalInputRunOrder),
 			graphql.NewInputUnmarshaler("RunUsageInput", ec.unmarshalInputRunUsageInput),
 			graphql.NewInputUnmarshaler("ScheduleSpecInput", ec.unmarshalInputScheduleSpecInput),
+			graphql.NewInputUnmarshaler("SetTaskBlockersInput", ec.unmarshalInputSetTaskBlockersInput),
+			graphql.NewInputUnmarshaler("SetTaskParticipantsInput", ec.unmarshalInputSetTaskParticipantsInput),
 			graphql.NewInputUnmarshaler("StopAgentInput", ec.unmarshalInputStopAgentInput),
+			graphql.NewInputUnmarshaler("TaskFilter", ec.unmarshalInputTaskFilter),
+			graphql.NewInputUnmarshaler("TaskOrder", ec.unmarshalInputTaskOrder),
+			graphql.NewInputUnmarshaler("TaskTemplateInput", ec.unmarshalInputTaskTemplateInput),
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
 			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
+			graphql.NewInputUnmarshaler("UpdateProjectInput", ec.unmarshalInputUpdateProjectInput),
 			graphql.NewInputUnmarshaler("UpdateRoutineInput", ec.unmarshalInputUpdateRoutineInput),
+			graphql.NewInputUnmarshaler("UpdateTaskInput", ec.unmarshalInputUpdateTaskInput),
 			graphql.NewInputUnmarshaler("UpdateTriggerInput", ec.unmarshalInputUpdateTriggerInput),
 			graphql.NewInputUnmarshaler("UpdateWorkspaceSettingsInput", ec.unmarshalInputUpdateWorkspaceSettingsInput),
 			graphql.NewInputUnmarshaler("UpsertBudgetInput", ec.unmarshalInputUpsertBudgetInput),
@@ -329,6 +424,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
 			graphql.NewInputUnmarshaler("WebhookSpecInput", ec.unmarshalInputWebhookSpecInput),
+			graphql.NewInputUnmarshaler("WorkflowStepInput", ec.unmarshalInputWorkflowStepInput),
 		)
 	}
 	first := true
@@ -445,11 +541,11 @@ type Activity implements Node {
 }
 
 "Who did something."
-union Actor = Agent | UserActor | SystemActor
+union Actor = Agent | UserActor | ChannelActor | SystemActor
 
-"A person, known by the API token that was used, or ` + "`" + `local` + "`" + ` on the machine of local mode."
+"A person, known by the id that the front end gave, or else by the API token that was used, or ` + "`" + `local` + "`" + ` on the machine of local mode."
 type UserActor {
-  "Id of the token, or ` + "`" + `local` + "`" + `."
+  "Id of the person or of the token, or ` + "`" + `local` + "`" + `."
   userId: String!
 }
 
@@ -460,7 +556,7 @@ type SystemActor {
 }
 
 "What an entry is about."
-union ActivitySubject = Agent | Routine | RoutineRun | WakeupRequest | Run | Budget
+union ActivitySubject = Agent | Task | Routine | RoutineRun | WakeupRequest | Run | Budget | Approval
 
 "What an activity entry tells."
 enum ActivityCode {
@@ -823,6 +919,80 @@ type WakeAgentPayload implements MutationPayload {
   userErrors: [UserError!]!
 }
 `, BuiltIn: false},
+	{Name: "../schema/approval.graphql", Input: `extend type Approval {
+  "Asked by."
+  requestedBy: Actor!
+  "Decided by; null while it is open."
+  decidedBy: Actor
+  "Reason; null for none."
+  note: Markdown
+}
+
+"A decision."
+enum ApprovalDecision {
+  "Yes."
+  APPROVE
+  "No."
+  REJECT
+}
+
+extend type Mutation {
+  "Ask for a decision on a task; its answer wakes the requester."
+  requestApproval("Input." input: RequestApprovalInput!): RequestApprovalPayload! @requires(scopes: [OPERATE, RUN])
+  "Decide an approval. That of a completion makes the task DONE or sends it back with the note."
+  decideApproval("Input." input: DecideApprovalInput!): DecideApprovalPayload! @requires(scopes: [OPERATE, RUN])
+}
+
+"Input of requestApproval."
+input RequestApprovalInput {
+  "Task. A run's token asks about its own alone."
+  taskId: ID!
+  "Agent that asks; a run's token asks for its own."
+  requestedByAgentId: ID!
+  "What is asked, at most 64 KiB."
+  note: Markdown!
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of requestApproval."
+type RequestApprovalPayload implements MutationPayload {
+  "The approval; null on error."
+  approval: Approval
+  "Wakeups it caused, routed."
+  wakeupRequests: [WakeupRequest!]!
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of decideApproval."
+input DecideApprovalInput {
+  "Approval."
+  approvalId: ID!
+  "Decision."
+  decision: ApprovalDecision!
+  "Remark, at most 64 KiB."
+  note: Markdown
+  "Id of the person, from the front end."
+  userId: String
+  "Named approver agent; exclusive with userId. A run's token decides for its own."
+  agentId: ID
+}
+
+"Result of decideApproval."
+type DecideApprovalPayload implements MutationPayload {
+  "The approval; null on error."
+  approval: Approval
+  "The task; null on error."
+  task: Task
+  "Wakeups it caused, routed."
+  wakeupRequests: [WakeupRequest!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
 	{Name: "../schema/budget.graphql", Input: `"Spending limit of a workspace, a project or an agent. What no budget limits is unlimited."
 type Budget implements Node & Versioned {
   "Id."
@@ -1011,6 +1181,64 @@ type DeleteBudgetPayload implements MutationPayload {
   userErrors: [UserError!]!
 }
 `, BuiltIn: false},
+	{Name: "../schema/comment.graphql", Input: `extend type Comment {
+  "Author."
+  author: Actor!
+  "Agents mentioned."
+  mentions: [Agent!]!
+}
+
+"Somebody in a chat channel."
+type ChannelActor {
+  "Channel, e.g. slack."
+  channel: String!
+  "Sender as the channel names it."
+  sender: String
+}
+
+extend type Mutation {
+  "Add a comment; wakes the assignee unless it wrote it, and who is mentioned."
+  commentOnTask("Input." input: CommentOnTaskInput!): CommentOnTaskPayload! @requires(scopes: [OPERATE, RUN])
+}
+
+"Author of a comment that came through a channel."
+input ChannelAuthorInput {
+  "Channel, e.g. slack; at most 64 characters."
+  channel: String!
+  "Sender as the channel names it, at most 200 characters."
+  sender: String
+}
+
+"Input of commentOnTask. Of channel, userId and authorAgentId at most one; a run's token writes for its agent."
+input CommentOnTaskInput {
+  "Task. A run's token comments on its own alone."
+  taskId: ID!
+  "Text, at most 64 KiB."
+  body: Markdown!
+  "Agents mentioned; each is woken (USER), the assignee by the comment itself."
+  mentionedAgentIds: [ID!]! = []
+  "Came through a channel."
+  channel: ChannelAuthorInput
+  "Id of the person, from the front end."
+  userId: String
+  "Agent that wrote it."
+  authorAgentId: ID
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of commentOnTask."
+type CommentOnTaskPayload implements MutationPayload {
+  "The comment; null on error."
+  comment: Comment
+  "Wakeups it caused, routed."
+  wakeupRequests: [WakeupRequest!]!
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
 	{Name: "../schema/directive.graphql", Input: `"Least token scope a caller needs; checked before the resolver runs. ADMIN includes OPERATE, and OPERATE includes READ."
 directive @requires("Any of these is enough." scopes: [TokenScope!]!) on FIELD_DEFINITION
 "Static cost of one value of this field, and the argument that multiplies it."
@@ -1154,6 +1382,86 @@ enum AgentRole {
   COORDINATOR
 }
 """
+Decision asked of a person or agent.
+"""
+type Approval implements Node {
+  """
+  Id.
+  """
+  id: ID!
+  """
+  Asked.
+  """
+  createdAt: DateTime!
+  """
+  What is asked.
+  """
+  question: Markdown!
+  """
+  Status.
+  """
+  status: ApprovalStatus!
+  """
+  True when it decides whether the task is done.
+  """
+  completion: Boolean!
+  """
+  Decided.
+  """
+  decidedAt: DateTime
+  """
+  Task.
+  """
+  task: Task!
+}
+"""
+Page of Approval.
+"""
+type ApprovalConnection {
+  """
+  Edges.
+  """
+  edges: [ApprovalEdge!]!
+  """
+  Page.
+  """
+  pageInfo: PageInfo!
+  """
+  All rows that match.
+  """
+  totalCount: Int!
+}
+"""
+Row of a page.
+"""
+type ApprovalEdge {
+  """
+  Row.
+  """
+  node: Approval!
+  """
+  Position.
+  """
+  cursor: Cursor!
+}
+"""
+How an approval stands.
+"""
+enum ApprovalStatus {
+  """
+  Open.
+  """
+  PENDING
+  """
+  Yes.
+  """
+  APPROVED
+  """
+  No.
+  """
+  REJECTED
+}
+"""
 What to do about ticks that were missed.
 """
 enum CatchUpPolicy {
@@ -1165,6 +1473,61 @@ enum CatchUpPolicy {
   Fire the current tick only.
   """
   SKIP_MISSED
+}
+"""
+Remark on a task.
+"""
+type Comment implements Node {
+  """
+  Id.
+  """
+  id: ID!
+  """
+  When.
+  """
+  createdAt: DateTime!
+  """
+  Links every hop.
+  """
+  causationId: ID!
+  """
+  Text.
+  """
+  body: Markdown!
+  """
+  Task.
+  """
+  task: Task!
+}
+"""
+Page of Comment.
+"""
+type CommentConnection {
+  """
+  Edges.
+  """
+  edges: [CommentEdge!]!
+  """
+  Page.
+  """
+  pageInfo: PageInfo!
+  """
+  All rows that match.
+  """
+  totalCount: Int!
+}
+"""
+Row of a page.
+"""
+type CommentEdge {
+  """
+  Row.
+  """
+  node: Comment!
+  """
+  Position.
+  """
+  cursor: Cursor!
 }
 """
 What to do when a fire meets an active one.
@@ -1310,6 +1673,61 @@ type PageInfo {
   Cursor of the last row.
   """
   endCursor: Cursor
+}
+"""
+Groups tasks and carries an executor; its tasks are office tasks.
+"""
+type Project implements Node & Versioned {
+  """
+  Id.
+  """
+  id: ID!
+  """
+  Created.
+  """
+  createdAt: DateTime!
+  """
+  Revision.
+  """
+  revision: Int!
+  """
+  Name.
+  """
+  name: String!
+  """
+  Workspace.
+  """
+  workspace: Workspace!
+}
+"""
+Page of Project.
+"""
+type ProjectConnection {
+  """
+  Edges.
+  """
+  edges: [ProjectEdge!]!
+  """
+  Page.
+  """
+  pageInfo: PageInfo!
+  """
+  All rows that match.
+  """
+  totalCount: Int!
+}
+"""
+Row of a page.
+"""
+type ProjectEdge {
+  """
+  Row.
+  """
+  node: Project!
+  """
+  Position.
+  """
+  cursor: Cursor!
 }
 """
 Where the instant of a retry came from.
@@ -1754,6 +2172,214 @@ enum RunStatus {
   CANCELLED
 }
 """
+A piece of work.
+"""
+type Task implements Node & Versioned {
+  """
+  Id.
+  """
+  id: ID!
+  """
+  Created.
+  """
+  createdAt: DateTime!
+  """
+  Revision.
+  """
+  revision: Int!
+  """
+  Last changed.
+  """
+  updatedAt: DateTime!
+  """
+  Title.
+  """
+  title: String!
+  """
+  Description.
+  """
+  description: Markdown!
+  """
+  State.
+  """
+  state: TaskState!
+  """
+  Archived.
+  """
+  archivedAt: DateTime
+  """
+  Done needs an approval.
+  """
+  requiresApproval: Boolean!
+  """
+  Workspace.
+  """
+  workspace: Workspace!
+  """
+  Workflow.
+  """
+  workflow: Workflow!
+  """
+  Step.
+  """
+  step: WorkflowStep!
+  """
+  Project.
+  """
+  project: Project
+  """
+  Parent.
+  """
+  parent: Task
+  """
+  Assignee.
+  """
+  assignee: Agent
+}
+"""
+Page of Task.
+"""
+type TaskConnection {
+  """
+  Edges.
+  """
+  edges: [TaskEdge!]!
+  """
+  Page.
+  """
+  pageInfo: PageInfo!
+  """
+  All rows that match.
+  """
+  totalCount: Int!
+}
+"""
+Row of a page.
+"""
+type TaskEdge {
+  """
+  Row.
+  """
+  node: Task!
+  """
+  Position.
+  """
+  cursor: Cursor!
+}
+"""
+Order of rows.
+"""
+input TaskOrder {
+  """
+  Direction.
+  """
+  direction: OrderDirection! = ASC
+  """
+  Field.
+  """
+  field: TaskOrderField!
+}
+"""
+Field to order by.
+"""
+enum TaskOrderField {
+  """
+  Created.
+  """
+  CREATED_AT
+  """
+  Last changed.
+  """
+  UPDATED_AT
+}
+"""
+Agent-side conversation that task-bound runs resume.
+"""
+type TaskSession implements Node {
+  """
+  Id.
+  """
+  id: ID!
+  """
+  Opened.
+  """
+  createdAt: DateTime!
+  """
+  Id on the agent's side.
+  """
+  externalId: String!
+  """
+  State.
+  """
+  state: TaskSessionState!
+  """
+  Runs so far.
+  """
+  runCount: Int!
+  """
+  Last used.
+  """
+  lastUsedAt: DateTime!
+  """
+  Agent.
+  """
+  agent: Agent!
+}
+"""
+How a conversation stands.
+"""
+enum TaskSessionState {
+  """
+  Opening.
+  """
+  STARTING
+  """
+  At work.
+  """
+  RUNNING
+  """
+  Waits for input.
+  """
+  WAITING_FOR_INPUT
+  """
+  Idle, can be resumed.
+  """
+  IDLE
+  """
+  Ended.
+  """
+  ENDED
+}
+"""
+Where a task stands.
+"""
+enum TaskState {
+  """
+  Not begun.
+  """
+  TODO
+  """
+  Being done.
+  """
+  IN_PROGRESS
+  """
+  Waiting for review.
+  """
+  IN_REVIEW
+  """
+  Cannot go on.
+  """
+  BLOCKED
+  """
+  Finished.
+  """
+  DONE
+  """
+  Given up.
+  """
+  CANCELLED
+}
+"""
 Whether a run may be skipped when there is nothing to do.
 """
 enum WakeClass {
@@ -1972,6 +2598,99 @@ enum WakeupStatus {
   No longer valid.
   """
   CANCELLED
+}
+"""
+Steps that tasks move through.
+"""
+type Workflow implements Node {
+  """
+  Id.
+  """
+  id: ID!
+  """
+  Name.
+  """
+  name: String!
+  """
+  Style.
+  """
+  kind: WorkflowKind!
+  """
+  Made by the system.
+  """
+  system: Boolean!
+  """
+  Left out of boards.
+  """
+  hidden: Boolean!
+  """
+  Workspace.
+  """
+  workspace: Workspace!
+}
+"""
+Page of Workflow.
+"""
+type WorkflowConnection {
+  """
+  Edges.
+  """
+  edges: [WorkflowEdge!]!
+  """
+  Page.
+  """
+  pageInfo: PageInfo!
+  """
+  All rows that match.
+  """
+  totalCount: Int!
+}
+"""
+Row of a page.
+"""
+type WorkflowEdge {
+  """
+  Row.
+  """
+  node: Workflow!
+  """
+  Position.
+  """
+  cursor: Cursor!
+}
+"""
+How far the loop may act on the tasks of a workflow.
+"""
+enum WorkflowKind {
+  """
+  People decide when to launch.
+  """
+  KANBAN
+  """
+  The loop may act on its tasks.
+  """
+  OFFICE
+  """
+  Tasks of heavy routines.
+  """
+  ROUTINE
+}
+"""
+A column.
+"""
+type WorkflowStep implements Node {
+  """
+  Id.
+  """
+  id: ID!
+  """
+  Name.
+  """
+  name: String!
+  """
+  Task state it stands for.
+  """
+  state: TaskState!
 }
 """
 A tenant: nothing crosses its border.
@@ -2197,7 +2916,7 @@ enum InboxKind {
 }
 
 "What an inbox item is about."
-union InboxSubject = Run | Routine | WakeupRequest | Budget
+union InboxSubject = Run | Task | Approval | Routine | WakeupRequest | Budget
 
 "Page of InboxItem."
 type InboxItemConnection {
@@ -2384,13 +3103,81 @@ extend type Query {
   process: ProcessInfo! @requires(scopes: [READ])
 }
 `, BuiltIn: false},
+	{Name: "../schema/project.graphql", Input: `extend type Project {
+  "Executor of its tasks' runs."
+  executor: Executor
+}
+
+extend type Workspace {
+  "Projects, in the order they were made."
+  projects(
+    "Rows, 1..100; 25 by default."
+    first: Int
+    "Start after this row."
+    after: Cursor
+    "Rows from the end, 1..100; not with first."
+    last: Int
+    "End before this row."
+    before: Cursor
+  ): ProjectConnection! @page
+}
+
+extend type Mutation {
+  "Make a project; its tasks are office tasks."
+  createProject("Input." input: CreateProjectInput!): CreateProjectPayload! @requires(scopes: [ADMIN])
+  "Change a project. Absent fields stay."
+  updateProject("Input." input: UpdateProjectInput!): UpdateProjectPayload! @requires(scopes: [ADMIN])
+}
+
+"Input of createProject."
+input CreateProjectInput {
+  "Workspace."
+  workspaceId: ID!
+  "Name, 1..200 characters."
+  name: String!
+  "Executor of its tasks' runs."
+  executor: ExecutorInput
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of createProject."
+type CreateProjectPayload implements MutationPayload {
+  "The project; null on error."
+  project: Project
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of updateProject."
+input UpdateProjectInput {
+  "Project."
+  projectId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "Name, 1..200 characters; null is refused."
+  name: String
+  "Executor of its tasks' runs, whole; null: none."
+  executor: ExecutorInput
+}
+
+"Result of updateProject."
+type UpdateProjectPayload implements MutationPayload {
+  "The project; null on error."
+  project: Project
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
 	{Name: "../schema/queue.graphql", Input: `extend type Run {
   "Why it is still waiting; null unless QUEUED."
   waiting: Waiting
 }
 
 extend type WakeupRequest {
-  "Why it is still waiting; null unless QUEUED."
+  "Why it is still waiting; null unless QUEUED, or SKIPPED for CHECKOUT_HELD."
   waiting: Waiting
 }
 
@@ -2400,7 +3187,7 @@ type Waiting {
   hold: QueueHold!
   "Until when, where that is known."
   until: DateTime
-  "Runs that hold it, oldest first."
+  "Runs that hold it, oldest first; for TASK_BLOCKED the tasks that do."
   blockedBy: [Node!]!
 }
 
@@ -2475,6 +3262,8 @@ extend type Subscription {
   assignee: Agent
   "Heavy or lightweight."
   kind: RoutineKind!
+  "Template; null for a lightweight routine."
+  taskTemplate: TaskTemplate
   "Declared variables."
   variables: [RoutineVariable!]!
   "Triggers, in the order they were made."
@@ -2516,6 +3305,18 @@ enum ScheduleState {
   UNSCHEDULED_MANUAL_ONLY
   "No trigger."
   UNSCHEDULED_NO_TRIGGER
+}
+
+"Task a heavy routine makes; title and description may hold {{variables}}."
+type TaskTemplate {
+  "Title; rendered, it is cut at 200 characters."
+  title: String!
+  "Description."
+  description: Markdown!
+  "Project; null for none, and once it is deleted."
+  project: Project
+  "Done needs an approval."
+  requiresApproval: Boolean!
 }
 
 "Declared template variable."
@@ -2592,6 +3393,18 @@ input RoutineVariableInput {
   options: [String!]! = []
 }
 
+"Task a heavy routine makes."
+input TaskTemplateInput {
+  "Title; may hold {{variables}}, and is cut at 200 characters when they are filled in."
+  title: String!
+  "Text; may hold {{variables}}."
+  description: Markdown = ""
+  "Project."
+  projectId: ID
+  "Done needs an approval."
+  requiresApproval: Boolean = false
+}
+
 "Input of createRoutine."
 input CreateRoutineInput {
   "Workspace."
@@ -2608,6 +3421,8 @@ input CreateRoutineInput {
   catchUpPolicy: CatchUpPolicy = ENQUEUE_MISSED_WITH_CAP
   "Most missed slots fired, clamped to 1..1000."
   catchUpMax: Int = 25
+  "Template; absent for a lightweight routine."
+  taskTemplate: TaskTemplateInput
   "Variables, at most 100."
   variables: [RoutineVariableInput!] = []
   "Triggers to make with it, at most 50."
@@ -2656,6 +3471,8 @@ input UpdateRoutineInput {
   catchUpPolicy: CatchUpPolicy
   "Most missed slots fired, clamped to 1..1000; null: 25."
   catchUpMax: Int
+  "Template; null makes the routine lightweight."
+  taskTemplate: TaskTemplateInput
   "Variables, at most 100, instead of those there are; names that the text uses are declared besides."
   variables: [RoutineVariableInput!]
 }
@@ -2913,6 +3730,8 @@ input RunFilter {
   terminalShape: [TerminalShape!]
   "Agent."
   agentId: ID
+  "Task."
+  taskId: ID
   "Routine."
   routineId: ID
   "Chain."
@@ -3097,6 +3916,332 @@ scalar Decimal
 interface Versioned {
   "Goes up by one at each change; send it back as expectedRevision."
   revision: Int!
+}
+`, BuiltIn: false},
+	{Name: "../schema/task.graphql", Input: `extend type Task {
+  "True when the loop may act on it: it has a project, or is in the office workflow or that of routines."
+  isAutonomous: Boolean!
+  "Who reviews."
+  reviewers: [Agent!]!
+  "Who approves; empty: a person."
+  approvers: [Agent!]!
+  "Executor override."
+  executor: Executor
+  "Sessions of agents on it, oldest first; the newest 100."
+  sessions: [TaskSession!]!
+  "Children, in the order they were made."
+  children("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): TaskConnection! @page
+  "Tasks that must be done first, in the order they were made."
+  blockedBy("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): TaskConnection! @page
+  "Tasks that wait for this one, in the order they were made."
+  blocks("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): TaskConnection! @page
+  "True while a blocker is open: neither done, cancelled nor archived."
+  isBlocked: Boolean!
+  "Approvals, oldest first."
+  approvals("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): ApprovalConnection! @page
+  "Comments, oldest first."
+  comments("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): CommentConnection! @page
+  "Lock holder; null while no run holds it."
+  checkout: TaskCheckout
+  "Runs for it, newest first."
+  runs("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): RunConnection! @page
+  "Fire that made it; null unless a routine did."
+  routineRun: RoutineRun
+}
+
+"Exclusive lock of a run on a task."
+type TaskCheckout {
+  "Holder."
+  agent: Agent!
+  "Since."
+  since: DateTime!
+  "For; null when the run is gone."
+  run: Run
+}
+
+extend type Workspace {
+  "Tasks, in the order they were made unless another is asked for."
+  tasks(
+    "Rows, 1..100; 25 by default."
+    first: Int
+    "Start after this row."
+    after: Cursor
+    "Rows from the end, 1..100; not with first."
+    last: Int
+    "End before this row."
+    before: Cursor
+    "Conditions."
+    filter: TaskFilter
+    "Order of the rows."
+    orderBy: TaskOrder
+  ): TaskConnection! @page
+}
+
+extend type Project {
+  "Its tasks, in the order they were made."
+  tasks(
+    "Rows, 1..100; 25 by default."
+    first: Int
+    "Start after this row."
+    after: Cursor
+    "Conditions."
+    filter: TaskFilter
+  ): TaskConnection! @page
+}
+
+extend type Agent {
+  "Its tasks in TODO or IN_PROGRESS."
+  actionableTaskCount: Int!
+}
+
+extend type Run {
+  "Task; null for a taskless run."
+  task: Task
+}
+
+extend type RoutineRun {
+  "Task it made; null unless its routine is heavy."
+  task: Task
+}
+
+"Conditions, all of which must hold. Tasks of hidden workflows are listed too."
+input TaskFilter {
+  "Workflow."
+  workflowId: ID
+  "Step."
+  stepId: ID
+  "Parent."
+  parentId: ID
+  "Any of these."
+  state: [TaskState!]
+  "Assignee."
+  assigneeId: ID
+  "Project."
+  projectId: ID
+  "Blocked or not."
+  isBlocked: Boolean
+  "Archived too."
+  includeArchived: Boolean = false
+  "Part of the title."
+  search: String
+}
+
+extend type Query {
+  "A task; null when absent or not yours."
+  task("Id." id: ID!): Task @requires(scopes: [READ])
+}
+
+extend type Mutation {
+  "Make a task in the first step of its workflow. By a run's token it becomes a child of the run's task."
+  createTask("Input." input: CreateTaskInput!): CreateTaskPayload! @requires(scopes: [OPERATE, RUN])
+  "Change a task's texts, project, executor or need of an approval. Absent fields stay."
+  updateTask("Input." input: UpdateTaskInput!): UpdateTaskPayload! @requires(scopes: [OPERATE])
+  "Set or clear the assignee; what waits for the former one as the assignee is cancelled at once."
+  assignTask("Input." input: AssignTaskInput!): AssignTaskPayload! @requires(scopes: [OPERATE])
+  "Move to another state or step, with the wakeups that follow. To DONE a task that needs an approval goes into review first; a person's move out of review decides what was asked."
+  moveTask("Input." input: MoveTaskInput!): MoveTaskPayload! @requires(scopes: [OPERATE, RUN])
+  "Set the whole list of blockers."
+  setTaskBlockers("Input." input: SetTaskBlockersInput!): SetTaskBlockersPayload! @requires(scopes: [OPERATE])
+  "Set reviewers and approvers of a task, whole lists."
+  setTaskParticipants("Input." input: SetTaskParticipantsInput!): SetTaskParticipantsPayload! @requires(scopes: [OPERATE])
+  "Archive a task; its own wakeups are cancelled, tasks it blocks are released."
+  archiveTask("Input." input: ArchiveTaskInput!): ArchiveTaskPayload! @requires(scopes: [OPERATE])
+  "Enqueue a run for a task of any workflow."
+  queueRun("Input." input: QueueRunInput!): QueueRunPayload! @requires(scopes: [OPERATE])
+}
+
+"Input of createTask."
+input CreateTaskInput {
+  "Workspace."
+  workspaceId: ID!
+  "Title, 1..200 characters."
+  title: String!
+  "Text, at most 64 KiB."
+  description: Markdown = ""
+  "Project; the parent's by default."
+  projectId: ID
+  "Workflow; the parent's, or the office workflow by default."
+  workflowId: ID
+  "Executor override."
+  executor: ExecutorInput
+  "Parent task. Forced to the run's task by a run's token."
+  parentId: ID
+  "Assignee."
+  assigneeId: ID
+  "Tasks that must be done first, at most 100."
+  blockedByIds: [ID!] = []
+  "Done needs an approval."
+  requiresApproval: Boolean = false
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of createTask."
+type CreateTaskPayload implements MutationPayload {
+  "The task; null on error."
+  task: Task
+  "Wakeups it caused, routed."
+  wakeupRequests: [WakeupRequest!]!
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of updateTask."
+input UpdateTaskInput {
+  "Task."
+  taskId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "Title, 1..200 characters; null is refused."
+  title: String
+  "Text, at most 64 KiB; null: none."
+  description: Markdown
+  "Project; null: none. With one it becomes an office task, and its assignee is woken."
+  projectId: ID
+  "Done needs an approval; null: it does not."
+  requiresApproval: Boolean
+  "Executor override, whole: values of variables are not kept from the old one; null: none."
+  executor: ExecutorInput
+}
+
+"Result of updateTask."
+type UpdateTaskPayload implements MutationPayload {
+  "The task; null on error."
+  task: Task
+  "Wakeups it caused, routed."
+  wakeupRequests: [WakeupRequest!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of assignTask."
+input AssignTaskInput {
+  "Task."
+  taskId: ID!
+  "Assignee; null clears it."
+  assigneeId: ID
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+}
+
+"Result of assignTask."
+type AssignTaskPayload implements MutationPayload {
+  "The task; null on error."
+  task: Task
+  "Wakeups it caused, routed."
+  wakeupRequests: [WakeupRequest!]!
+  "Assignments and retries of the former assignee that were cancelled; the first 100."
+  cancelledWakeups: [WakeupRequest!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of moveTask."
+input MoveTaskInput {
+  "Task. A run's token moves its own alone."
+  taskId: ID!
+  "New state; exclusive with stepId. The task goes to the workflow's first step that stands for it, or keeps its step."
+  to: TaskState
+  "New step, of the task's workflow; exclusive with to."
+  stepId: ID
+  "Remark; on the way back from review it becomes a comment that wakes the assignee."
+  note: Markdown
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+}
+
+"Result of moveTask."
+type MoveTaskPayload implements MutationPayload {
+  "The task; null on error."
+  task: Task
+  "Wakeups it caused, routed."
+  wakeupRequests: [WakeupRequest!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of setTaskBlockers."
+input SetTaskBlockersInput {
+  "Task."
+  taskId: ID!
+  "Tasks that must be done first, at most 100. A circle is refused with BLOCKER_CYCLE."
+  blockedByIds: [ID!]!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+}
+
+"Result of setTaskBlockers."
+type SetTaskBlockersPayload implements MutationPayload {
+  "The task; null on error."
+  task: Task
+  "Wakeups it caused, routed."
+  wakeupRequests: [WakeupRequest!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of setTaskParticipants."
+input SetTaskParticipantsInput {
+  "Task."
+  taskId: ID!
+  "Who reviews, at most 100."
+  reviewerIds: [ID!]! = []
+  "Who approves, at most 100; empty: a person."
+  approverIds: [ID!]! = []
+}
+
+"Result of setTaskParticipants."
+type SetTaskParticipantsPayload implements MutationPayload {
+  "The task; null on error."
+  task: Task
+  "Wakeups it caused, routed: of those who joined a review or a decision that is open."
+  wakeupRequests: [WakeupRequest!]!
+  "Wakeups cancelled because their participant left; the first 100."
+  cancelledWakeups: [WakeupRequest!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of archiveTask."
+input ArchiveTaskInput {
+  "Task."
+  taskId: ID!
+}
+
+"Result of archiveTask."
+type ArchiveTaskPayload implements MutationPayload {
+  "The task; null on error."
+  task: Task
+  "Wakeups it caused, routed."
+  wakeupRequests: [WakeupRequest!]!
+  "Wakeups cancelled; the first 100."
+  cancelledWakeups: [WakeupRequest!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of queueRun."
+input QueueRunInput {
+  "Task."
+  taskId: ID!
+  "Agent; the assignee by default."
+  agentId: ID
+  "Short label, at most 200 characters."
+  reason: String
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of queueRun."
+type QueueRunPayload implements MutationPayload {
+  "The wakeup, routed; null on error."
+  wakeupRequest: WakeupRequest
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
 }
 `, BuiltIn: false},
 	{Name: "../schema/token.graphql", Input: `"What a token may do."
@@ -3473,7 +4618,7 @@ type RotateTriggerSecretPayload implements MutationPayload {
 }
 
 "Typed details of the cause of a wakeup."
-union WakeupPayload = RoutineWakeup | AgentErrorWakeup | SelfWakeup | UserWakeup | BudgetWakeup
+union WakeupPayload = RoutineWakeup | CommentWakeup | AgentErrorWakeup | SelfWakeup | UserWakeup | TaskWakeup | BlockersWakeup | ApprovalWakeup | BudgetWakeup
 
 "A routine fired."
 type RoutineWakeup {
@@ -3521,6 +4666,52 @@ type UserWakeup {
   userId: String!
   "Details."
   context: JSONObject
+}
+
+"A comment on a task of the agent."
+type CommentWakeup {
+  "Task."
+  task: Task
+  "Comment."
+  comment: Comment
+}
+
+"A task was assigned, is to be reviewed or approved, or its children are completed."
+type TaskWakeup {
+  "Task."
+  task: Task
+  "In which capacity, for TASK_ASSIGNED."
+  basis: WakeBasis
+}
+
+"Capacity in which an agent is woken about a task."
+enum WakeBasis {
+  "Assignee."
+  ASSIGNEE
+  "Reviewer."
+  REVIEWER
+  "Approver."
+  APPROVER
+  "Asked for by name."
+  EXPLICIT
+}
+
+"Nothing blocks a task any more."
+type BlockersWakeup {
+  "Task."
+  task: Task
+  "Blockers that ended or were taken off last."
+  resolvedBlockers: [Task!]!
+}
+
+"An approval that the agent asked for was decided."
+type ApprovalWakeup {
+  "Approval."
+  approval: Approval
+  "Decision."
+  status: ApprovalStatus!
+  "Note; null for none."
+  note: String
 }
 
 "A budget crossed a threshold."
@@ -3751,6 +4942,72 @@ type ReportRunHandedBackPayload implements MutationPayload {
   userErrors: [UserError!]!
 }
 `, BuiltIn: false},
+	{Name: "../schema/workflow.graphql", Input: `extend type Workflow {
+  "Steps in order."
+  steps: [WorkflowStep!]!
+}
+
+extend type WorkflowStep {
+  "What entering does."
+  onEnter: [StepAction!]!
+}
+
+"What entering a workflow step does."
+enum StepAction {
+  "Enqueue a run for the assignee, in any workflow."
+  QUEUE_RUN
+  "Start the assignee when a task is made here."
+  AUTO_START_AGENT
+  "Complete the task when its run succeeds."
+  AUTO_COMPLETE
+}
+
+extend type Workspace {
+  "Workflows, in the order they were made; hidden ones too."
+  workflows("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): WorkflowConnection! @page
+  "Workflow whose tasks the loop may act on; null: the loop acts on those of projects alone."
+  officeWorkflow: Workflow
+}
+
+extend type Mutation {
+  "Make a workflow with its steps."
+  createWorkflow("Input." input: CreateWorkflowInput!): CreateWorkflowPayload! @requires(scopes: [ADMIN])
+}
+
+"Input of createWorkflow."
+input CreateWorkflowInput {
+  "Workspace."
+  workspaceId: ID!
+  "Name, 1..200 characters."
+  name: String!
+  "Style; ROUTINE is the system's. updateWorkspaceSettings makes a workflow the office workflow."
+  kind: WorkflowKind! = KANBAN
+  "Steps in order, 1..50."
+  steps: [WorkflowStepInput!]!
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"A step."
+input WorkflowStepInput {
+  "Name, 1..200 characters."
+  name: String!
+  "Task state it stands for."
+  state: TaskState!
+  "What entering does."
+  onEnter: [StepAction!]! = []
+}
+
+"Result of createWorkflow."
+type CreateWorkflowPayload implements MutationPayload {
+  "The workflow; null on error."
+  workflow: Workflow
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
 	{Name: "../schema/workspace.graphql", Input: `extend type Workspace {
   "Settings."
   settings: WorkspaceSettings!
@@ -3897,6 +5154,8 @@ input UpdateWorkspaceSettingsInput {
   workspaceId: ID!
   "Refuse with CONFLICT unless the record has this revision."
   expectedRevision: Int
+  "Workflow whose tasks the loop may act on; null: those of projects alone."
+  officeWorkflowId: ID
   "Executor of last resort, whole: values of variables are not kept from the old one; null: none."
   defaultExecutor: ExecutorInput
   "Most live runs, 1..1000; null: no ceiling. Below the runs that are live it only keeps new ones from being claimed."
@@ -4052,6 +5311,8 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_routines(ctx, field)
 	case "budgetState":
 		return ec.fieldContext_Agent_budgetState(ctx, field)
+	case "actionableTaskCount":
+		return ec.fieldContext_Agent_actionableTaskCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Agent", field.Name)
 }
@@ -4120,6 +5381,54 @@ func (ec *executionContext) childFields_ApiTokenEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type ApiTokenEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_Approval(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Approval_id(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Approval_createdAt(ctx, field)
+	case "question":
+		return ec.fieldContext_Approval_question(ctx, field)
+	case "status":
+		return ec.fieldContext_Approval_status(ctx, field)
+	case "completion":
+		return ec.fieldContext_Approval_completion(ctx, field)
+	case "decidedAt":
+		return ec.fieldContext_Approval_decidedAt(ctx, field)
+	case "task":
+		return ec.fieldContext_Approval_task(ctx, field)
+	case "requestedBy":
+		return ec.fieldContext_Approval_requestedBy(ctx, field)
+	case "decidedBy":
+		return ec.fieldContext_Approval_decidedBy(ctx, field)
+	case "note":
+		return ec.fieldContext_Approval_note(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Approval", field.Name)
+}
+
+func (ec *executionContext) childFields_ApprovalConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ApprovalConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ApprovalConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ApprovalConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ApprovalConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ApprovalEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "node":
+		return ec.fieldContext_ApprovalEdge_node(ctx, field)
+	case "cursor":
+		return ec.fieldContext_ApprovalEdge_cursor(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ApprovalEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_ArchiveRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "routine":
@@ -4128,6 +5437,34 @@ func (ec *executionContext) childFields_ArchiveRoutinePayload(ctx context.Contex
 		return ec.fieldContext_ArchiveRoutinePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ArchiveRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ArchiveTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "task":
+		return ec.fieldContext_ArchiveTaskPayload_task(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_ArchiveTaskPayload_wakeupRequests(ctx, field)
+	case "cancelledWakeups":
+		return ec.fieldContext_ArchiveTaskPayload_cancelledWakeups(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ArchiveTaskPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArchiveTaskPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_AssignTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "task":
+		return ec.fieldContext_AssignTaskPayload_task(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_AssignTaskPayload_wakeupRequests(ctx, field)
+	case "cancelledWakeups":
+		return ec.fieldContext_AssignTaskPayload_cancelledWakeups(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_AssignTaskPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AssignTaskPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4212,6 +5549,62 @@ func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type CommandExecutor", field.Name)
 }
 
+func (ec *executionContext) childFields_Comment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Comment_id(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Comment_createdAt(ctx, field)
+	case "causationId":
+		return ec.fieldContext_Comment_causationId(ctx, field)
+	case "body":
+		return ec.fieldContext_Comment_body(ctx, field)
+	case "task":
+		return ec.fieldContext_Comment_task(ctx, field)
+	case "author":
+		return ec.fieldContext_Comment_author(ctx, field)
+	case "mentions":
+		return ec.fieldContext_Comment_mentions(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Comment", field.Name)
+}
+
+func (ec *executionContext) childFields_CommentConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_CommentConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_CommentConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_CommentConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CommentConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_CommentEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "node":
+		return ec.fieldContext_CommentEdge_node(ctx, field)
+	case "cursor":
+		return ec.fieldContext_CommentEdge_cursor(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CommentEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_CommentOnTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "comment":
+		return ec.fieldContext_CommentOnTaskPayload_comment(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_CommentOnTaskPayload_wakeupRequests(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CommentOnTaskPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CommentOnTaskPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CommentOnTaskPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CostGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "subject":
@@ -4258,6 +5651,18 @@ func (ec *executionContext) childFields_CreateApiTokenPayload(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type CreateApiTokenPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CreateProjectPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "project":
+		return ec.fieldContext_CreateProjectPayload_project(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateProjectPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateProjectPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateProjectPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "clamped":
@@ -4274,6 +5679,20 @@ func (ec *executionContext) childFields_CreateRoutinePayload(ctx context.Context
 	return nil, fmt.Errorf("no field named %q was found under type CreateRoutinePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CreateTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "task":
+		return ec.fieldContext_CreateTaskPayload_task(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_CreateTaskPayload_wakeupRequests(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateTaskPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateTaskPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateTaskPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "trigger":
@@ -4288,6 +5707,18 @@ func (ec *executionContext) childFields_CreateTriggerPayload(ctx context.Context
 	return nil, fmt.Errorf("no field named %q was found under type CreateTriggerPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CreateWorkflowPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "workflow":
+		return ec.fieldContext_CreateWorkflowPayload_workflow(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateWorkflowPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateWorkflowPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateWorkflowPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateWorkspacePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "workspace":
@@ -4298,6 +5729,20 @@ func (ec *executionContext) childFields_CreateWorkspacePayload(ctx context.Conte
 		return ec.fieldContext_CreateWorkspacePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateWorkspacePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DecideApprovalPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "approval":
+		return ec.fieldContext_DecideApprovalPayload_approval(ctx, field)
+	case "task":
+		return ec.fieldContext_DecideApprovalPayload_task(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_DecideApprovalPayload_wakeupRequests(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DecideApprovalPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DecideApprovalPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4420,6 +5865,18 @@ func (ec *executionContext) childFields_InboxItemEdge(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type InboxItemEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_MoveTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "task":
+		return ec.fieldContext_MoveTaskPayload_task(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_MoveTaskPayload_wakeupRequests(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_MoveTaskPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MoveTaskPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "hasNextPage":
@@ -4482,6 +5939,60 @@ func (ec *executionContext) childFields_ProcessInfo(ctx context.Context, field g
 		return ec.fieldContext_ProcessInfo_scheduler(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ProcessInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_Project(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Project_id(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Project_createdAt(ctx, field)
+	case "revision":
+		return ec.fieldContext_Project_revision(ctx, field)
+	case "name":
+		return ec.fieldContext_Project_name(ctx, field)
+	case "workspace":
+		return ec.fieldContext_Project_workspace(ctx, field)
+	case "executor":
+		return ec.fieldContext_Project_executor(ctx, field)
+	case "tasks":
+		return ec.fieldContext_Project_tasks(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Project", field.Name)
+}
+
+func (ec *executionContext) childFields_ProjectConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ProjectConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ProjectConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ProjectConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProjectConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ProjectEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "node":
+		return ec.fieldContext_ProjectEdge_node(ctx, field)
+	case "cursor":
+		return ec.fieldContext_ProjectEdge_cursor(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProjectEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_QueueRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "wakeupRequest":
+		return ec.fieldContext_QueueRunPayload_wakeupRequest(ctx, field)
+	case "replayed":
+		return ec.fieldContext_QueueRunPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_QueueRunPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QueueRunPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_QueueStats(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4572,6 +6083,20 @@ func (ec *executionContext) childFields_ReportRunSucceededPayload(ctx context.Co
 		return ec.fieldContext_ReportRunSucceededPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ReportRunSucceededPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RequestApprovalPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "approval":
+		return ec.fieldContext_RequestApprovalPayload_approval(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_RequestApprovalPayload_wakeupRequests(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RequestApprovalPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RequestApprovalPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RequestApprovalPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ResolveInboxItemsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4672,6 +6197,8 @@ func (ec *executionContext) childFields_Routine(ctx context.Context, field graph
 		return ec.fieldContext_Routine_assignee(ctx, field)
 	case "kind":
 		return ec.fieldContext_Routine_kind(ctx, field)
+	case "taskTemplate":
+		return ec.fieldContext_Routine_taskTemplate(ctx, field)
 	case "variables":
 		return ec.fieldContext_Routine_variables(ctx, field)
 	case "triggers":
@@ -4746,6 +6273,8 @@ func (ec *executionContext) childFields_RoutineRun(ctx context.Context, field gr
 		return ec.fieldContext_RoutineRun_trigger(ctx, field)
 	case "wakeupRequest":
 		return ec.fieldContext_RoutineRun_wakeupRequest(ctx, field)
+	case "task":
+		return ec.fieldContext_RoutineRun_task(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RoutineRun", field.Name)
 }
@@ -4852,6 +6381,8 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_events(ctx, field)
 	case "logs":
 		return ec.fieldContext_Run_logs(ctx, field)
+	case "task":
+		return ec.fieldContext_Run_task(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Run", field.Name)
 }
@@ -5064,6 +6595,32 @@ func (ec *executionContext) childFields_ScheduleTrigger(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type ScheduleTrigger", field.Name)
 }
 
+func (ec *executionContext) childFields_SetTaskBlockersPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "task":
+		return ec.fieldContext_SetTaskBlockersPayload_task(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_SetTaskBlockersPayload_wakeupRequests(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SetTaskBlockersPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetTaskBlockersPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SetTaskParticipantsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "task":
+		return ec.fieldContext_SetTaskParticipantsPayload_task(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_SetTaskParticipantsPayload_wakeupRequests(ctx, field)
+	case "cancelledWakeups":
+		return ec.fieldContext_SetTaskParticipantsPayload_cancelledWakeups(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SetTaskParticipantsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetTaskParticipantsPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_StopAgentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "agent":
@@ -5072,6 +6629,138 @@ func (ec *executionContext) childFields_StopAgentPayload(ctx context.Context, fi
 		return ec.fieldContext_StopAgentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type StopAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Task(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Task_id(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Task_createdAt(ctx, field)
+	case "revision":
+		return ec.fieldContext_Task_revision(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Task_updatedAt(ctx, field)
+	case "title":
+		return ec.fieldContext_Task_title(ctx, field)
+	case "description":
+		return ec.fieldContext_Task_description(ctx, field)
+	case "state":
+		return ec.fieldContext_Task_state(ctx, field)
+	case "archivedAt":
+		return ec.fieldContext_Task_archivedAt(ctx, field)
+	case "requiresApproval":
+		return ec.fieldContext_Task_requiresApproval(ctx, field)
+	case "workspace":
+		return ec.fieldContext_Task_workspace(ctx, field)
+	case "workflow":
+		return ec.fieldContext_Task_workflow(ctx, field)
+	case "step":
+		return ec.fieldContext_Task_step(ctx, field)
+	case "project":
+		return ec.fieldContext_Task_project(ctx, field)
+	case "parent":
+		return ec.fieldContext_Task_parent(ctx, field)
+	case "assignee":
+		return ec.fieldContext_Task_assignee(ctx, field)
+	case "isAutonomous":
+		return ec.fieldContext_Task_isAutonomous(ctx, field)
+	case "reviewers":
+		return ec.fieldContext_Task_reviewers(ctx, field)
+	case "approvers":
+		return ec.fieldContext_Task_approvers(ctx, field)
+	case "executor":
+		return ec.fieldContext_Task_executor(ctx, field)
+	case "sessions":
+		return ec.fieldContext_Task_sessions(ctx, field)
+	case "children":
+		return ec.fieldContext_Task_children(ctx, field)
+	case "blockedBy":
+		return ec.fieldContext_Task_blockedBy(ctx, field)
+	case "blocks":
+		return ec.fieldContext_Task_blocks(ctx, field)
+	case "isBlocked":
+		return ec.fieldContext_Task_isBlocked(ctx, field)
+	case "approvals":
+		return ec.fieldContext_Task_approvals(ctx, field)
+	case "comments":
+		return ec.fieldContext_Task_comments(ctx, field)
+	case "checkout":
+		return ec.fieldContext_Task_checkout(ctx, field)
+	case "runs":
+		return ec.fieldContext_Task_runs(ctx, field)
+	case "routineRun":
+		return ec.fieldContext_Task_routineRun(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Task", field.Name)
+}
+
+func (ec *executionContext) childFields_TaskCheckout(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "agent":
+		return ec.fieldContext_TaskCheckout_agent(ctx, field)
+	case "since":
+		return ec.fieldContext_TaskCheckout_since(ctx, field)
+	case "run":
+		return ec.fieldContext_TaskCheckout_run(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaskCheckout", field.Name)
+}
+
+func (ec *executionContext) childFields_TaskConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_TaskConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_TaskConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_TaskConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaskConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_TaskEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "node":
+		return ec.fieldContext_TaskEdge_node(ctx, field)
+	case "cursor":
+		return ec.fieldContext_TaskEdge_cursor(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaskEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_TaskSession(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_TaskSession_id(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_TaskSession_createdAt(ctx, field)
+	case "externalId":
+		return ec.fieldContext_TaskSession_externalId(ctx, field)
+	case "state":
+		return ec.fieldContext_TaskSession_state(ctx, field)
+	case "runCount":
+		return ec.fieldContext_TaskSession_runCount(ctx, field)
+	case "lastUsedAt":
+		return ec.fieldContext_TaskSession_lastUsedAt(ctx, field)
+	case "agent":
+		return ec.fieldContext_TaskSession_agent(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaskSession", field.Name)
+}
+
+func (ec *executionContext) childFields_TaskTemplate(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "title":
+		return ec.fieldContext_TaskTemplate_title(ctx, field)
+	case "description":
+		return ec.fieldContext_TaskTemplate_description(ctx, field)
+	case "project":
+		return ec.fieldContext_TaskTemplate_project(ctx, field)
+	case "requiresApproval":
+		return ec.fieldContext_TaskTemplate_requiresApproval(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaskTemplate", field.Name)
 }
 
 func (ec *executionContext) childFields_TemplatePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5110,6 +6799,16 @@ func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type UpdateAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_UpdateProjectPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "project":
+		return ec.fieldContext_UpdateProjectPayload_project(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateProjectPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateProjectPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_UpdateRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "clamped":
@@ -5120,6 +6819,18 @@ func (ec *executionContext) childFields_UpdateRoutinePayload(ctx context.Context
 		return ec.fieldContext_UpdateRoutinePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "task":
+		return ec.fieldContext_UpdateTaskPayload_task(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_UpdateTaskPayload_wakeupRequests(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateTaskPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateTaskPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UpdateTriggerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5274,6 +6985,62 @@ func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type WebhookDelivery", field.Name)
 }
 
+func (ec *executionContext) childFields_Workflow(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Workflow_id(ctx, field)
+	case "name":
+		return ec.fieldContext_Workflow_name(ctx, field)
+	case "kind":
+		return ec.fieldContext_Workflow_kind(ctx, field)
+	case "system":
+		return ec.fieldContext_Workflow_system(ctx, field)
+	case "hidden":
+		return ec.fieldContext_Workflow_hidden(ctx, field)
+	case "workspace":
+		return ec.fieldContext_Workflow_workspace(ctx, field)
+	case "steps":
+		return ec.fieldContext_Workflow_steps(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Workflow", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkflowConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_WorkflowConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_WorkflowConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_WorkflowConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkflowConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkflowEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "node":
+		return ec.fieldContext_WorkflowEdge_node(ctx, field)
+	case "cursor":
+		return ec.fieldContext_WorkflowEdge_cursor(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkflowEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkflowStep(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_WorkflowStep_id(ctx, field)
+	case "name":
+		return ec.fieldContext_WorkflowStep_name(ctx, field)
+	case "state":
+		return ec.fieldContext_WorkflowStep_state(ctx, field)
+	case "onEnter":
+		return ec.fieldContext_WorkflowStep_onEnter(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkflowStep", field.Name)
+}
+
 func (ec *executionContext) childFields_Workspace(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -5294,8 +7061,16 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_costs(ctx, field)
 	case "upcomingFires":
 		return ec.fieldContext_Workspace_upcomingFires(ctx, field)
+	case "projects":
+		return ec.fieldContext_Workspace_projects(ctx, field)
 	case "queueStats":
 		return ec.fieldContext_Workspace_queueStats(ctx, field)
+	case "tasks":
+		return ec.fieldContext_Workspace_tasks(ctx, field)
+	case "workflows":
+		return ec.fieldContext_Workspace_workflows(ctx, field)
+	case "officeWorkflow":
+		return ec.fieldContext_Workspace_officeWorkflow(ctx, field)
 	case "settings":
 		return ec.fieldContext_Workspace_settings(ctx, field)
 	case "eventCursor":
@@ -5596,12 +7371,54 @@ func (ec *executionContext) field_Mutation_archiveRoutine_args(ctx context.Conte
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_archiveTask_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ArchiveTaskInput, error) {
+			return ec.unmarshalNArchiveTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveTaskInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_assignTask_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.AssignTaskInput, error) {
+			return ec.unmarshalNAssignTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAssignTaskInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_cancelRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.CancelRunInput, error) {
 			return ec.unmarshalNCancelRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelRunInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_commentOnTask_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CommentOnTaskInput, error) {
+			return ec.unmarshalNCommentOnTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommentOnTaskInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -5638,12 +7455,40 @@ func (ec *executionContext) field_Mutation_createApiToken_args(ctx context.Conte
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_createProject_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CreateProjectInput, error) {
+			return ec.unmarshalNCreateProjectInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateProjectInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_createRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.CreateRoutineInput, error) {
 			return ec.unmarshalNCreateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_createTask_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CreateTaskInput, error) {
+			return ec.unmarshalNCreateTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTaskInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -5666,12 +7511,40 @@ func (ec *executionContext) field_Mutation_createTrigger_args(ctx context.Contex
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_createWorkflow_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CreateWorkflowInput, error) {
+			return ec.unmarshalNCreateWorkflowInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateWorkflowInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_createWorkspace_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.CreateWorkspaceInput, error) {
 			return ec.unmarshalNCreateWorkspaceInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateWorkspaceInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_decideApproval_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DecideApprovalInput, error) {
+			return ec.unmarshalNDecideApprovalInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDecideApprovalInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -5750,6 +7623,20 @@ func (ec *executionContext) field_Mutation_fireRoutine_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_moveTask_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.MoveTaskInput, error) {
+			return ec.unmarshalNMoveTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐMoveTaskInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_pauseAgent_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -5770,6 +7657,20 @@ func (ec *executionContext) field_Mutation_pauseRoutine_args(ctx context.Context
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.PauseRoutineInput, error) {
 			return ec.unmarshalNPauseRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_queueRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.QueueRunInput, error) {
+			return ec.unmarshalNQueueRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueRunInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -5862,6 +7763,20 @@ func (ec *executionContext) field_Mutation_reportRunSucceeded_args(ctx context.C
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_requestApproval_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RequestApprovalInput, error) {
+			return ec.unmarshalNRequestApprovalInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRequestApprovalInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_resolveInboxItems_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -5932,6 +7847,34 @@ func (ec *executionContext) field_Mutation_rotateTriggerSecret_args(ctx context.
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_setTaskBlockers_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.SetTaskBlockersInput, error) {
+			return ec.unmarshalNSetTaskBlockersInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐSetTaskBlockersInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_setTaskParticipants_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.SetTaskParticipantsInput, error) {
+			return ec.unmarshalNSetTaskParticipantsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐSetTaskParticipantsInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_stopAgent_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -5960,12 +7903,40 @@ func (ec *executionContext) field_Mutation_updateAgent_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_updateProject_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateProjectInput, error) {
+			return ec.unmarshalNUpdateProjectInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateProjectInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_updateRoutine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.UpdateRoutineInput, error) {
 			return ec.unmarshalNUpdateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_updateTask_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateTaskInput, error) {
+			return ec.unmarshalNUpdateTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTaskInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -6027,6 +7998,36 @@ func (ec *executionContext) field_Mutation_wakeAgent_args(ctx context.Context, r
 		return nil, err
 	}
 	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Project_tasks_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.TaskFilter, error) {
+			return ec.unmarshalOTaskFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg2
 	return args, nil
 }
 
@@ -6167,6 +8168,20 @@ func (ec *executionContext) field_Query_routine_args(ctx context.Context, rawArg
 }
 
 func (ec *executionContext) field_Query_run_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id",
+		func(ctx context.Context, v any) (xid.ID, error) {
+			return ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["id"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_task_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id",
@@ -6444,6 +8459,138 @@ func (ec *executionContext) field_Subscription_workspaceActivity_args(ctx contex
 	return args, nil
 }
 
+func (ec *executionContext) field_Task_approvals_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Task_blockedBy_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Task_blocks_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Task_children_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Task_comments_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Task_runs_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
 func (ec *executionContext) field_WebhookTrigger_deliveries_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6646,6 +8793,44 @@ func (ec *executionContext) field_Workspace_inbox_args(ctx context.Context, rawA
 	return args, nil
 }
 
+func (ec *executionContext) field_Workspace_projects_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_Workspace_routineRuns_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6800,6 +8985,60 @@ func (ec *executionContext) field_Workspace_runs_args(ctx context.Context, rawAr
 	return args, nil
 }
 
+func (ec *executionContext) field_Workspace_tasks_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.TaskFilter, error) {
+			return ec.unmarshalOTaskFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (*ent.TaskOrder, error) {
+			return ec.unmarshalOTaskOrder2ᚖrouseᚗdevᚋrouseᚋentᚐTaskOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
+	return args, nil
+}
+
 func (ec *executionContext) field_Workspace_upcomingFires_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6873,6 +9112,28 @@ func (ec *executionContext) field_Workspace_wakeupRequests_args(ctx context.Cont
 		return nil, err
 	}
 	args["orderBy"] = arg5
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_workflows_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
 	return args, nil
 }
 
@@ -7950,6 +10211,29 @@ func (ec *executionContext) fieldContext_Agent_budgetState(_ context.Context, fi
 	return graphql.NewScalarFieldContext("Agent", field, true, true, "BudgetState")
 }
 
+func (ec *executionContext) _Agent_actionableTaskCount(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_actionableTaskCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().ActionableTaskCount(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_actionableTaskCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, true, true, "Int")
+}
+
 func (ec *executionContext) _AgentConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.AgentConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8505,6 +10789,465 @@ func (ec *executionContext) fieldContext_ApiTokenEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _Approval_id(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Approval", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Approval_createdAt(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Approval", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Approval_question(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_question(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Question, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_question(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Approval", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _Approval_status(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_status(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Status, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.ApprovalStatus) graphql.Marshaler {
+			return ec.marshalNApprovalStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐApprovalStatus(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_status(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Approval", field, false, false, "ApprovalStatus")
+}
+
+func (ec *executionContext) _Approval_completion(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_completion(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Completion, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_completion(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Approval", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Approval_decidedAt(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_decidedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DecidedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_decidedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Approval", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Approval_task(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Approval().Task(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalNTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Approval",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Approval_requestedBy(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_requestedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Approval().RequestedBy(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Actor) graphql.Marshaler {
+			return ec.marshalNActor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐActor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_requestedBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Approval", field, true, true, "Actor")
+}
+
+func (ec *executionContext) _Approval_decidedBy(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_decidedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Approval().DecidedBy(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Actor) graphql.Marshaler {
+			return ec.marshalOActor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐActor(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_decidedBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Approval", field, true, true, "Actor")
+}
+
+func (ec *executionContext) _Approval_note(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_note(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Approval().Note(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOMarkdown2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_note(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Approval", field, true, true, "Markdown")
+}
+
+func (ec *executionContext) _ApprovalConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.ApprovalConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApprovalConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.ApprovalEdge) graphql.Marshaler {
+			return ec.marshalNApprovalEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐApprovalEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApprovalConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ApprovalConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ApprovalEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ApprovalConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *ent.ApprovalConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApprovalConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2entgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApprovalConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ApprovalConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ApprovalConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *ent.ApprovalConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApprovalConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApprovalConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApprovalConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ApprovalEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.ApprovalEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApprovalEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Approval) graphql.Marshaler {
+			return ec.marshalNApproval2ᚖrouseᚗdevᚋrouseᚋentᚐApproval(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApprovalEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ApprovalEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Approval(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ApprovalEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *ent.ApprovalEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApprovalEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApprovalEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApprovalEdge", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _ApprovalWakeup_approval(ctx context.Context, field graphql.CollectedField, obj *model.ApprovalWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApprovalWakeup_approval(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Approval, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Approval) graphql.Marshaler {
+			return ec.marshalOApproval2ᚖrouseᚗdevᚋrouseᚋentᚐApproval(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ApprovalWakeup_approval(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ApprovalWakeup",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Approval(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ApprovalWakeup_status(ctx context.Context, field graphql.CollectedField, obj *model.ApprovalWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApprovalWakeup_status(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Status, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.ApprovalStatus) graphql.Marshaler {
+			return ec.marshalNApprovalStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐApprovalStatus(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApprovalWakeup_status(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApprovalWakeup", field, false, false, "ApprovalStatus")
+}
+
+func (ec *executionContext) _ApprovalWakeup_note(ctx context.Context, field graphql.CollectedField, obj *model.ApprovalWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApprovalWakeup_note(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Note, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ApprovalWakeup_note(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApprovalWakeup", field, false, false, "String")
+}
+
 func (ec *executionContext) _ArchiveRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveRoutinePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8564,6 +11307,326 @@ func (ec *executionContext) fieldContext_ArchiveRoutinePayload_userErrors(_ cont
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ArchiveTaskPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveTaskPayload_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveTaskPayload_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ArchiveTaskPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveTaskPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveTaskPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ArchiveTaskPayload_cancelledWakeups(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveTaskPayload_cancelledWakeups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CancelledWakeups, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveTaskPayload_cancelledWakeups(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ArchiveTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ArchiveTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ArchiveTaskPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ArchiveTaskPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ArchiveTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AssignTaskPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.AssignTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AssignTaskPayload_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AssignTaskPayload_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AssignTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AssignTaskPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.AssignTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AssignTaskPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AssignTaskPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AssignTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AssignTaskPayload_cancelledWakeups(ctx context.Context, field graphql.CollectedField, obj *model.AssignTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AssignTaskPayload_cancelledWakeups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CancelledWakeups, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AssignTaskPayload_cancelledWakeups(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AssignTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AssignTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.AssignTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AssignTaskPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AssignTaskPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AssignTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BlockersWakeup_task(ctx context.Context, field graphql.CollectedField, obj *model.BlockersWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BlockersWakeup_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_BlockersWakeup_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BlockersWakeup",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BlockersWakeup_resolvedBlockers(ctx context.Context, field graphql.CollectedField, obj *model.BlockersWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BlockersWakeup_resolvedBlockers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResolvedBlockers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Task) graphql.Marshaler {
+			return ec.marshalNTask2ᚕᚖrouseᚗdevᚋrouseᚋentᚐTaskᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BlockersWakeup_resolvedBlockers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BlockersWakeup",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
 		},
 	}
 	return fc, nil
@@ -9129,6 +12192,52 @@ func (ec *executionContext) fieldContext_CancelRunPayload_userErrors(_ context.C
 	return fc, nil
 }
 
+func (ec *executionContext) _ChannelActor_channel(ctx context.Context, field graphql.CollectedField, obj *model.ChannelActor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ChannelActor_channel(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Channel, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ChannelActor_channel(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ChannelActor", field, false, false, "String")
+}
+
+func (ec *executionContext) _ChannelActor_sender(ctx context.Context, field graphql.CollectedField, obj *model.ChannelActor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ChannelActor_sender(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Sender, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ChannelActor_sender(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ChannelActor", field, false, false, "String")
+}
+
 func (ec *executionContext) _CommandExecutor_preset(ctx context.Context, field graphql.CollectedField, obj *model.CommandExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9265,6 +12374,510 @@ func (ec *executionContext) _CommandExecutor_grace(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_CommandExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _Comment_id(ctx context.Context, field graphql.CollectedField, obj *ent.Comment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Comment_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Comment_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Comment", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Comment_createdAt(ctx context.Context, field graphql.CollectedField, obj *ent.Comment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Comment_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Comment_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Comment", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Comment_causationId(ctx context.Context, field graphql.CollectedField, obj *ent.Comment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Comment_causationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CausationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Comment_causationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Comment", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Comment_body(ctx context.Context, field graphql.CollectedField, obj *ent.Comment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Comment_body(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Body, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Comment_body(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Comment", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _Comment_task(ctx context.Context, field graphql.CollectedField, obj *ent.Comment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Comment_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Comment().Task(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalNTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Comment_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Comment",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Comment_author(ctx context.Context, field graphql.CollectedField, obj *ent.Comment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Comment_author(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Comment().Author(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Actor) graphql.Marshaler {
+			return ec.marshalNActor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐActor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Comment_author(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Comment", field, true, true, "Actor")
+}
+
+func (ec *executionContext) _Comment_mentions(ctx context.Context, field graphql.CollectedField, obj *ent.Comment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Comment_mentions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Comment().Mentions(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚕᚖrouseᚗdevᚋrouseᚋentᚐAgentᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Comment_mentions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Comment",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CommentConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.CommentConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.CommentEdge) graphql.Marshaler {
+			return ec.marshalNCommentEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐCommentEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommentConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommentConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CommentEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CommentConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *ent.CommentConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2entgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommentConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommentConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CommentConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *ent.CommentConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommentConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CommentConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CommentEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.CommentEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Comment) graphql.Marshaler {
+			return ec.marshalNComment2ᚖrouseᚗdevᚋrouseᚋentᚐComment(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommentEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommentEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Comment(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CommentEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *ent.CommentEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommentEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CommentEdge", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _CommentOnTaskPayload_comment(ctx context.Context, field graphql.CollectedField, obj *model.CommentOnTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentOnTaskPayload_comment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Comment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Comment) graphql.Marshaler {
+			return ec.marshalOComment2ᚖrouseᚗdevᚋrouseᚋentᚐComment(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CommentOnTaskPayload_comment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommentOnTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Comment(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CommentOnTaskPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.CommentOnTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentOnTaskPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommentOnTaskPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommentOnTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CommentOnTaskPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CommentOnTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentOnTaskPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommentOnTaskPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CommentOnTaskPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CommentOnTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CommentOnTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentOnTaskPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommentOnTaskPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommentOnTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CommentWakeup_task(ctx context.Context, field graphql.CollectedField, obj *model.CommentWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentWakeup_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CommentWakeup_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommentWakeup",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CommentWakeup_comment(ctx context.Context, field graphql.CollectedField, obj *model.CommentWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentWakeup_comment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Comment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Comment) graphql.Marshaler {
+			return ec.marshalOComment2ᚖrouseᚗdevᚋrouseᚋentᚐComment(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CommentWakeup_comment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommentWakeup",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Comment(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _CostGroup_subject(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
@@ -9634,6 +13247,93 @@ func (ec *executionContext) fieldContext_CreateApiTokenPayload_userErrors(_ cont
 	return fc, nil
 }
 
+func (ec *executionContext) _CreateProjectPayload_project(ctx context.Context, field graphql.CollectedField, obj *model.CreateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateProjectPayload_project(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Project, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Project) graphql.Marshaler {
+			return ec.marshalOProject2ᚖrouseᚗdevᚋrouseᚋentᚐProject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CreateProjectPayload_project(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateProjectPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Project(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateProjectPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CreateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateProjectPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateProjectPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CreateProjectPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CreateProjectPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateProjectPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateProjectPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateProjectPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CreateRoutinePayload_clamped(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9776,6 +13476,125 @@ func (ec *executionContext) fieldContext_CreateRoutinePayload_userErrors(_ conte
 	return fc, nil
 }
 
+func (ec *executionContext) _CreateTaskPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.CreateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTaskPayload_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTaskPayload_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateTaskPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.CreateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTaskPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTaskPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateTaskPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CreateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTaskPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTaskPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CreateTaskPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CreateTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTaskPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTaskPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CreateTriggerPayload_trigger(ctx context.Context, field graphql.CollectedField, obj *model.CreateTriggerPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9886,6 +13705,93 @@ func (ec *executionContext) fieldContext_CreateTriggerPayload_userErrors(_ conte
 	return fc, nil
 }
 
+func (ec *executionContext) _CreateWorkflowPayload_workflow(ctx context.Context, field graphql.CollectedField, obj *model.CreateWorkflowPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateWorkflowPayload_workflow(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Workflow, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workflow) graphql.Marshaler {
+			return ec.marshalOWorkflow2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflow(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CreateWorkflowPayload_workflow(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateWorkflowPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workflow(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CreateWorkflowPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CreateWorkflowPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateWorkflowPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateWorkflowPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CreateWorkflowPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CreateWorkflowPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateWorkflowPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateWorkflowPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateWorkflowPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateWorkflowPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CreateWorkspacePayload_workspace(ctx context.Context, field graphql.CollectedField, obj *model.CreateWorkspacePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9963,6 +13869,134 @@ func (ec *executionContext) _CreateWorkspacePayload_userErrors(ctx context.Conte
 func (ec *executionContext) fieldContext_CreateWorkspacePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CreateWorkspacePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DecideApprovalPayload_approval(ctx context.Context, field graphql.CollectedField, obj *model.DecideApprovalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecideApprovalPayload_approval(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Approval, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Approval) graphql.Marshaler {
+			return ec.marshalOApproval2ᚖrouseᚗdevᚋrouseᚋentᚐApproval(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DecideApprovalPayload_approval(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DecideApprovalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Approval(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DecideApprovalPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.DecideApprovalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecideApprovalPayload_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DecideApprovalPayload_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DecideApprovalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DecideApprovalPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.DecideApprovalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecideApprovalPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DecideApprovalPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DecideApprovalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DecideApprovalPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DecideApprovalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecideApprovalPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DecideApprovalPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DecideApprovalPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -10950,6 +14984,102 @@ func (ec *executionContext) fieldContext_ManualTrigger_createdAt(_ context.Conte
 	return graphql.NewScalarFieldContext("ManualTrigger", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _MoveTaskPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.MoveTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MoveTaskPayload_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_MoveTaskPayload_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MoveTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MoveTaskPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.MoveTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MoveTaskPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MoveTaskPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MoveTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MoveTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.MoveTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MoveTaskPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MoveTaskPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MoveTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_createAgent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11384,6 +15514,130 @@ func (ec *executionContext) fieldContext_Mutation_wakeAgent(ctx context.Context,
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_requestApproval(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_requestApproval(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RequestApproval(ctx, fc.Args["input"].(model.RequestApprovalInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE", "RUN"})
+				if err != nil {
+					var zeroVal *model.RequestApprovalPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.RequestApprovalPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RequestApprovalPayload) graphql.Marshaler {
+			return ec.marshalNRequestApprovalPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRequestApprovalPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_requestApproval(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RequestApprovalPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_requestApproval_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_decideApproval(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_decideApproval(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DecideApproval(ctx, fc.Args["input"].(model.DecideApprovalInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE", "RUN"})
+				if err != nil {
+					var zeroVal *model.DecideApprovalPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.DecideApprovalPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DecideApprovalPayload) graphql.Marshaler {
+			return ec.marshalNDecideApprovalPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDecideApprovalPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_decideApproval(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DecideApprovalPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_decideApproval_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_upsertBudget(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11508,6 +15762,68 @@ func (ec *executionContext) fieldContext_Mutation_deleteBudget(ctx context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_commentOnTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_commentOnTask(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CommentOnTask(ctx, fc.Args["input"].(model.CommentOnTaskInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE", "RUN"})
+				if err != nil {
+					var zeroVal *model.CommentOnTaskPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.CommentOnTaskPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CommentOnTaskPayload) graphql.Marshaler {
+			return ec.marshalNCommentOnTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommentOnTaskPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_commentOnTask(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CommentOnTaskPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_commentOnTask_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_resolveInboxItems(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11564,6 +15880,130 @@ func (ec *executionContext) fieldContext_Mutation_resolveInboxItems(ctx context.
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_resolveInboxItems_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_createProject(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createProject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateProject(ctx, fc.Args["input"].(model.CreateProjectInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.CreateProjectPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.CreateProjectPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateProjectPayload) graphql.Marshaler {
+			return ec.marshalNCreateProjectPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateProjectPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createProject(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateProjectPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createProject_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_updateProject(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateProject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateProject(ctx, fc.Args["input"].(model.UpdateProjectInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.UpdateProjectPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateProjectPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateProjectPayload) graphql.Marshaler {
+			return ec.marshalNUpdateProjectPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateProjectPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateProject(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateProjectPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateProject_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -12060,6 +16500,502 @@ func (ec *executionContext) fieldContext_Mutation_cancelRun(ctx context.Context,
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_cancelRun_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_createTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createTask(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateTask(ctx, fc.Args["input"].(model.CreateTaskInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE", "RUN"})
+				if err != nil {
+					var zeroVal *model.CreateTaskPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.CreateTaskPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateTaskPayload) graphql.Marshaler {
+			return ec.marshalNCreateTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTaskPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createTask(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateTaskPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createTask_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_updateTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateTask(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateTask(ctx, fc.Args["input"].(model.UpdateTaskInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.UpdateTaskPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.UpdateTaskPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateTaskPayload) graphql.Marshaler {
+			return ec.marshalNUpdateTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTaskPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateTask(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateTaskPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateTask_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_assignTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_assignTask(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().AssignTask(ctx, fc.Args["input"].(model.AssignTaskInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.AssignTaskPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.AssignTaskPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AssignTaskPayload) graphql.Marshaler {
+			return ec.marshalNAssignTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAssignTaskPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_assignTask(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AssignTaskPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_assignTask_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_moveTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_moveTask(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().MoveTask(ctx, fc.Args["input"].(model.MoveTaskInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE", "RUN"})
+				if err != nil {
+					var zeroVal *model.MoveTaskPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.MoveTaskPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.MoveTaskPayload) graphql.Marshaler {
+			return ec.marshalNMoveTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMoveTaskPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_moveTask(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_MoveTaskPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_moveTask_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_setTaskBlockers(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_setTaskBlockers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SetTaskBlockers(ctx, fc.Args["input"].(model.SetTaskBlockersInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.SetTaskBlockersPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.SetTaskBlockersPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SetTaskBlockersPayload) graphql.Marshaler {
+			return ec.marshalNSetTaskBlockersPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSetTaskBlockersPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_setTaskBlockers(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SetTaskBlockersPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_setTaskBlockers_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_setTaskParticipants(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_setTaskParticipants(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SetTaskParticipants(ctx, fc.Args["input"].(model.SetTaskParticipantsInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.SetTaskParticipantsPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.SetTaskParticipantsPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SetTaskParticipantsPayload) graphql.Marshaler {
+			return ec.marshalNSetTaskParticipantsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSetTaskParticipantsPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_setTaskParticipants(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SetTaskParticipantsPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_setTaskParticipants_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_archiveTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_archiveTask(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ArchiveTask(ctx, fc.Args["input"].(model.ArchiveTaskInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.ArchiveTaskPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ArchiveTaskPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ArchiveTaskPayload) graphql.Marshaler {
+			return ec.marshalNArchiveTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveTaskPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_archiveTask(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ArchiveTaskPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_archiveTask_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_queueRun(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_queueRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().QueueRun(ctx, fc.Args["input"].(model.QueueRunInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.QueueRunPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.QueueRunPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.QueueRunPayload) graphql.Marshaler {
+			return ec.marshalNQueueRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueRunPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_queueRun(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_QueueRunPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_queueRun_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -12872,6 +17808,68 @@ func (ec *executionContext) fieldContext_Mutation_reportRunHandedBack(ctx contex
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_createWorkflow(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createWorkflow(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateWorkflow(ctx, fc.Args["input"].(model.CreateWorkflowInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.CreateWorkflowPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.CreateWorkflowPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateWorkflowPayload) graphql.Marshaler {
+			return ec.marshalNCreateWorkflowPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateWorkflowPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createWorkflow(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateWorkflowPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createWorkflow_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_createWorkspace(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -13441,6 +18439,339 @@ func (ec *executionContext) fieldContext_ProcessInfo_scheduler(_ context.Context
 	return graphql.NewScalarFieldContext("ProcessInfo", field, false, false, "SchedulerState")
 }
 
+func (ec *executionContext) _Project_id(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Project_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Project_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Project", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Project_createdAt(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Project_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Project_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Project", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Project_revision(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Project_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Project_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Project", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Project_name(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Project_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Project_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Project", field, false, false, "String")
+}
+
+func (ec *executionContext) _Project_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Project_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Project().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Project_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Project",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Project_executor(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Project_executor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Project().Executor(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Executor) graphql.Marshaler {
+			return ec.marshalOExecutor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutor(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Project_executor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Project", field, true, true, "Executor")
+}
+
+func (ec *executionContext) _Project_tasks(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Project_tasks(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Project().Tasks(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.TaskFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.TaskConnection) graphql.Marshaler {
+			return ec.marshalNTaskConnection2ᚖrouseᚗdevᚋrouseᚋentᚐTaskConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Project_tasks(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Project",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Project_tasks_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProjectConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.ProjectConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProjectConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.ProjectEdge) graphql.Marshaler {
+			return ec.marshalNProjectEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐProjectEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProjectConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProjectConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ProjectEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProjectConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *ent.ProjectConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProjectConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2entgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProjectConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProjectConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProjectConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *ent.ProjectConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProjectConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProjectConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProjectConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ProjectEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.ProjectEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProjectEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Project) graphql.Marshaler {
+			return ec.marshalNProject2ᚖrouseᚗdevᚋrouseᚋentᚐProject(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProjectEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProjectEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Project(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProjectEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *ent.ProjectEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProjectEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProjectEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProjectEdge", field, false, false, "Cursor")
+}
+
 func (ec *executionContext) _PullExecutor_command(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -13941,6 +19272,68 @@ func (ec *executionContext) fieldContext_Query_run(ctx context.Context, field gr
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_task(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Task(ctx, fc.Args["id"].(xid.ID))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *ent.Task
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *ent.Task
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_task(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_task_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_wakeupRequest(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -14322,6 +19715,93 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields___Schema(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _QueueRunPayload_wakeupRequest(ctx context.Context, field graphql.CollectedField, obj *model.QueueRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueRunPayload_wakeupRequest(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequest, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalOWakeupRequest2ᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequest(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueueRunPayload_wakeupRequest(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "QueueRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _QueueRunPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.QueueRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueRunPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueRunPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueRunPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _QueueRunPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.QueueRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueRunPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueRunPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "QueueRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
 		},
 	}
 	return fc, nil
@@ -14959,6 +20439,125 @@ func (ec *executionContext) _ReportRunSucceededPayload_userErrors(ctx context.Co
 func (ec *executionContext) fieldContext_ReportRunSucceededPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "ReportRunSucceededPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RequestApprovalPayload_approval(ctx context.Context, field graphql.CollectedField, obj *model.RequestApprovalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RequestApprovalPayload_approval(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Approval, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Approval) graphql.Marshaler {
+			return ec.marshalOApproval2ᚖrouseᚗdevᚋrouseᚋentᚐApproval(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RequestApprovalPayload_approval(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RequestApprovalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Approval(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RequestApprovalPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.RequestApprovalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RequestApprovalPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RequestApprovalPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RequestApprovalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RequestApprovalPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.RequestApprovalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RequestApprovalPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RequestApprovalPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RequestApprovalPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RequestApprovalPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.RequestApprovalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RequestApprovalPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RequestApprovalPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RequestApprovalPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -15776,6 +21375,38 @@ func (ec *executionContext) fieldContext_Routine_kind(_ context.Context, field g
 	return graphql.NewScalarFieldContext("Routine", field, true, true, "RoutineKind")
 }
 
+func (ec *executionContext) _Routine_taskTemplate(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Routine_taskTemplate(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TaskTemplate, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.TaskTemplate) graphql.Marshaler {
+			return ec.marshalOTaskTemplate2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskTemplate(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Routine_taskTemplate(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Routine",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskTemplate(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Routine_variables(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -16517,6 +22148,38 @@ func (ec *executionContext) fieldContext_RoutineRun_wakeupRequest(_ context.Cont
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RoutineRun_task(ctx context.Context, field graphql.CollectedField, obj *ent.RoutineRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineRun_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RoutineRun().Task(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineRun_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RoutineRun",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
 		},
 	}
 	return fc, nil
@@ -17816,6 +23479,38 @@ func (ec *executionContext) fieldContext_Run_logs(ctx context.Context, field gra
 	if fc.Args, err = ec.field_Run_logs_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Run_task(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Run().Task(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Run_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Run",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
 	}
 	return fc, nil
 }
@@ -19448,6 +25143,230 @@ func (ec *executionContext) fieldContext_SelfWakeup_payload(_ context.Context, f
 	return graphql.NewScalarFieldContext("SelfWakeup", field, false, false, "JSONObject")
 }
 
+func (ec *executionContext) _SetTaskBlockersPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.SetTaskBlockersPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetTaskBlockersPayload_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SetTaskBlockersPayload_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SetTaskBlockersPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SetTaskBlockersPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.SetTaskBlockersPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetTaskBlockersPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SetTaskBlockersPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SetTaskBlockersPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SetTaskBlockersPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.SetTaskBlockersPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetTaskBlockersPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SetTaskBlockersPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SetTaskBlockersPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SetTaskParticipantsPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.SetTaskParticipantsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetTaskParticipantsPayload_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SetTaskParticipantsPayload_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SetTaskParticipantsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SetTaskParticipantsPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.SetTaskParticipantsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetTaskParticipantsPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SetTaskParticipantsPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SetTaskParticipantsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SetTaskParticipantsPayload_cancelledWakeups(ctx context.Context, field graphql.CollectedField, obj *model.SetTaskParticipantsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetTaskParticipantsPayload_cancelledWakeups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CancelledWakeups, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SetTaskParticipantsPayload_cancelledWakeups(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SetTaskParticipantsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SetTaskParticipantsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.SetTaskParticipantsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetTaskParticipantsPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SetTaskParticipantsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SetTaskParticipantsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _StopAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.StopAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -19783,6 +25702,1453 @@ func (ec *executionContext) fieldContext_SystemActor_component(_ context.Context
 	return graphql.NewScalarFieldContext("SystemActor", field, false, false, "String")
 }
 
+func (ec *executionContext) _Task_id(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Task_createdAt(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Task_revision(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Task_updatedAt(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_updatedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UpdatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Task_title(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_title(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Title, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_title(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, false, false, "String")
+}
+
+func (ec *executionContext) _Task_description(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Description, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _Task_state(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.TaskState) graphql.Marshaler {
+			return ec.marshalNTaskState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, false, false, "TaskState")
+}
+
+func (ec *executionContext) _Task_archivedAt(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_archivedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ArchivedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Task_archivedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Task_requiresApproval(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_requiresApproval(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RequiresApproval, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_requiresApproval(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Task_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_workflow(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_workflow(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Workflow(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workflow) graphql.Marshaler {
+			return ec.marshalNWorkflow2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflow(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_workflow(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workflow(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_step(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_step(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Step(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.WorkflowStep) graphql.Marshaler {
+			return ec.marshalNWorkflowStep2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflowStep(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_step(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WorkflowStep(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_project(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_project(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Project(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Project) graphql.Marshaler {
+			return ec.marshalOProject2ᚖrouseᚗdevᚋrouseᚋentᚐProject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Task_project(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Project(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_parent(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_parent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Parent(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Task_parent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_assignee(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_assignee(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Assignee(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
+			return ec.marshalOAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Task_assignee(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_isAutonomous(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_isAutonomous(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().IsAutonomous(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_isAutonomous(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, true, true, "Boolean")
+}
+
+func (ec *executionContext) _Task_reviewers(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_reviewers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Reviewers(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚕᚖrouseᚗdevᚋrouseᚋentᚐAgentᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_reviewers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_approvers(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_approvers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Approvers(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚕᚖrouseᚗdevᚋrouseᚋentᚐAgentᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_approvers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_executor(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_executor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Executor(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Executor) graphql.Marshaler {
+			return ec.marshalOExecutor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutor(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Task_executor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, true, true, "Executor")
+}
+
+func (ec *executionContext) _Task_sessions(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_sessions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Sessions(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.TaskSession) graphql.Marshaler {
+			return ec.marshalNTaskSession2ᚕᚖrouseᚗdevᚋrouseᚋentᚐTaskSessionᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_sessions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskSession(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_children(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_children(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Task().Children(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.TaskConnection) graphql.Marshaler {
+			return ec.marshalNTaskConnection2ᚖrouseᚗdevᚋrouseᚋentᚐTaskConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_children(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Task_children_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_blockedBy(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_blockedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Task().BlockedBy(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.TaskConnection) graphql.Marshaler {
+			return ec.marshalNTaskConnection2ᚖrouseᚗdevᚋrouseᚋentᚐTaskConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_blockedBy(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Task_blockedBy_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_blocks(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_blocks(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Task().Blocks(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.TaskConnection) graphql.Marshaler {
+			return ec.marshalNTaskConnection2ᚖrouseᚗdevᚋrouseᚋentᚐTaskConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_blocks(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Task_blocks_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_isBlocked(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_isBlocked(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().IsBlocked(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_isBlocked(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Task", field, true, true, "Boolean")
+}
+
+func (ec *executionContext) _Task_approvals(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_approvals(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Task().Approvals(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.ApprovalConnection) graphql.Marshaler {
+			return ec.marshalNApprovalConnection2ᚖrouseᚗdevᚋrouseᚋentᚐApprovalConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_approvals(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ApprovalConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Task_approvals_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_comments(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_comments(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Task().Comments(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.CommentConnection) graphql.Marshaler {
+			return ec.marshalNCommentConnection2ᚖrouseᚗdevᚋrouseᚋentᚐCommentConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_comments(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CommentConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Task_comments_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_checkout(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_checkout(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Checkout(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TaskCheckout) graphql.Marshaler {
+			return ec.marshalOTaskCheckout2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskCheckout(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Task_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskCheckout(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_runs(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_runs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Task().Runs(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RunConnection) graphql.Marshaler {
+			return ec.marshalNRunConnection2ᚖrouseᚗdevᚋrouseᚋentᚐRunConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_runs(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RunConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Task_runs_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_routineRun(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_routineRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().RoutineRun(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Task_routineRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TaskCheckout_agent(ctx context.Context, field graphql.CollectedField, obj *model.TaskCheckout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskCheckout_agent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Agent, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskCheckout_agent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TaskCheckout",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TaskCheckout_since(ctx context.Context, field graphql.CollectedField, obj *model.TaskCheckout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskCheckout_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskCheckout_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskCheckout", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _TaskCheckout_run(ctx context.Context, field graphql.CollectedField, obj *model.TaskCheckout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskCheckout_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_TaskCheckout_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TaskCheckout",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TaskConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.TaskConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.TaskEdge) graphql.Marshaler {
+			return ec.marshalNTaskEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐTaskEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TaskConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TaskConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *ent.TaskConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2entgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TaskConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TaskConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *ent.TaskConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _TaskEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.TaskEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalNTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TaskEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TaskEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *ent.TaskEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskEdge", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _TaskSession_id(ctx context.Context, field graphql.CollectedField, obj *ent.TaskSession) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskSession_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskSession_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskSession", field, false, false, "ID")
+}
+
+func (ec *executionContext) _TaskSession_createdAt(ctx context.Context, field graphql.CollectedField, obj *ent.TaskSession) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskSession_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskSession_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskSession", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _TaskSession_externalId(ctx context.Context, field graphql.CollectedField, obj *ent.TaskSession) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskSession_externalId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExternalID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskSession_externalId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskSession", field, false, false, "String")
+}
+
+func (ec *executionContext) _TaskSession_state(ctx context.Context, field graphql.CollectedField, obj *ent.TaskSession) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskSession_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.TaskSessionState) graphql.Marshaler {
+			return ec.marshalNTaskSessionState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskSessionState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskSession_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskSession", field, false, false, "TaskSessionState")
+}
+
+func (ec *executionContext) _TaskSession_runCount(ctx context.Context, field graphql.CollectedField, obj *ent.TaskSession) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskSession_runCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RunCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskSession_runCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskSession", field, false, false, "Int")
+}
+
+func (ec *executionContext) _TaskSession_lastUsedAt(ctx context.Context, field graphql.CollectedField, obj *ent.TaskSession) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskSession_lastUsedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastUsedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskSession_lastUsedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskSession", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _TaskSession_agent(ctx context.Context, field graphql.CollectedField, obj *ent.TaskSession) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskSession_agent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.TaskSession().Agent(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskSession_agent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TaskSession",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TaskTemplate_title(ctx context.Context, field graphql.CollectedField, obj *domain.TaskTemplate) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskTemplate_title(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Title, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskTemplate_title(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskTemplate", field, false, false, "String")
+}
+
+func (ec *executionContext) _TaskTemplate_description(ctx context.Context, field graphql.CollectedField, obj *domain.TaskTemplate) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskTemplate_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Description, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskTemplate_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskTemplate", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _TaskTemplate_project(ctx context.Context, field graphql.CollectedField, obj *domain.TaskTemplate) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskTemplate_project(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.TaskTemplate().Project(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Project) graphql.Marshaler {
+			return ec.marshalOProject2ᚖrouseᚗdevᚋrouseᚋentᚐProject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_TaskTemplate_project(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TaskTemplate",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Project(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TaskTemplate_requiresApproval(ctx context.Context, field graphql.CollectedField, obj *domain.TaskTemplate) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskTemplate_requiresApproval(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RequiresApproval, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskTemplate_requiresApproval(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskTemplate", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _TaskWakeup_task(ctx context.Context, field graphql.CollectedField, obj *model.TaskWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskWakeup_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_TaskWakeup_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TaskWakeup",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TaskWakeup_basis(ctx context.Context, field graphql.CollectedField, obj *model.TaskWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskWakeup_basis(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Basis, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.WakeBasis) graphql.Marshaler {
+			return ec.marshalOWakeBasis2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeBasis(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_TaskWakeup_basis(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TaskWakeup", field, false, false, "WakeBasis")
+}
+
 func (ec *executionContext) _TemplatePreview_title(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -20026,6 +27392,70 @@ func (ec *executionContext) fieldContext_UpdateAgentPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _UpdateProjectPayload_project(ctx context.Context, field graphql.CollectedField, obj *model.UpdateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateProjectPayload_project(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Project, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Project) graphql.Marshaler {
+			return ec.marshalOProject2ᚖrouseᚗdevᚋrouseᚋentᚐProject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateProjectPayload_project(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateProjectPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Project(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateProjectPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateProjectPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateProjectPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateProjectPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _UpdateRoutinePayload_clamped(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -20103,6 +27533,102 @@ func (ec *executionContext) _UpdateRoutinePayload_userErrors(ctx context.Context
 func (ec *executionContext) fieldContext_UpdateRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "UpdateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateTaskPayload_task(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTaskPayload_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Task, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTaskPayload_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateTaskPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTaskPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTaskPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTaskPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTaskPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTaskPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -21782,6 +29308,419 @@ func (ec *executionContext) fieldContext_WebhookTrigger_previousSecretExpiresAt(
 	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _Workflow_id(ctx context.Context, field graphql.CollectedField, obj *ent.Workflow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workflow_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workflow_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workflow", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Workflow_name(ctx context.Context, field graphql.CollectedField, obj *ent.Workflow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workflow_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workflow_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workflow", field, false, false, "String")
+}
+
+func (ec *executionContext) _Workflow_kind(ctx context.Context, field graphql.CollectedField, obj *ent.Workflow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workflow_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.WorkflowKind) graphql.Marshaler {
+			return ec.marshalNWorkflowKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐWorkflowKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workflow_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workflow", field, false, false, "WorkflowKind")
+}
+
+func (ec *executionContext) _Workflow_system(ctx context.Context, field graphql.CollectedField, obj *ent.Workflow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workflow_system(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.System, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workflow_system(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workflow", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Workflow_hidden(ctx context.Context, field graphql.CollectedField, obj *ent.Workflow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workflow_hidden(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hidden, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workflow_hidden(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workflow", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Workflow_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.Workflow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workflow_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workflow().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workflow_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workflow",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workflow_steps(ctx context.Context, field graphql.CollectedField, obj *ent.Workflow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workflow_steps(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workflow().Steps(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WorkflowStep) graphql.Marshaler {
+			return ec.marshalNWorkflowStep2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWorkflowStepᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workflow_steps(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workflow",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WorkflowStep(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkflowConnection_edges(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WorkflowEdge) graphql.Marshaler {
+			return ec.marshalNWorkflowEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWorkflowEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkflowConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WorkflowEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkflowConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.PageInfo[xid.ID]) graphql.Marshaler {
+			return ec.marshalNPageInfo2entgoᚗioᚋcontribᚋentgqlᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkflowConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkflowConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkflowConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WorkflowEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workflow) graphql.Marshaler {
+			return ec.marshalNWorkflow2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflow(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkflowEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workflow(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkflowEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
+			return ec.marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkflowEdge", field, false, false, "Cursor")
+}
+
+func (ec *executionContext) _WorkflowStep_id(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowStep) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowStep_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowStep_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkflowStep", field, false, false, "ID")
+}
+
+func (ec *executionContext) _WorkflowStep_name(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowStep) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowStep_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowStep_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkflowStep", field, false, false, "String")
+}
+
+func (ec *executionContext) _WorkflowStep_state(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowStep) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowStep_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.TaskState) graphql.Marshaler {
+			return ec.marshalNTaskState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowStep_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkflowStep", field, false, false, "TaskState")
+}
+
+func (ec *executionContext) _WorkflowStep_onEnter(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowStep) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowStep_onEnter(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OnEnter, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []domain.StepAction) graphql.Marshaler {
+			return ec.marshalNStepAction2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐStepActionᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowStep_onEnter(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkflowStep", field, false, false, "StepAction")
+}
+
 func (ec *executionContext) _Workspace_id(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -22052,6 +29991,50 @@ func (ec *executionContext) fieldContext_Workspace_upcomingFires(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _Workspace_projects(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_projects(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Projects(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.ProjectConnection) graphql.Marshaler {
+			return ec.marshalNProjectConnection2ᚖrouseᚗdevᚋrouseᚋentᚐProjectConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_projects(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ProjectConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_projects_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Workspace_queueStats(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -22079,6 +30062,126 @@ func (ec *executionContext) fieldContext_Workspace_queueStats(_ context.Context,
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_QueueStats(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_tasks(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_tasks(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Tasks(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.TaskFilter), fc.Args["orderBy"].(*ent.TaskOrder))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.TaskConnection) graphql.Marshaler {
+			return ec.marshalNTaskConnection2ᚖrouseᚗdevᚋrouseᚋentᚐTaskConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_tasks(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_tasks_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_workflows(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_workflows(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Workflows(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.WorkflowConnection) graphql.Marshaler {
+			return ec.marshalNWorkflowConnection2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflowConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_workflows(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WorkflowConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_workflows_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_officeWorkflow(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_officeWorkflow(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Workspace().OfficeWorkflow(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workflow) graphql.Marshaler {
+			return ec.marshalOWorkflow2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflow(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_officeWorkflow(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workflow(ctx, field)
 		},
 	}
 	return fc, nil
@@ -24107,6 +32210,104 @@ func UnmarshalArchiveRoutineInput(ctx context.Context, raw any) (model.ArchiveRo
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputArchiveTaskInput(ctx context.Context, obj any) (model.ArchiveTaskInput, error) {
+	var it model.ArchiveTaskInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"taskId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalArchiveTaskInput unmarshals raw into the ArchiveTaskInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalArchiveTaskInput(ctx context.Context, raw any) (model.ArchiveTaskInput, error) {
+	var out model.ArchiveTaskInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ArchiveTaskInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputAssignTaskInput(ctx context.Context, obj any) (model.AssignTaskInput, error) {
+	var it model.AssignTaskInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"taskId", "assigneeId", "expectedRevision"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		case "assigneeId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("assigneeId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AssigneeID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalAssignTaskInput unmarshals raw into the AssignTaskInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalAssignTaskInput(ctx context.Context, raw any) (model.AssignTaskInput, error) {
+	var out model.AssignTaskInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "AssignTaskInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputBudgetSubjectInput(ctx context.Context, obj any) (model.BudgetSubjectInput, error) {
 	var it model.BudgetSubjectInput
 	if obj == nil {
@@ -24212,6 +32413,55 @@ func UnmarshalCancelRunInput(ctx context.Context, raw any) (model.CancelRunInput
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputChannelAuthorInput(ctx context.Context, obj any) (model.ChannelAuthorInput, error) {
+	var it model.ChannelAuthorInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"channel", "sender"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "channel":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("channel"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Channel = data
+		case "sender":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sender"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Sender = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalChannelAuthorInput unmarshals raw into the ChannelAuthorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalChannelAuthorInput(ctx context.Context, raw any) (model.ChannelAuthorInput, error) {
+	var out model.ChannelAuthorInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ChannelAuthorInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCommandExecutorInput(ctx context.Context, obj any) (model.CommandExecutorInput, error) {
 	var it model.CommandExecutorInput
 	if obj == nil {
@@ -24299,6 +32549,94 @@ func (ec *executionContext) unmarshalInputCommandExecutorInput(ctx context.Conte
 func UnmarshalCommandExecutorInput(ctx context.Context, raw any) (model.CommandExecutorInput, error) {
 	var out model.CommandExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "CommandExecutorInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputCommentOnTaskInput(ctx context.Context, obj any) (model.CommentOnTaskInput, error) {
+	var it model.CommentOnTaskInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["mentionedAgentIds"]; !present {
+		asMap["mentionedAgentIds"] = []any{}
+	}
+
+	fieldsInOrder := [...]string{"taskId", "body", "mentionedAgentIds", "channel", "userId", "authorAgentId", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		case "body":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("body"))
+			data, err := ec.unmarshalNMarkdown2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Body = data
+		case "mentionedAgentIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("mentionedAgentIds"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MentionedAgentIds = data
+		case "channel":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("channel"))
+			data, err := ec.unmarshalOChannelAuthorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐChannelAuthorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Channel = data
+		case "userId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("userId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.UserID = data
+		case "authorAgentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("authorAgentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AuthorAgentID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCommentOnTaskInput unmarshals raw into the CommentOnTaskInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCommentOnTaskInput(ctx context.Context, raw any) (model.CommentOnTaskInput, error) {
+	var out model.CommentOnTaskInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CommentOnTaskInput", raw, &out)
 	return out, err
 }
 
@@ -24494,6 +32832,69 @@ func UnmarshalCreateApiTokenInput(ctx context.Context, raw any) (model.CreateAPI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputCreateProjectInput(ctx context.Context, obj any) (model.CreateProjectInput, error) {
+	var it model.CreateProjectInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "name", "executor", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "executor":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
+			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Executor = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCreateProjectInput unmarshals raw into the CreateProjectInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCreateProjectInput(ctx context.Context, raw any) (model.CreateProjectInput, error) {
+	var out model.CreateProjectInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CreateProjectInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCreateRoutineInput(ctx context.Context, obj any) (model.CreateRoutineInput, error) {
 	var it model.CreateRoutineInput
 	if obj == nil {
@@ -24524,7 +32925,7 @@ func (ec *executionContext) unmarshalInputCreateRoutineInput(ctx context.Context
 		asMap["triggers"] = []any{}
 	}
 
-	fieldsInOrder := [...]string{"workspaceId", "name", "description", "assigneeId", "concurrencyPolicy", "catchUpPolicy", "catchUpMax", "variables", "triggers", "idempotencyKey"}
+	fieldsInOrder := [...]string{"workspaceId", "name", "description", "assigneeId", "concurrencyPolicy", "catchUpPolicy", "catchUpMax", "taskTemplate", "variables", "triggers", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -24580,6 +32981,13 @@ func (ec *executionContext) unmarshalInputCreateRoutineInput(ctx context.Context
 				return it, err
 			}
 			it.CatchUpMax = data
+		case "taskTemplate":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskTemplate"))
+			data, err := ec.unmarshalOTaskTemplateInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskTemplateInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskTemplate = data
 		case "variables":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("variables"))
 			data, err := ec.unmarshalORoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx, v)
@@ -24615,6 +33023,128 @@ func (ec *executionContext) unmarshalInputCreateRoutineInput(ctx context.Context
 func UnmarshalCreateRoutineInput(ctx context.Context, raw any) (model.CreateRoutineInput, error) {
 	var out model.CreateRoutineInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "CreateRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputCreateTaskInput(ctx context.Context, obj any) (model.CreateTaskInput, error) {
+	var it model.CreateTaskInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["description"]; !present {
+		asMap["description"] = ""
+	}
+	if _, present := asMap["blockedByIds"]; !present {
+		asMap["blockedByIds"] = []any{}
+	}
+	if _, present := asMap["requiresApproval"]; !present {
+		asMap["requiresApproval"] = false
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "title", "description", "projectId", "workflowId", "executor", "parentId", "assigneeId", "blockedByIds", "requiresApproval", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "title":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("title"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Title = data
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalOMarkdown2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = data
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "workflowId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workflowId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkflowID = data
+		case "executor":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
+			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Executor = data
+		case "parentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("parentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ParentID = data
+		case "assigneeId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("assigneeId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AssigneeID = data
+		case "blockedByIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("blockedByIds"))
+			data, err := ec.unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.BlockedByIds = data
+		case "requiresApproval":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresApproval"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequiresApproval = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCreateTaskInput unmarshals raw into the CreateTaskInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCreateTaskInput(ctx context.Context, raw any) (model.CreateTaskInput, error) {
+	var out model.CreateTaskInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CreateTaskInput", raw, &out)
 	return out, err
 }
 
@@ -24671,6 +33201,80 @@ func (ec *executionContext) unmarshalInputCreateTriggerInput(ctx context.Context
 func UnmarshalCreateTriggerInput(ctx context.Context, raw any) (model.CreateTriggerInput, error) {
 	var out model.CreateTriggerInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "CreateTriggerInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputCreateWorkflowInput(ctx context.Context, obj any) (model.CreateWorkflowInput, error) {
+	var it model.CreateWorkflowInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["kind"]; !present {
+		asMap["kind"] = "KANBAN"
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "name", "kind", "steps", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "kind":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
+			data, err := ec.unmarshalNWorkflowKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐWorkflowKind(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kind = data
+		case "steps":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("steps"))
+			data, err := ec.unmarshalNWorkflowStepInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkflowStepInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Steps = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCreateWorkflowInput unmarshals raw into the CreateWorkflowInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCreateWorkflowInput(ctx context.Context, raw any) (model.CreateWorkflowInput, error) {
+	var out model.CreateWorkflowInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CreateWorkflowInput", raw, &out)
 	return out, err
 }
 
@@ -24748,6 +33352,76 @@ func (ec *executionContext) unmarshalInputCreateWorkspaceInput(ctx context.Conte
 func UnmarshalCreateWorkspaceInput(ctx context.Context, raw any) (model.CreateWorkspaceInput, error) {
 	var out model.CreateWorkspaceInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "CreateWorkspaceInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputDecideApprovalInput(ctx context.Context, obj any) (model.DecideApprovalInput, error) {
+	var it model.DecideApprovalInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"approvalId", "decision", "note", "userId", "agentId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "approvalId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("approvalId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ApprovalID = data
+		case "decision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("decision"))
+			data, err := ec.unmarshalNApprovalDecision2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐApprovalDecision(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Decision = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOMarkdown2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "userId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("userId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.UserID = data
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalDecideApprovalInput unmarshals raw into the DecideApprovalInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalDecideApprovalInput(ctx context.Context, raw any) (model.DecideApprovalInput, error) {
+	var out model.DecideApprovalInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "DecideApprovalInput", raw, &out)
 	return out, err
 }
 
@@ -25183,6 +33857,76 @@ func UnmarshalManualSpecInput(ctx context.Context, raw any) (model.ManualSpecInp
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputMoveTaskInput(ctx context.Context, obj any) (model.MoveTaskInput, error) {
+	var it model.MoveTaskInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"taskId", "to", "stepId", "note", "expectedRevision"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		case "to":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("to"))
+			data, err := ec.unmarshalOTaskState2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.To = data
+		case "stepId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("stepId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.StepID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOMarkdown2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalMoveTaskInput unmarshals raw into the MoveTaskInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalMoveTaskInput(ctx context.Context, raw any) (model.MoveTaskInput, error) {
+	var out model.MoveTaskInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "MoveTaskInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputNameValueInput(ctx context.Context, obj any) (model.NameValueInput, error) {
 	var it model.NameValueInput
 	if obj == nil {
@@ -25383,6 +34127,69 @@ func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context,
 func UnmarshalPullExecutorInput(ctx context.Context, raw any) (model.PullExecutorInput, error) {
 	var out model.PullExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "PullExecutorInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputQueueRunInput(ctx context.Context, obj any) (model.QueueRunInput, error) {
+	var it model.QueueRunInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"taskId", "agentId", "reason", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalQueueRunInput unmarshals raw into the QueueRunInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalQueueRunInput(ctx context.Context, raw any) (model.QueueRunInput, error) {
+	var out model.QueueRunInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "QueueRunInput", raw, &out)
 	return out, err
 }
 
@@ -25793,6 +34600,69 @@ func (ec *executionContext) unmarshalInputReportRunSucceededInput(ctx context.Co
 func UnmarshalReportRunSucceededInput(ctx context.Context, raw any) (model.ReportRunSucceededInput, error) {
 	var out model.ReportRunSucceededInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunSucceededInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRequestApprovalInput(ctx context.Context, obj any) (model.RequestApprovalInput, error) {
+	var it model.RequestApprovalInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"taskId", "requestedByAgentId", "note", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		case "requestedByAgentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requestedByAgentId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequestedByAgentID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalNMarkdown2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRequestApprovalInput unmarshals raw into the RequestApprovalInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRequestApprovalInput(ctx context.Context, raw any) (model.RequestApprovalInput, error) {
+	var out model.RequestApprovalInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RequestApprovalInput", raw, &out)
 	return out, err
 }
 
@@ -26301,7 +35171,7 @@ func (ec *executionContext) unmarshalInputRunFilter(ctx context.Context, obj any
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"status", "terminalShape", "agentId", "routineId", "causationId", "retrying", "since", "until"}
+	fieldsInOrder := [...]string{"status", "terminalShape", "agentId", "taskId", "routineId", "causationId", "retrying", "since", "until"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -26329,6 +35199,13 @@ func (ec *executionContext) unmarshalInputRunFilter(ctx context.Context, obj any
 				return it, err
 			}
 			it.AgentID = data
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
 		case "routineId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
 			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
@@ -26732,6 +35609,125 @@ func UnmarshalScheduleSpecInput(ctx context.Context, raw any) (model.ScheduleSpe
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputSetTaskBlockersInput(ctx context.Context, obj any) (model.SetTaskBlockersInput, error) {
+	var it model.SetTaskBlockersInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"taskId", "blockedByIds", "expectedRevision"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		case "blockedByIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("blockedByIds"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.BlockedByIds = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalSetTaskBlockersInput unmarshals raw into the SetTaskBlockersInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalSetTaskBlockersInput(ctx context.Context, raw any) (model.SetTaskBlockersInput, error) {
+	var out model.SetTaskBlockersInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "SetTaskBlockersInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputSetTaskParticipantsInput(ctx context.Context, obj any) (model.SetTaskParticipantsInput, error) {
+	var it model.SetTaskParticipantsInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["reviewerIds"]; !present {
+		asMap["reviewerIds"] = []any{}
+	}
+	if _, present := asMap["approverIds"]; !present {
+		asMap["approverIds"] = []any{}
+	}
+
+	fieldsInOrder := [...]string{"taskId", "reviewerIds", "approverIds"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		case "reviewerIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reviewerIds"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReviewerIds = data
+		case "approverIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("approverIds"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ApproverIds = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalSetTaskParticipantsInput unmarshals raw into the SetTaskParticipantsInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalSetTaskParticipantsInput(ctx context.Context, raw any) (model.SetTaskParticipantsInput, error) {
+	var out model.SetTaskParticipantsInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "SetTaskParticipantsInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputStopAgentInput(ctx context.Context, obj any) (model.StopAgentInput, error) {
 	var it model.StopAgentInput
 	if obj == nil {
@@ -26778,6 +35774,231 @@ func (ec *executionContext) unmarshalInputStopAgentInput(ctx context.Context, ob
 func UnmarshalStopAgentInput(ctx context.Context, raw any) (model.StopAgentInput, error) {
 	var out model.StopAgentInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "StopAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputTaskFilter(ctx context.Context, obj any) (model.TaskFilter, error) {
+	var it model.TaskFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["includeArchived"]; !present {
+		asMap["includeArchived"] = false
+	}
+
+	fieldsInOrder := [...]string{"workflowId", "stepId", "parentId", "state", "assigneeId", "projectId", "isBlocked", "includeArchived", "search"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workflowId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workflowId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkflowID = data
+		case "stepId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("stepId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.StepID = data
+		case "parentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("parentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ParentID = data
+		case "state":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
+			data, err := ec.unmarshalOTaskState2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskStateᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.State = data
+		case "assigneeId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("assigneeId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AssigneeID = data
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "isBlocked":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("isBlocked"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IsBlocked = data
+		case "includeArchived":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("includeArchived"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IncludeArchived = data
+		case "search":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("search"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Search = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalTaskFilter unmarshals raw into the TaskFilter input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalTaskFilter(ctx context.Context, raw any) (model.TaskFilter, error) {
+	var out model.TaskFilter
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "TaskFilter", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputTaskOrder(ctx context.Context, obj any) (ent.TaskOrder, error) {
+	var it ent.TaskOrder
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["direction"]; !present {
+		asMap["direction"] = "ASC"
+	}
+
+	fieldsInOrder := [...]string{"direction", "field"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "direction":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("direction"))
+			data, err := ec.unmarshalNOrderDirection2entgoᚗioᚋcontribᚋentgqlᚐOrderDirection(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Direction = data
+		case "field":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
+			data, err := ec.unmarshalNTaskOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐTaskOrderField(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Field = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalTaskOrder unmarshals raw into the TaskOrder input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalTaskOrder(ctx context.Context, raw any) (ent.TaskOrder, error) {
+	var out ent.TaskOrder
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "TaskOrder", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputTaskTemplateInput(ctx context.Context, obj any) (model.TaskTemplateInput, error) {
+	var it model.TaskTemplateInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["description"]; !present {
+		asMap["description"] = ""
+	}
+	if _, present := asMap["requiresApproval"]; !present {
+		asMap["requiresApproval"] = false
+	}
+
+	fieldsInOrder := [...]string{"title", "description", "projectId", "requiresApproval"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "title":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("title"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Title = data
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalOMarkdown2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = data
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "requiresApproval":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresApproval"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequiresApproval = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalTaskTemplateInput unmarshals raw into the TaskTemplateInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalTaskTemplateInput(ctx context.Context, raw any) (model.TaskTemplateInput, error) {
+	var out model.TaskTemplateInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "TaskTemplateInput", raw, &out)
 	return out, err
 }
 
@@ -26949,6 +36170,69 @@ func UnmarshalUpdateAgentInput(ctx context.Context, raw any) (model.UpdateAgentI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputUpdateProjectInput(ctx context.Context, obj any) (model.UpdateProjectInput, error) {
+	var it model.UpdateProjectInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"projectId", "expectedRevision", "name", "executor"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = graphql.OmittableOf(data)
+		case "executor":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
+			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Executor = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateProjectInput unmarshals raw into the UpdateProjectInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateProjectInput(ctx context.Context, raw any) (model.UpdateProjectInput, error) {
+	var out model.UpdateProjectInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateProjectInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputUpdateRoutineInput(ctx context.Context, obj any) (model.UpdateRoutineInput, error) {
 	var it model.UpdateRoutineInput
 	if obj == nil {
@@ -26960,7 +36244,7 @@ func (ec *executionContext) unmarshalInputUpdateRoutineInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"routineId", "expectedRevision", "name", "description", "assigneeId", "concurrencyPolicy", "catchUpPolicy", "catchUpMax", "variables"}
+	fieldsInOrder := [...]string{"routineId", "expectedRevision", "name", "description", "assigneeId", "concurrencyPolicy", "catchUpPolicy", "catchUpMax", "taskTemplate", "variables"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -27023,6 +36307,13 @@ func (ec *executionContext) unmarshalInputUpdateRoutineInput(ctx context.Context
 				return it, err
 			}
 			it.CatchUpMax = graphql.OmittableOf(data)
+		case "taskTemplate":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskTemplate"))
+			data, err := ec.unmarshalOTaskTemplateInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskTemplateInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskTemplate = graphql.OmittableOf(data)
 		case "variables":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("variables"))
 			data, err := ec.unmarshalORoutineVariableInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineVariableInputᚄ(ctx, v)
@@ -27044,6 +36335,90 @@ func (ec *executionContext) unmarshalInputUpdateRoutineInput(ctx context.Context
 func UnmarshalUpdateRoutineInput(ctx context.Context, raw any) (model.UpdateRoutineInput, error) {
 	var out model.UpdateRoutineInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputUpdateTaskInput(ctx context.Context, obj any) (model.UpdateTaskInput, error) {
+	var it model.UpdateTaskInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"taskId", "expectedRevision", "title", "description", "projectId", "requiresApproval", "executor"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "title":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("title"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Title = graphql.OmittableOf(data)
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalOMarkdown2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = graphql.OmittableOf(data)
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = graphql.OmittableOf(data)
+		case "requiresApproval":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresApproval"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequiresApproval = graphql.OmittableOf(data)
+		case "executor":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
+			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Executor = graphql.OmittableOf(data)
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalUpdateTaskInput unmarshals raw into the UpdateTaskInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalUpdateTaskInput(ctx context.Context, raw any) (model.UpdateTaskInput, error) {
+	var out model.UpdateTaskInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateTaskInput", raw, &out)
 	return out, err
 }
 
@@ -27149,7 +36524,7 @@ func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"workspaceId", "expectedRevision", "defaultExecutor", "maxConcurrentRuns", "recoveryLookbackHours", "coalescingWindow", "defaultTimeZone"}
+	fieldsInOrder := [...]string{"workspaceId", "expectedRevision", "officeWorkflowId", "defaultExecutor", "maxConcurrentRuns", "recoveryLookbackHours", "coalescingWindow", "defaultTimeZone"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -27170,6 +36545,13 @@ func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx conte
 				return it, err
 			}
 			it.ExpectedRevision = data
+		case "officeWorkflowId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("officeWorkflowId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OfficeWorkflowID = graphql.OmittableOf(data)
 		case "defaultExecutor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("defaultExecutor"))
 			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
@@ -27578,6 +36960,66 @@ func UnmarshalWebhookSpecInput(ctx context.Context, raw any) (model.WebhookSpecI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputWorkflowStepInput(ctx context.Context, obj any) (model.WorkflowStepInput, error) {
+	var it model.WorkflowStepInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["onEnter"]; !present {
+		asMap["onEnter"] = []any{}
+	}
+
+	fieldsInOrder := [...]string{"name", "state", "onEnter"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "state":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
+			data, err := ec.unmarshalNTaskState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.State = data
+		case "onEnter":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onEnter"))
+			data, err := ec.unmarshalNStepAction2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐStepActionᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnEnter = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalWorkflowStepInput unmarshals raw into the WorkflowStepInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalWorkflowStepInput(ctx context.Context, raw any) (model.WorkflowStepInput, error) {
+	var out model.WorkflowStepInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "WorkflowStepInput", raw, &out)
+	return out, err
+}
+
 // endregion **************************** input.gotpl *****************************
 
 // region    ************************** interface.gotpl ***************************
@@ -27586,6 +37028,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case *ent.Task:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Task(ctx, sel, obj)
 	case *ent.Run:
 		if obj == nil {
 			return graphql.Null
@@ -27616,6 +37063,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RoutineRun(ctx, sel, obj)
+	case *ent.Approval:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Approval(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -27650,6 +37102,13 @@ func (ec *executionContext) _Actor(ctx context.Context, sel ast.SelectionSet, ob
 			return graphql.Null
 		}
 		return ec._SystemActor(ctx, sel, obj)
+	case model.ChannelActor:
+		return ec._ChannelActor(ctx, sel, &obj)
+	case *model.ChannelActor:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ChannelActor(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -27720,6 +37179,11 @@ func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.Selection
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case *ent.Task:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Task(ctx, sel, obj)
 	case *ent.Run:
 		if obj == nil {
 			return graphql.Null
@@ -27740,6 +37204,11 @@ func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.Selection
 			return graphql.Null
 		}
 		return ec._WakeupRequest(ctx, sel, obj)
+	case *ent.Approval:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Approval(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -27781,6 +37250,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateTriggerPayload(ctx, sel, obj)
+	case model.UpdateTaskPayload:
+		return ec._UpdateTaskPayload(ctx, sel, &obj)
+	case *model.UpdateTaskPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateTaskPayload(ctx, sel, obj)
 	case model.UpdateRoutinePayload:
 		return ec._UpdateRoutinePayload(ctx, sel, &obj)
 	case *model.UpdateRoutinePayload:
@@ -27788,6 +37264,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateRoutinePayload(ctx, sel, obj)
+	case model.UpdateProjectPayload:
+		return ec._UpdateProjectPayload(ctx, sel, &obj)
+	case *model.UpdateProjectPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateProjectPayload(ctx, sel, obj)
 	case model.UpdateAgentPayload:
 		return ec._UpdateAgentPayload(ctx, sel, &obj)
 	case *model.UpdateAgentPayload:
@@ -27802,6 +37285,20 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._StopAgentPayload(ctx, sel, obj)
+	case model.SetTaskParticipantsPayload:
+		return ec._SetTaskParticipantsPayload(ctx, sel, &obj)
+	case *model.SetTaskParticipantsPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._SetTaskParticipantsPayload(ctx, sel, obj)
+	case model.SetTaskBlockersPayload:
+		return ec._SetTaskBlockersPayload(ctx, sel, &obj)
+	case *model.SetTaskBlockersPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._SetTaskBlockersPayload(ctx, sel, obj)
 	case model.RotateTriggerSecretPayload:
 		return ec._RotateTriggerSecretPayload(ctx, sel, &obj)
 	case *model.RotateTriggerSecretPayload:
@@ -27837,6 +37334,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ResolveInboxItemsPayload(ctx, sel, obj)
+	case model.RequestApprovalPayload:
+		return ec._RequestApprovalPayload(ctx, sel, &obj)
+	case *model.RequestApprovalPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._RequestApprovalPayload(ctx, sel, obj)
 	case model.ReportRunSucceededPayload:
 		return ec._ReportRunSucceededPayload(ctx, sel, &obj)
 	case *model.ReportRunSucceededPayload:
@@ -27879,6 +37383,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ReportRunFailedPayload(ctx, sel, obj)
+	case model.QueueRunPayload:
+		return ec._QueueRunPayload(ctx, sel, &obj)
+	case *model.QueueRunPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._QueueRunPayload(ctx, sel, obj)
 	case model.PauseRoutinePayload:
 		return ec._PauseRoutinePayload(ctx, sel, &obj)
 	case *model.PauseRoutinePayload:
@@ -27893,6 +37404,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._PauseAgentPayload(ctx, sel, obj)
+	case model.MoveTaskPayload:
+		return ec._MoveTaskPayload(ctx, sel, &obj)
+	case *model.MoveTaskPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._MoveTaskPayload(ctx, sel, obj)
 	case model.FireRoutinePayload:
 		return ec._FireRoutinePayload(ctx, sel, &obj)
 	case *model.FireRoutinePayload:
@@ -27928,6 +37446,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._DeleteAgentPayload(ctx, sel, obj)
+	case model.DecideApprovalPayload:
+		return ec._DecideApprovalPayload(ctx, sel, &obj)
+	case *model.DecideApprovalPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DecideApprovalPayload(ctx, sel, obj)
 	case model.CreateWorkspacePayload:
 		return ec._CreateWorkspacePayload(ctx, sel, &obj)
 	case *model.CreateWorkspacePayload:
@@ -27935,6 +37460,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CreateWorkspacePayload(ctx, sel, obj)
+	case model.CreateWorkflowPayload:
+		return ec._CreateWorkflowPayload(ctx, sel, &obj)
+	case *model.CreateWorkflowPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CreateWorkflowPayload(ctx, sel, obj)
 	case model.CreateTriggerPayload:
 		return ec._CreateTriggerPayload(ctx, sel, &obj)
 	case *model.CreateTriggerPayload:
@@ -27942,6 +37474,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CreateTriggerPayload(ctx, sel, obj)
+	case model.CreateTaskPayload:
+		return ec._CreateTaskPayload(ctx, sel, &obj)
+	case *model.CreateTaskPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CreateTaskPayload(ctx, sel, obj)
 	case model.CreateRoutinePayload:
 		return ec._CreateRoutinePayload(ctx, sel, &obj)
 	case *model.CreateRoutinePayload:
@@ -27949,6 +37488,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CreateRoutinePayload(ctx, sel, obj)
+	case model.CreateProjectPayload:
+		return ec._CreateProjectPayload(ctx, sel, &obj)
+	case *model.CreateProjectPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CreateProjectPayload(ctx, sel, obj)
 	case model.CreateAPITokenPayload:
 		return ec._CreateApiTokenPayload(ctx, sel, &obj)
 	case *model.CreateAPITokenPayload:
@@ -27963,6 +37509,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CreateAgentPayload(ctx, sel, obj)
+	case model.CommentOnTaskPayload:
+		return ec._CommentOnTaskPayload(ctx, sel, &obj)
+	case *model.CommentOnTaskPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CommentOnTaskPayload(ctx, sel, obj)
 	case model.CancelRunPayload:
 		return ec._CancelRunPayload(ctx, sel, &obj)
 	case *model.CancelRunPayload:
@@ -27970,6 +37523,20 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CancelRunPayload(ctx, sel, obj)
+	case model.AssignTaskPayload:
+		return ec._AssignTaskPayload(ctx, sel, &obj)
+	case *model.AssignTaskPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AssignTaskPayload(ctx, sel, obj)
+	case model.ArchiveTaskPayload:
+		return ec._ArchiveTaskPayload(ctx, sel, &obj)
+	case *model.ArchiveTaskPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ArchiveTaskPayload(ctx, sel, obj)
 	case model.ArchiveRoutinePayload:
 		return ec._ArchiveRoutinePayload(ctx, sel, &obj)
 	case *model.ArchiveRoutinePayload:
@@ -28028,6 +37595,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Trigger(ctx, sel, obj)
+	case *ent.Task:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Task(ctx, sel, obj)
 	case *ent.Run:
 		if obj == nil {
 			return graphql.Null
@@ -28038,6 +37610,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *ent.Project:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Project(ctx, sel, obj)
 	case *model.Budget:
 		if obj == nil {
 			return graphql.Null
@@ -28048,11 +37625,26 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Agent(ctx, sel, obj)
+	case *ent.WorkflowStep:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._WorkflowStep(ctx, sel, obj)
+	case *ent.Workflow:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Workflow(ctx, sel, obj)
 	case *ent.WakeupRequest:
 		if obj == nil {
 			return graphql.Null
 		}
 		return ec._WakeupRequest(ctx, sel, obj)
+	case *ent.TaskSession:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._TaskSession(ctx, sel, obj)
 	case *ent.RoutineRun:
 		if obj == nil {
 			return graphql.Null
@@ -28063,6 +37655,16 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._InboxItem(ctx, sel, obj)
+	case *ent.Comment:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Comment(ctx, sel, obj)
+	case *ent.Approval:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Approval(ctx, sel, obj)
 	case model.ApiToken:
 		return ec._ApiToken(ctx, sel, &obj)
 	case *model.ApiToken:
@@ -28176,6 +37778,11 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._Trigger(ctx, sel, obj)
+	case *ent.Task:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Task(ctx, sel, obj)
 	case *ent.Run:
 		if obj == nil {
 			return graphql.Null
@@ -28186,6 +37793,11 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *ent.Project:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Project(ctx, sel, obj)
 	case *model.Budget:
 		if obj == nil {
 			return graphql.Null
@@ -28216,6 +37828,13 @@ func (ec *executionContext) _WakeupPayload(ctx context.Context, sel ast.Selectio
 			return graphql.Null
 		}
 		return ec._UserWakeup(ctx, sel, obj)
+	case model.TaskWakeup:
+		return ec._TaskWakeup(ctx, sel, &obj)
+	case *model.TaskWakeup:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._TaskWakeup(ctx, sel, obj)
 	case model.SelfWakeup:
 		return ec._SelfWakeup(ctx, sel, &obj)
 	case *model.SelfWakeup:
@@ -28230,6 +37849,13 @@ func (ec *executionContext) _WakeupPayload(ctx context.Context, sel ast.Selectio
 			return graphql.Null
 		}
 		return ec._RoutineWakeup(ctx, sel, obj)
+	case model.CommentWakeup:
+		return ec._CommentWakeup(ctx, sel, &obj)
+	case *model.CommentWakeup:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CommentWakeup(ctx, sel, obj)
 	case model.BudgetWakeup:
 		return ec._BudgetWakeup(ctx, sel, &obj)
 	case *model.BudgetWakeup:
@@ -28237,6 +37863,20 @@ func (ec *executionContext) _WakeupPayload(ctx context.Context, sel ast.Selectio
 			return graphql.Null
 		}
 		return ec._BudgetWakeup(ctx, sel, obj)
+	case model.BlockersWakeup:
+		return ec._BlockersWakeup(ctx, sel, &obj)
+	case *model.BlockersWakeup:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._BlockersWakeup(ctx, sel, obj)
+	case model.ApprovalWakeup:
+		return ec._ApprovalWakeup(ctx, sel, &obj)
+	case *model.ApprovalWakeup:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ApprovalWakeup(ctx, sel, obj)
 	case model.AgentErrorWakeup:
 		return ec._AgentErrorWakeup(ctx, sel, &obj)
 	case *model.AgentErrorWakeup:
@@ -28589,6 +38229,12 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_budgetState(ctx, field, obj)
 				})
+		case "actionableTaskCount":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_actionableTaskCount(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -28879,6 +38525,212 @@ func (ec *executionContext) _ApiTokenEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var approvalImplementors = []string{"Approval", "ActivitySubject", "Node", "InboxSubject"}
+
+func (ec *executionContext) _Approval(ctx context.Context, sel ast.SelectionSet, obj *ent.Approval) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, approvalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Approval")
+		case "id":
+			out.Values[i] = ec._Approval_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "createdAt":
+			out.Values[i] = ec._Approval_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "question":
+			out.Values[i] = ec._Approval_question(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "status":
+			out.Values[i] = ec._Approval_status(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "completion":
+			out.Values[i] = ec._Approval_completion(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "decidedAt":
+			out.Values[i] = ec._Approval_decidedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "task":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Approval_task(ctx, field, obj)
+				})
+		case "requestedBy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Approval_requestedBy(ctx, field, obj)
+				})
+		case "decidedBy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Approval_decidedBy(ctx, field, obj)
+				})
+		case "note":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Approval_note(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var approvalConnectionImplementors = []string{"ApprovalConnection"}
+
+func (ec *executionContext) _ApprovalConnection(ctx context.Context, sel ast.SelectionSet, obj *ent.ApprovalConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, approvalConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ApprovalConnection")
+		case "edges":
+			out.Values[i] = ec._ApprovalConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._ApprovalConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._ApprovalConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var approvalEdgeImplementors = []string{"ApprovalEdge"}
+
+func (ec *executionContext) _ApprovalEdge(ctx context.Context, sel ast.SelectionSet, obj *ent.ApprovalEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, approvalEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ApprovalEdge")
+		case "node":
+			out.Values[i] = ec._ApprovalEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cursor":
+			out.Values[i] = ec._ApprovalEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var approvalWakeupImplementors = []string{"ApprovalWakeup", "WakeupPayload"}
+
+func (ec *executionContext) _ApprovalWakeup(ctx context.Context, sel ast.SelectionSet, obj *model.ApprovalWakeup) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, approvalWakeupImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ApprovalWakeup")
+		case "approval":
+			out.Values[i] = ec._ApprovalWakeup_approval(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "status":
+			out.Values[i] = ec._ApprovalWakeup_status(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "note":
+			out.Values[i] = ec._ApprovalWakeup_note(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var archiveRoutinePayloadImplementors = []string{"ArchiveRoutinePayload", "MutationPayload"}
 
 func (ec *executionContext) _ArchiveRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ArchiveRoutinePayload) graphql.Marshaler {
@@ -28897,6 +38749,140 @@ func (ec *executionContext) _ArchiveRoutinePayload(ctx context.Context, sel ast.
 			}
 		case "userErrors":
 			out.Values[i] = ec._ArchiveRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var archiveTaskPayloadImplementors = []string{"ArchiveTaskPayload", "MutationPayload"}
+
+func (ec *executionContext) _ArchiveTaskPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ArchiveTaskPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, archiveTaskPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ArchiveTaskPayload")
+		case "task":
+			out.Values[i] = ec._ArchiveTaskPayload_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._ArchiveTaskPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cancelledWakeups":
+			out.Values[i] = ec._ArchiveTaskPayload_cancelledWakeups(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ArchiveTaskPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var assignTaskPayloadImplementors = []string{"AssignTaskPayload", "MutationPayload"}
+
+func (ec *executionContext) _AssignTaskPayload(ctx context.Context, sel ast.SelectionSet, obj *model.AssignTaskPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, assignTaskPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AssignTaskPayload")
+		case "task":
+			out.Values[i] = ec._AssignTaskPayload_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._AssignTaskPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cancelledWakeups":
+			out.Values[i] = ec._AssignTaskPayload_cancelledWakeups(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._AssignTaskPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var blockersWakeupImplementors = []string{"BlockersWakeup", "WakeupPayload"}
+
+func (ec *executionContext) _BlockersWakeup(ctx context.Context, sel ast.SelectionSet, obj *model.BlockersWakeup) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, blockersWakeupImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BlockersWakeup")
+		case "task":
+			out.Values[i] = ec._BlockersWakeup_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "resolvedBlockers":
+			out.Values[i] = ec._BlockersWakeup_resolvedBlockers(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -29168,6 +39154,44 @@ func (ec *executionContext) _CancelRunPayload(ctx context.Context, sel ast.Selec
 	return out
 }
 
+var channelActorImplementors = []string{"ChannelActor", "Actor"}
+
+func (ec *executionContext) _ChannelActor(ctx context.Context, sel ast.SelectionSet, obj *model.ChannelActor) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, channelActorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ChannelActor")
+		case "channel":
+			out.Values[i] = ec._ChannelActor_channel(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "sender":
+			out.Values[i] = ec._ChannelActor_sender(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var commandExecutorImplementors = []string{"CommandExecutor", "Executor"}
 
 func (ec *executionContext) _CommandExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.CommandExecutor) graphql.Marshaler {
@@ -29207,6 +39231,239 @@ func (ec *executionContext) _CommandExecutor(ctx context.Context, sel ast.Select
 		case "grace":
 			out.Values[i] = ec._CommandExecutor_grace(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var commentImplementors = []string{"Comment", "Node"}
+
+func (ec *executionContext) _Comment(ctx context.Context, sel ast.SelectionSet, obj *ent.Comment) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, commentImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Comment")
+		case "id":
+			out.Values[i] = ec._Comment_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "createdAt":
+			out.Values[i] = ec._Comment_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "causationId":
+			out.Values[i] = ec._Comment_causationId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "body":
+			out.Values[i] = ec._Comment_body(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "task":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Comment_task(ctx, field, obj)
+				})
+		case "author":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Comment_author(ctx, field, obj)
+				})
+		case "mentions":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Comment_mentions(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var commentConnectionImplementors = []string{"CommentConnection"}
+
+func (ec *executionContext) _CommentConnection(ctx context.Context, sel ast.SelectionSet, obj *ent.CommentConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, commentConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CommentConnection")
+		case "edges":
+			out.Values[i] = ec._CommentConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._CommentConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._CommentConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var commentEdgeImplementors = []string{"CommentEdge"}
+
+func (ec *executionContext) _CommentEdge(ctx context.Context, sel ast.SelectionSet, obj *ent.CommentEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, commentEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CommentEdge")
+		case "node":
+			out.Values[i] = ec._CommentEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cursor":
+			out.Values[i] = ec._CommentEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var commentOnTaskPayloadImplementors = []string{"CommentOnTaskPayload", "MutationPayload"}
+
+func (ec *executionContext) _CommentOnTaskPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CommentOnTaskPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, commentOnTaskPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CommentOnTaskPayload")
+		case "comment":
+			out.Values[i] = ec._CommentOnTaskPayload_comment(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._CommentOnTaskPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._CommentOnTaskPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._CommentOnTaskPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var commentWakeupImplementors = []string{"CommentWakeup", "WakeupPayload"}
+
+func (ec *executionContext) _CommentWakeup(ctx context.Context, sel ast.SelectionSet, obj *model.CommentWakeup) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, commentWakeupImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CommentWakeup")
+		case "task":
+			out.Values[i] = ec._CommentWakeup_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "comment":
+			out.Values[i] = ec._CommentWakeup_comment(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -29381,6 +39638,49 @@ func (ec *executionContext) _CreateApiTokenPayload(ctx context.Context, sel ast.
 	return out
 }
 
+var createProjectPayloadImplementors = []string{"CreateProjectPayload", "MutationPayload"}
+
+func (ec *executionContext) _CreateProjectPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateProjectPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, createProjectPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CreateProjectPayload")
+		case "project":
+			out.Values[i] = ec._CreateProjectPayload_project(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._CreateProjectPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._CreateProjectPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var createRoutinePayloadImplementors = []string{"CreateRoutinePayload", "MutationPayload"}
 
 func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateRoutinePayload) graphql.Marshaler {
@@ -29414,6 +39714,54 @@ func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.S
 			}
 		case "userErrors":
 			out.Values[i] = ec._CreateRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var createTaskPayloadImplementors = []string{"CreateTaskPayload", "MutationPayload"}
+
+func (ec *executionContext) _CreateTaskPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateTaskPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, createTaskPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CreateTaskPayload")
+		case "task":
+			out.Values[i] = ec._CreateTaskPayload_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._CreateTaskPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._CreateTaskPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._CreateTaskPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -29482,6 +39830,49 @@ func (ec *executionContext) _CreateTriggerPayload(ctx context.Context, sel ast.S
 	return out
 }
 
+var createWorkflowPayloadImplementors = []string{"CreateWorkflowPayload", "MutationPayload"}
+
+func (ec *executionContext) _CreateWorkflowPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateWorkflowPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, createWorkflowPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CreateWorkflowPayload")
+		case "workflow":
+			out.Values[i] = ec._CreateWorkflowPayload_workflow(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._CreateWorkflowPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._CreateWorkflowPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var createWorkspacePayloadImplementors = []string{"CreateWorkspacePayload", "MutationPayload"}
 
 func (ec *executionContext) _CreateWorkspacePayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateWorkspacePayload) graphql.Marshaler {
@@ -29505,6 +39896,54 @@ func (ec *executionContext) _CreateWorkspacePayload(ctx context.Context, sel ast
 			}
 		case "userErrors":
 			out.Values[i] = ec._CreateWorkspacePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var decideApprovalPayloadImplementors = []string{"DecideApprovalPayload", "MutationPayload"}
+
+func (ec *executionContext) _DecideApprovalPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DecideApprovalPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, decideApprovalPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DecideApprovalPayload")
+		case "approval":
+			out.Values[i] = ec._DecideApprovalPayload_approval(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "task":
+			out.Values[i] = ec._DecideApprovalPayload_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._DecideApprovalPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DecideApprovalPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -30048,6 +40487,49 @@ func (ec *executionContext) _ManualTrigger(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var moveTaskPayloadImplementors = []string{"MoveTaskPayload", "MutationPayload"}
+
+func (ec *executionContext) _MoveTaskPayload(ctx context.Context, sel ast.SelectionSet, obj *model.MoveTaskPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, moveTaskPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MoveTaskPayload")
+		case "task":
+			out.Values[i] = ec._MoveTaskPayload_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._MoveTaskPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._MoveTaskPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var mutationImplementors = []string{"Mutation"}
 
 func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet) graphql.Marshaler {
@@ -30116,6 +40598,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "requestApproval":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_requestApproval(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "decideApproval":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_decideApproval(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "upsertBudget":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_upsertBudget(ctx, field)
@@ -30130,9 +40626,30 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "commentOnTask":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_commentOnTask(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "resolveInboxItems":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_resolveInboxItems(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "createProject":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createProject(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "updateProject":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateProject(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -30189,6 +40706,62 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "cancelRun":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_cancelRun(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "createTask":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createTask(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "updateTask":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateTask(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "assignTask":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_assignTask(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "moveTask":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_moveTask(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "setTaskBlockers":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_setTaskBlockers(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "setTaskParticipants":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_setTaskParticipants(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "archiveTask":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_archiveTask(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "queueRun":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_queueRun(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -30280,6 +40853,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "reportRunHandedBack":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_reportRunHandedBack(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "createWorkflow":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createWorkflow(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -30540,6 +41120,153 @@ func (ec *executionContext) _ProcessInfo(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var projectImplementors = []string{"Project", "Node", "Versioned"}
+
+func (ec *executionContext) _Project(ctx context.Context, sel ast.SelectionSet, obj *ent.Project) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, projectImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Project")
+		case "id":
+			out.Values[i] = ec._Project_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "createdAt":
+			out.Values[i] = ec._Project_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._Project_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "name":
+			out.Values[i] = ec._Project_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Project_workspace(ctx, field, obj)
+				})
+		case "executor":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Project_executor(ctx, field, obj)
+				})
+		case "tasks":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Project_tasks(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var projectConnectionImplementors = []string{"ProjectConnection"}
+
+func (ec *executionContext) _ProjectConnection(ctx context.Context, sel ast.SelectionSet, obj *ent.ProjectConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, projectConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ProjectConnection")
+		case "edges":
+			out.Values[i] = ec._ProjectConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._ProjectConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._ProjectConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var projectEdgeImplementors = []string{"ProjectEdge"}
+
+func (ec *executionContext) _ProjectEdge(ctx context.Context, sel ast.SelectionSet, obj *ent.ProjectEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, projectEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ProjectEdge")
+		case "node":
+			out.Values[i] = ec._ProjectEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cursor":
+			out.Values[i] = ec._ProjectEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var pullExecutorImplementors = []string{"PullExecutor", "Executor"}
 
 func (ec *executionContext) _PullExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.PullExecutor) graphql.Marshaler {
@@ -30644,6 +41371,12 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_run(ctx, field)
 				})
+		case "task":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_task(ctx, field)
+				})
 		case "wakeupRequest":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
 				true, false,
@@ -30687,6 +41420,49 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			})
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var queueRunPayloadImplementors = []string{"QueueRunPayload", "MutationPayload"}
+
+func (ec *executionContext) _QueueRunPayload(ctx context.Context, sel ast.SelectionSet, obj *model.QueueRunPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, queueRunPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("QueueRunPayload")
+		case "wakeupRequest":
+			out.Values[i] = ec._QueueRunPayload_wakeupRequest(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._QueueRunPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._QueueRunPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -31001,6 +41777,54 @@ func (ec *executionContext) _ReportRunSucceededPayload(ctx context.Context, sel 
 			}
 		case "userErrors":
 			out.Values[i] = ec._ReportRunSucceededPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var requestApprovalPayloadImplementors = []string{"RequestApprovalPayload", "MutationPayload"}
+
+func (ec *executionContext) _RequestApprovalPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RequestApprovalPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, requestApprovalPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RequestApprovalPayload")
+		case "approval":
+			out.Values[i] = ec._RequestApprovalPayload_approval(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._RequestApprovalPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._RequestApprovalPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._RequestApprovalPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -31353,6 +42177,11 @@ func (ec *executionContext) _Routine(ctx context.Context, sel ast.SelectionSet, 
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Routine_kind(ctx, field, obj)
 				})
+		case "taskTemplate":
+			out.Values[i] = ec._Routine_taskTemplate(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "variables":
 			out.Values[i] = ec._Routine_variables(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -31584,6 +42413,12 @@ func (ec *executionContext) _RoutineRun(ctx context.Context, sel ast.SelectionSe
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._RoutineRun_wakeupRequest(ctx, field, obj)
+				})
+		case "task":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RoutineRun_task(ctx, field, obj)
 				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -31985,6 +42820,12 @@ func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj 
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Run_logs(ctx, field, obj)
+				})
+		case "task":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Run_task(ctx, field, obj)
 				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -32751,6 +43592,97 @@ func (ec *executionContext) _SelfWakeup(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var setTaskBlockersPayloadImplementors = []string{"SetTaskBlockersPayload", "MutationPayload"}
+
+func (ec *executionContext) _SetTaskBlockersPayload(ctx context.Context, sel ast.SelectionSet, obj *model.SetTaskBlockersPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, setTaskBlockersPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SetTaskBlockersPayload")
+		case "task":
+			out.Values[i] = ec._SetTaskBlockersPayload_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._SetTaskBlockersPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._SetTaskBlockersPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var setTaskParticipantsPayloadImplementors = []string{"SetTaskParticipantsPayload", "MutationPayload"}
+
+func (ec *executionContext) _SetTaskParticipantsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.SetTaskParticipantsPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, setTaskParticipantsPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SetTaskParticipantsPayload")
+		case "task":
+			out.Values[i] = ec._SetTaskParticipantsPayload_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._SetTaskParticipantsPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cancelledWakeups":
+			out.Values[i] = ec._SetTaskParticipantsPayload_cancelledWakeups(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._SetTaskParticipantsPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var stopAgentPayloadImplementors = []string{"StopAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _StopAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.StopAgentPayload) graphql.Marshaler {
@@ -32829,6 +43761,474 @@ func (ec *executionContext) _SystemActor(ctx context.Context, sel ast.SelectionS
 		case "component":
 			out.Values[i] = ec._SystemActor_component(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var taskImplementors = []string{"Task", "ActivitySubject", "Node", "Versioned", "InboxSubject"}
+
+func (ec *executionContext) _Task(ctx context.Context, sel ast.SelectionSet, obj *ent.Task) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, taskImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Task")
+		case "id":
+			out.Values[i] = ec._Task_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "createdAt":
+			out.Values[i] = ec._Task_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "revision":
+			out.Values[i] = ec._Task_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "updatedAt":
+			out.Values[i] = ec._Task_updatedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "title":
+			out.Values[i] = ec._Task_title(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "description":
+			out.Values[i] = ec._Task_description(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "state":
+			out.Values[i] = ec._Task_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "archivedAt":
+			out.Values[i] = ec._Task_archivedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "requiresApproval":
+			out.Values[i] = ec._Task_requiresApproval(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_workspace(ctx, field, obj)
+				})
+		case "workflow":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_workflow(ctx, field, obj)
+				})
+		case "step":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_step(ctx, field, obj)
+				})
+		case "project":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_project(ctx, field, obj)
+				})
+		case "parent":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_parent(ctx, field, obj)
+				})
+		case "assignee":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_assignee(ctx, field, obj)
+				})
+		case "isAutonomous":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_isAutonomous(ctx, field, obj)
+				})
+		case "reviewers":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_reviewers(ctx, field, obj)
+				})
+		case "approvers":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_approvers(ctx, field, obj)
+				})
+		case "executor":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_executor(ctx, field, obj)
+				})
+		case "sessions":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_sessions(ctx, field, obj)
+				})
+		case "children":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_children(ctx, field, obj)
+				})
+		case "blockedBy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_blockedBy(ctx, field, obj)
+				})
+		case "blocks":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_blocks(ctx, field, obj)
+				})
+		case "isBlocked":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_isBlocked(ctx, field, obj)
+				})
+		case "approvals":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_approvals(ctx, field, obj)
+				})
+		case "comments":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_comments(ctx, field, obj)
+				})
+		case "checkout":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_checkout(ctx, field, obj)
+				})
+		case "runs":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_runs(ctx, field, obj)
+				})
+		case "routineRun":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_routineRun(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var taskCheckoutImplementors = []string{"TaskCheckout"}
+
+func (ec *executionContext) _TaskCheckout(ctx context.Context, sel ast.SelectionSet, obj *model.TaskCheckout) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, taskCheckoutImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TaskCheckout")
+		case "agent":
+			out.Values[i] = ec._TaskCheckout_agent(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "since":
+			out.Values[i] = ec._TaskCheckout_since(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "run":
+			out.Values[i] = ec._TaskCheckout_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var taskConnectionImplementors = []string{"TaskConnection"}
+
+func (ec *executionContext) _TaskConnection(ctx context.Context, sel ast.SelectionSet, obj *ent.TaskConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, taskConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TaskConnection")
+		case "edges":
+			out.Values[i] = ec._TaskConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._TaskConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._TaskConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var taskEdgeImplementors = []string{"TaskEdge"}
+
+func (ec *executionContext) _TaskEdge(ctx context.Context, sel ast.SelectionSet, obj *ent.TaskEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, taskEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TaskEdge")
+		case "node":
+			out.Values[i] = ec._TaskEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cursor":
+			out.Values[i] = ec._TaskEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var taskSessionImplementors = []string{"TaskSession", "Node"}
+
+func (ec *executionContext) _TaskSession(ctx context.Context, sel ast.SelectionSet, obj *ent.TaskSession) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, taskSessionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TaskSession")
+		case "id":
+			out.Values[i] = ec._TaskSession_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "createdAt":
+			out.Values[i] = ec._TaskSession_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "externalId":
+			out.Values[i] = ec._TaskSession_externalId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "state":
+			out.Values[i] = ec._TaskSession_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "runCount":
+			out.Values[i] = ec._TaskSession_runCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "lastUsedAt":
+			out.Values[i] = ec._TaskSession_lastUsedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "agent":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._TaskSession_agent(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var taskTemplateImplementors = []string{"TaskTemplate"}
+
+func (ec *executionContext) _TaskTemplate(ctx context.Context, sel ast.SelectionSet, obj *domain.TaskTemplate) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, taskTemplateImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TaskTemplate")
+		case "title":
+			out.Values[i] = ec._TaskTemplate_title(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "description":
+			out.Values[i] = ec._TaskTemplate_description(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "project":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._TaskTemplate_project(ctx, field, obj)
+				})
+		case "requiresApproval":
+			out.Values[i] = ec._TaskTemplate_requiresApproval(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var taskWakeupImplementors = []string{"TaskWakeup", "WakeupPayload"}
+
+func (ec *executionContext) _TaskWakeup(ctx context.Context, sel ast.SelectionSet, obj *model.TaskWakeup) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, taskWakeupImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TaskWakeup")
+		case "task":
+			out.Values[i] = ec._TaskWakeup_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "basis":
+			out.Values[i] = ec._TaskWakeup_basis(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -32977,6 +44377,44 @@ func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var updateProjectPayloadImplementors = []string{"UpdateProjectPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateProjectPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateProjectPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateProjectPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateProjectPayload")
+		case "project":
+			out.Values[i] = ec._UpdateProjectPayload_project(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateProjectPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var updateRoutinePayloadImplementors = []string{"UpdateRoutinePayload", "MutationPayload"}
 
 func (ec *executionContext) _UpdateRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateRoutinePayload) graphql.Marshaler {
@@ -33000,6 +44438,49 @@ func (ec *executionContext) _UpdateRoutinePayload(ctx context.Context, sel ast.S
 			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var updateTaskPayloadImplementors = []string{"UpdateTaskPayload", "MutationPayload"}
+
+func (ec *executionContext) _UpdateTaskPayload(ctx context.Context, sel ast.SelectionSet, obj *model.UpdateTaskPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, updateTaskPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UpdateTaskPayload")
+		case "task":
+			out.Values[i] = ec._UpdateTaskPayload_task(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._UpdateTaskPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._UpdateTaskPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -33723,6 +45204,200 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 	return out
 }
 
+var workflowImplementors = []string{"Workflow", "Node"}
+
+func (ec *executionContext) _Workflow(ctx context.Context, sel ast.SelectionSet, obj *ent.Workflow) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, workflowImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Workflow")
+		case "id":
+			out.Values[i] = ec._Workflow_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "name":
+			out.Values[i] = ec._Workflow_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "kind":
+			out.Values[i] = ec._Workflow_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "system":
+			out.Values[i] = ec._Workflow_system(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "hidden":
+			out.Values[i] = ec._Workflow_hidden(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workflow_workspace(ctx, field, obj)
+				})
+		case "steps":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workflow_steps(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var workflowConnectionImplementors = []string{"WorkflowConnection"}
+
+func (ec *executionContext) _WorkflowConnection(ctx context.Context, sel ast.SelectionSet, obj *ent.WorkflowConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, workflowConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WorkflowConnection")
+		case "edges":
+			out.Values[i] = ec._WorkflowConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._WorkflowConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._WorkflowConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var workflowEdgeImplementors = []string{"WorkflowEdge"}
+
+func (ec *executionContext) _WorkflowEdge(ctx context.Context, sel ast.SelectionSet, obj *ent.WorkflowEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, workflowEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WorkflowEdge")
+		case "node":
+			out.Values[i] = ec._WorkflowEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cursor":
+			out.Values[i] = ec._WorkflowEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var workflowStepImplementors = []string{"WorkflowStep", "Node"}
+
+func (ec *executionContext) _WorkflowStep(ctx context.Context, sel ast.SelectionSet, obj *ent.WorkflowStep) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, workflowStepImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WorkflowStep")
+		case "id":
+			out.Values[i] = ec._WorkflowStep_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "name":
+			out.Values[i] = ec._WorkflowStep_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "state":
+			out.Values[i] = ec._WorkflowStep_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "onEnter":
+			out.Values[i] = ec._WorkflowStep_onEnter(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var workspaceImplementors = []string{"Workspace", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet, obj *ent.Workspace) graphql.Marshaler {
@@ -33783,11 +45458,35 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Workspace_upcomingFires(ctx, field, obj)
 				})
+		case "projects":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_projects(ctx, field, obj)
+				})
 		case "queueStats":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Workspace_queueStats(ctx, field, obj)
+				})
+		case "tasks":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_tasks(ctx, field, obj)
+				})
+		case "workflows":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_workflows(ctx, field, obj)
+				})
+		case "officeWorkflow":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_officeWorkflow(ctx, field, obj)
 				})
 		case "settings":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -34428,6 +46127,22 @@ func (ec *executionContext) marshalNActor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐ
 	return ec._Actor(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNAgent2ᚕᚖrouseᚗdevᚋrouseᚋentᚐAgentᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.Agent) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx context.Context, sel ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "Agent!")
@@ -34542,6 +46257,66 @@ func (ec *executionContext) marshalNApiTokenEdge2ᚖrouseᚗdevᚋrouseᚋgraph�
 	return ec._ApiTokenEdge(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNApproval2ᚖrouseᚗdevᚋrouseᚋentᚐApproval(ctx context.Context, sel ast.SelectionSet, v *ent.Approval) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Approval!")
+		return graphql.Null
+	}
+	return ec._Approval(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNApprovalConnection2ᚖrouseᚗdevᚋrouseᚋentᚐApprovalConnection(ctx context.Context, sel ast.SelectionSet, v *ent.ApprovalConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ApprovalConnection!")
+		return graphql.Null
+	}
+	return ec._ApprovalConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNApprovalDecision2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐApprovalDecision(ctx context.Context, v any) (model.ApprovalDecision, error) {
+	var res model.ApprovalDecision
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNApprovalDecision2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐApprovalDecision(ctx context.Context, sel ast.SelectionSet, v model.ApprovalDecision) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNApprovalEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐApprovalEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.ApprovalEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNApprovalEdge2ᚖrouseᚗdevᚋrouseᚋentᚐApprovalEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNApprovalEdge2ᚖrouseᚗdevᚋrouseᚋentᚐApprovalEdge(ctx context.Context, sel ast.SelectionSet, v *ent.ApprovalEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ApprovalEdge!")
+		return graphql.Null
+	}
+	return ec._ApprovalEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNApprovalStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐApprovalStatus(ctx context.Context, v any) (domain.ApprovalStatus, error) {
+	var res domain.ApprovalStatus
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNApprovalStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐApprovalStatus(ctx context.Context, sel ast.SelectionSet, v domain.ApprovalStatus) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNArchiveRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveRoutineInput(ctx context.Context, v any) (model.ArchiveRoutineInput, error) {
 	res, err := ec.unmarshalInputArchiveRoutineInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -34553,6 +46328,32 @@ func (ec *executionContext) marshalNArchiveRoutinePayload2ᚖrouseᚗdevᚋrouse
 		return graphql.Null
 	}
 	return ec._ArchiveRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNArchiveTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveTaskInput(ctx context.Context, v any) (model.ArchiveTaskInput, error) {
+	res, err := ec.unmarshalInputArchiveTaskInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNArchiveTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐArchiveTaskPayload(ctx context.Context, sel ast.SelectionSet, v *model.ArchiveTaskPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ArchiveTaskPayload!")
+		return graphql.Null
+	}
+	return ec._ArchiveTaskPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNAssignTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAssignTaskInput(ctx context.Context, v any) (model.AssignTaskInput, error) {
+	res, err := ec.unmarshalInputAssignTaskInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAssignTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAssignTaskPayload(ctx context.Context, sel ast.SelectionSet, v *model.AssignTaskPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "AssignTaskPayload!")
+		return graphql.Null
+	}
+	return ec._AssignTaskPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNBoolean2bool(ctx context.Context, v any) (bool, error) {
@@ -34677,6 +46478,59 @@ func (ec *executionContext) marshalNCatchUpPolicy2rouseᚗdevᚋrouseᚋinternal
 	return v
 }
 
+func (ec *executionContext) marshalNComment2ᚖrouseᚗdevᚋrouseᚋentᚐComment(ctx context.Context, sel ast.SelectionSet, v *ent.Comment) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Comment!")
+		return graphql.Null
+	}
+	return ec._Comment(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNCommentConnection2ᚖrouseᚗdevᚋrouseᚋentᚐCommentConnection(ctx context.Context, sel ast.SelectionSet, v *ent.CommentConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CommentConnection!")
+		return graphql.Null
+	}
+	return ec._CommentConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNCommentEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐCommentEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.CommentEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNCommentEdge2ᚖrouseᚗdevᚋrouseᚋentᚐCommentEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNCommentEdge2ᚖrouseᚗdevᚋrouseᚋentᚐCommentEdge(ctx context.Context, sel ast.SelectionSet, v *ent.CommentEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CommentEdge!")
+		return graphql.Null
+	}
+	return ec._CommentEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNCommentOnTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommentOnTaskInput(ctx context.Context, v any) (model.CommentOnTaskInput, error) {
+	res, err := ec.unmarshalInputCommentOnTaskInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCommentOnTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommentOnTaskPayload(ctx context.Context, sel ast.SelectionSet, v *model.CommentOnTaskPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CommentOnTaskPayload!")
+		return graphql.Null
+	}
+	return ec._CommentOnTaskPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNConcurrencyPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐConcurrencyPolicy(ctx context.Context, v any) (domain.ConcurrencyPolicy, error) {
 	var res domain.ConcurrencyPolicy
 	err := res.UnmarshalGQL(v)
@@ -34747,6 +46601,19 @@ func (ec *executionContext) marshalNCreateApiTokenPayload2ᚖrouseᚗdevᚋrouse
 	return ec._CreateApiTokenPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNCreateProjectInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateProjectInput(ctx context.Context, v any) (model.CreateProjectInput, error) {
+	res, err := ec.unmarshalInputCreateProjectInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCreateProjectPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateProjectPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateProjectPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CreateProjectPayload!")
+		return graphql.Null
+	}
+	return ec._CreateProjectPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNCreateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateRoutineInput(ctx context.Context, v any) (model.CreateRoutineInput, error) {
 	res, err := ec.unmarshalInputCreateRoutineInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -34760,6 +46627,19 @@ func (ec *executionContext) marshalNCreateRoutinePayload2ᚖrouseᚗdevᚋrouse�
 	return ec._CreateRoutinePayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNCreateTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTaskInput(ctx context.Context, v any) (model.CreateTaskInput, error) {
+	res, err := ec.unmarshalInputCreateTaskInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCreateTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTaskPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateTaskPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CreateTaskPayload!")
+		return graphql.Null
+	}
+	return ec._CreateTaskPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNCreateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateTriggerInput(ctx context.Context, v any) (model.CreateTriggerInput, error) {
 	res, err := ec.unmarshalInputCreateTriggerInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -34771,6 +46651,19 @@ func (ec *executionContext) marshalNCreateTriggerPayload2ᚖrouseᚗdevᚋrouse�
 		return graphql.Null
 	}
 	return ec._CreateTriggerPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNCreateWorkflowInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateWorkflowInput(ctx context.Context, v any) (model.CreateWorkflowInput, error) {
+	res, err := ec.unmarshalInputCreateWorkflowInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCreateWorkflowPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateWorkflowPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateWorkflowPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CreateWorkflowPayload!")
+		return graphql.Null
+	}
+	return ec._CreateWorkflowPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNCreateWorkspaceInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateWorkspaceInput(ctx context.Context, v any) (model.CreateWorkspaceInput, error) {
@@ -34869,6 +46762,19 @@ func (ec *executionContext) marshalNDateTime2ᚖtimeᚐTime(ctx context.Context,
 		graphql.AddInvalidNullFromMarshaler(ctx, "DateTime!")
 	}
 	return res
+}
+
+func (ec *executionContext) unmarshalNDecideApprovalInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐDecideApprovalInput(ctx context.Context, v any) (model.DecideApprovalInput, error) {
+	res, err := ec.unmarshalInputDecideApprovalInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDecideApprovalPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐDecideApprovalPayload(ctx context.Context, sel ast.SelectionSet, v *model.DecideApprovalPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "DecideApprovalPayload!")
+		return graphql.Null
+	}
+	return ec._DecideApprovalPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNDecimal2string(ctx context.Context, v any) (string, error) {
@@ -35200,6 +47106,19 @@ func (ec *executionContext) marshalNMarkdown2string(ctx context.Context, sel ast
 	return res
 }
 
+func (ec *executionContext) unmarshalNMoveTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐMoveTaskInput(ctx context.Context, v any) (model.MoveTaskInput, error) {
+	res, err := ec.unmarshalInputMoveTaskInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNMoveTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMoveTaskPayload(ctx context.Context, sel ast.SelectionSet, v *model.MoveTaskPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "MoveTaskPayload!")
+		return graphql.Null
+	}
+	return ec._MoveTaskPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNNameValueInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueInputᚄ(ctx context.Context, v any) ([]*model.NameValueInput, error) {
 	vSlice := graphql.CoerceList(v)
 	var err error
@@ -35333,6 +47252,46 @@ func (ec *executionContext) marshalNProcessInfo2ᚖrouseᚗdevᚋrouseᚋgraph�
 	return ec._ProcessInfo(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNProject2ᚖrouseᚗdevᚋrouseᚋentᚐProject(ctx context.Context, sel ast.SelectionSet, v *ent.Project) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Project!")
+		return graphql.Null
+	}
+	return ec._Project(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNProjectConnection2ᚖrouseᚗdevᚋrouseᚋentᚐProjectConnection(ctx context.Context, sel ast.SelectionSet, v *ent.ProjectConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ProjectConnection!")
+		return graphql.Null
+	}
+	return ec._ProjectConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNProjectEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐProjectEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.ProjectEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNProjectEdge2ᚖrouseᚗdevᚋrouseᚋentᚐProjectEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNProjectEdge2ᚖrouseᚗdevᚋrouseᚋentᚐProjectEdge(ctx context.Context, sel ast.SelectionSet, v *ent.ProjectEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ProjectEdge!")
+		return graphql.Null
+	}
+	return ec._ProjectEdge(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx context.Context, v any) (domain.QueueHold, error) {
 	var res domain.QueueHold
 	err := res.UnmarshalGQL(v)
@@ -35341,6 +47300,19 @@ func (ec *executionContext) unmarshalNQueueHold2rouseᚗdevᚋrouseᚋinternal�
 
 func (ec *executionContext) marshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx context.Context, sel ast.SelectionSet, v domain.QueueHold) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalNQueueRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueRunInput(ctx context.Context, v any) (model.QueueRunInput, error) {
+	res, err := ec.unmarshalInputQueueRunInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNQueueRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.QueueRunPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "QueueRunPayload!")
+		return graphql.Null
+	}
+	return ec._QueueRunPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐQueueStats(ctx context.Context, sel ast.SelectionSet, v *model.QueueStats) graphql.Marshaler {
@@ -35432,6 +47404,19 @@ func (ec *executionContext) marshalNReportRunSucceededPayload2ᚖrouseᚗdevᚋr
 		return graphql.Null
 	}
 	return ec._ReportRunSucceededPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRequestApprovalInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRequestApprovalInput(ctx context.Context, v any) (model.RequestApprovalInput, error) {
+	res, err := ec.unmarshalInputRequestApprovalInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRequestApprovalPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRequestApprovalPayload(ctx context.Context, sel ast.SelectionSet, v *model.RequestApprovalPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RequestApprovalPayload!")
+		return graphql.Null
+	}
+	return ec._RequestApprovalPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNResolveInboxItemsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsInput(ctx context.Context, v any) (model.ResolveInboxItemsInput, error) {
@@ -35962,6 +47947,32 @@ func (ec *executionContext) marshalNSchedulerState2rouseᚗdevᚋrouseᚋgraph�
 	return v
 }
 
+func (ec *executionContext) unmarshalNSetTaskBlockersInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐSetTaskBlockersInput(ctx context.Context, v any) (model.SetTaskBlockersInput, error) {
+	res, err := ec.unmarshalInputSetTaskBlockersInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSetTaskBlockersPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSetTaskBlockersPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetTaskBlockersPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SetTaskBlockersPayload!")
+		return graphql.Null
+	}
+	return ec._SetTaskBlockersPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNSetTaskParticipantsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐSetTaskParticipantsInput(ctx context.Context, v any) (model.SetTaskParticipantsInput, error) {
+	res, err := ec.unmarshalInputSetTaskParticipantsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSetTaskParticipantsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSetTaskParticipantsPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetTaskParticipantsPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SetTaskParticipantsPayload!")
+		return graphql.Null
+	}
+	return ec._SetTaskParticipantsPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNSigningMode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx context.Context, v any) (domain.SigningMode, error) {
 	var res domain.SigningMode
 	err := res.UnmarshalGQL(v)
@@ -35970,6 +47981,46 @@ func (ec *executionContext) unmarshalNSigningMode2rouseᚗdevᚋrouseᚋinternal
 
 func (ec *executionContext) marshalNSigningMode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx context.Context, sel ast.SelectionSet, v domain.SigningMode) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalNStepAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐStepAction(ctx context.Context, v any) (domain.StepAction, error) {
+	var res domain.StepAction
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNStepAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐStepAction(ctx context.Context, sel ast.SelectionSet, v domain.StepAction) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNStepAction2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐStepActionᚄ(ctx context.Context, v any) ([]domain.StepAction, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.StepAction, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNStepAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐStepAction(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNStepAction2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐStepActionᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.StepAction) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNStepAction2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐStepAction(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalNStopAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐStopAgentInput(ctx context.Context, v any) (model.StopAgentInput, error) {
@@ -36050,6 +48101,120 @@ func (ec *executionContext) marshalNString2ᚕstringᚄ(ctx context.Context, sel
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalNTask2ᚕᚖrouseᚗdevᚋrouseᚋentᚐTaskᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.Task) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx context.Context, sel ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Task!")
+		return graphql.Null
+	}
+	return ec._Task(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNTaskConnection2ᚖrouseᚗdevᚋrouseᚋentᚐTaskConnection(ctx context.Context, sel ast.SelectionSet, v *ent.TaskConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TaskConnection!")
+		return graphql.Null
+	}
+	return ec._TaskConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNTaskEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐTaskEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.TaskEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTaskEdge2ᚖrouseᚗdevᚋrouseᚋentᚐTaskEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNTaskEdge2ᚖrouseᚗdevᚋrouseᚋentᚐTaskEdge(ctx context.Context, sel ast.SelectionSet, v *ent.TaskEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TaskEdge!")
+		return graphql.Null
+	}
+	return ec._TaskEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNTaskOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐTaskOrderField(ctx context.Context, v any) (*ent.TaskOrderField, error) {
+	var res = new(ent.TaskOrderField)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTaskOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐTaskOrderField(ctx context.Context, sel ast.SelectionSet, v *ent.TaskOrderField) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TaskOrderField!")
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) marshalNTaskSession2ᚕᚖrouseᚗdevᚋrouseᚋentᚐTaskSessionᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.TaskSession) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTaskSession2ᚖrouseᚗdevᚋrouseᚋentᚐTaskSession(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNTaskSession2ᚖrouseᚗdevᚋrouseᚋentᚐTaskSession(ctx context.Context, sel ast.SelectionSet, v *ent.TaskSession) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TaskSession!")
+		return graphql.Null
+	}
+	return ec._TaskSession(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNTaskSessionState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskSessionState(ctx context.Context, v any) (domain.TaskSessionState, error) {
+	var res domain.TaskSessionState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTaskSessionState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskSessionState(ctx context.Context, sel ast.SelectionSet, v domain.TaskSessionState) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNTaskState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx context.Context, v any) (domain.TaskState, error) {
+	var res domain.TaskState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTaskState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx context.Context, sel ast.SelectionSet, v domain.TaskState) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) marshalNTemplatePreview2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTemplatePreview(ctx context.Context, sel ast.SelectionSet, v *model.TemplatePreview) graphql.Marshaler {
@@ -36200,6 +48365,19 @@ func (ec *executionContext) marshalNUpdateAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 	return ec._UpdateAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNUpdateProjectInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateProjectInput(ctx context.Context, v any) (model.UpdateProjectInput, error) {
+	res, err := ec.unmarshalInputUpdateProjectInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateProjectPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateProjectPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateProjectPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateProjectPayload!")
+		return graphql.Null
+	}
+	return ec._UpdateProjectPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNUpdateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateRoutineInput(ctx context.Context, v any) (model.UpdateRoutineInput, error) {
 	res, err := ec.unmarshalInputUpdateRoutineInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36211,6 +48389,19 @@ func (ec *executionContext) marshalNUpdateRoutinePayload2ᚖrouseᚗdevᚋrouse�
 		return graphql.Null
 	}
 	return ec._UpdateRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUpdateTaskInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTaskInput(ctx context.Context, v any) (model.UpdateTaskInput, error) {
+	res, err := ec.unmarshalInputUpdateTaskInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUpdateTaskPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTaskPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateTaskPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "UpdateTaskPayload!")
+		return graphql.Null
+	}
+	return ec._UpdateTaskPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNUpdateTriggerInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateTriggerInput(ctx context.Context, v any) (model.UpdateTriggerInput, error) {
@@ -36449,6 +48640,99 @@ func (ec *executionContext) marshalNWebhookDelivery2ᚖrouseᚗdevᚋrouseᚋgra
 		return graphql.Null
 	}
 	return ec._WebhookDelivery(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWorkflow2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflow(ctx context.Context, sel ast.SelectionSet, v *ent.Workflow) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Workflow!")
+		return graphql.Null
+	}
+	return ec._Workflow(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWorkflowConnection2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflowConnection(ctx context.Context, sel ast.SelectionSet, v *ent.WorkflowConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WorkflowConnection!")
+		return graphql.Null
+	}
+	return ec._WorkflowConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWorkflowEdge2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWorkflowEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.WorkflowEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWorkflowEdge2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflowEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNWorkflowEdge2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflowEdge(ctx context.Context, sel ast.SelectionSet, v *ent.WorkflowEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WorkflowEdge!")
+		return graphql.Null
+	}
+	return ec._WorkflowEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNWorkflowKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐWorkflowKind(ctx context.Context, v any) (domain.WorkflowKind, error) {
+	var res domain.WorkflowKind
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNWorkflowKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐWorkflowKind(ctx context.Context, sel ast.SelectionSet, v domain.WorkflowKind) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNWorkflowStep2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWorkflowStepᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.WorkflowStep) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWorkflowStep2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflowStep(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNWorkflowStep2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflowStep(ctx context.Context, sel ast.SelectionSet, v *ent.WorkflowStep) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WorkflowStep!")
+		return graphql.Null
+	}
+	return ec._WorkflowStep(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNWorkflowStepInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkflowStepInputᚄ(ctx context.Context, v any) ([]*model.WorkflowStepInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.WorkflowStepInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNWorkflowStepInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkflowStepInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNWorkflowStepInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkflowStepInput(ctx context.Context, v any) (*model.WorkflowStepInput, error) {
+	res, err := ec.unmarshalInputWorkflowStepInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx context.Context, sel ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
@@ -36692,6 +48976,13 @@ func (ec *executionContext) marshalOActivitySubject2rouseᚗdevᚋrouseᚋentᚐ
 	return ec._ActivitySubject(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOActor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐActor(ctx context.Context, sel ast.SelectionSet, v model.Actor) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Actor(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx context.Context, sel ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -36810,6 +49101,13 @@ func (ec *executionContext) marshalOApiToken2ᚖrouseᚗdevᚋrouseᚋgraphᚋmo
 	return ec._ApiToken(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOApproval2ᚖrouseᚗdevᚋrouseᚋentᚐApproval(ctx context.Context, sel ast.SelectionSet, v *ent.Approval) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Approval(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOBoolean2bool(ctx context.Context, v any) (bool, error) {
 	res, err := graphql.UnmarshalBoolean(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -36870,6 +49168,14 @@ func (ec *executionContext) marshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinter
 	return v
 }
 
+func (ec *executionContext) unmarshalOChannelAuthorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐChannelAuthorInput(ctx context.Context, v any) (*model.ChannelAuthorInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputChannelAuthorInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalOCommandExecutor2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutor(ctx context.Context, sel ast.SelectionSet, v *model.CommandExecutor) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -36883,6 +49189,13 @@ func (ec *executionContext) unmarshalOCommandExecutorInput2ᚖrouseᚗdevᚋrous
 	}
 	res, err := ec.unmarshalInputCommandExecutorInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOComment2ᚖrouseᚗdevᚋrouseᚋentᚐComment(ctx context.Context, sel ast.SelectionSet, v *ent.Comment) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Comment(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOConcurrencyPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐConcurrencyPolicy(ctx context.Context, v any) (*domain.ConcurrencyPolicy, error) {
@@ -37225,6 +49538,13 @@ func (ec *executionContext) marshalONode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx c
 		return graphql.Null
 	}
 	return ec._Node(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOProject2ᚖrouseᚗdevᚋrouseᚋentᚐProject(ctx context.Context, sel ast.SelectionSet, v *ent.Project) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Project(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx context.Context, v any) (*model.PullExecutorInput, error) {
@@ -37619,6 +49939,103 @@ func (ec *executionContext) marshalOString2ᚖstring(ctx context.Context, sel as
 	return res
 }
 
+func (ec *executionContext) marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx context.Context, sel ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Task(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOTaskCheckout2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskCheckout(ctx context.Context, sel ast.SelectionSet, v *model.TaskCheckout) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._TaskCheckout(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOTaskFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskFilter(ctx context.Context, v any) (*model.TaskFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputTaskFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOTaskOrder2ᚖrouseᚗdevᚋrouseᚋentᚐTaskOrder(ctx context.Context, v any) (*ent.TaskOrder, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputTaskOrder(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOTaskState2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskStateᚄ(ctx context.Context, v any) ([]domain.TaskState, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.TaskState, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNTaskState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOTaskState2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskStateᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.TaskState) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTaskState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalOTaskState2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx context.Context, v any) (*domain.TaskState, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.TaskState)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOTaskState2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx context.Context, sel ast.SelectionSet, v *domain.TaskState) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) marshalOTaskTemplate2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskTemplate(ctx context.Context, sel ast.SelectionSet, v *domain.TaskTemplate) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._TaskTemplate(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOTaskTemplateInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskTemplateInput(ctx context.Context, v any) (*model.TaskTemplateInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputTaskTemplateInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalOTerminalShape2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTerminalShapeᚄ(ctx context.Context, v any) ([]domain.TerminalShape, error) {
 	if v == nil {
 		return nil, nil
@@ -37718,6 +50135,22 @@ func (ec *executionContext) marshalOWaiting2ᚖrouseᚗdevᚋrouseᚋinternalᚋ
 		return graphql.Null
 	}
 	return ec._Waiting(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOWakeBasis2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeBasis(ctx context.Context, v any) (*domain.WakeBasis, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.WakeBasis)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOWakeBasis2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeBasis(ctx context.Context, sel ast.SelectionSet, v *domain.WakeBasis) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOWakeupFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWakeupFilter(ctx context.Context, v any) (*model.WakeupFilter, error) {
@@ -37821,6 +50254,13 @@ func (ec *executionContext) unmarshalOWebhookSpecInput2ᚖrouseᚗdevᚋrouseᚋ
 	}
 	res, err := ec.unmarshalInputWebhookSpecInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOWorkflow2ᚖrouseᚗdevᚋrouseᚋentᚐWorkflow(ctx context.Context, sel ast.SelectionSet, v *ent.Workflow) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Workflow(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx context.Context, sel ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {

@@ -140,6 +140,18 @@ type APITokenEdge struct {
 	Node *ApiToken `json:"node"`
 }
 
+// An approval that the agent asked for was decided.
+type ApprovalWakeup struct {
+	// Approval.
+	Approval *ent.Approval `json:"approval,omitempty"`
+	// Decision.
+	Status domain.ApprovalStatus `json:"status"`
+	// Note; null for none.
+	Note *string `json:"note,omitempty"`
+}
+
+func (ApprovalWakeup) IsWakeupPayload() {}
+
 // Input of archiveRoutine.
 type ArchiveRoutineInput struct {
 	// Routine.
@@ -155,6 +167,60 @@ type ArchiveRoutinePayload struct {
 }
 
 func (ArchiveRoutinePayload) IsMutationPayload() {}
+
+// Input of archiveTask.
+type ArchiveTaskInput struct {
+	// Task.
+	TaskID xid.ID `json:"taskId"`
+}
+
+// Result of archiveTask.
+type ArchiveTaskPayload struct {
+	// The task; null on error.
+	Task *ent.Task `json:"task,omitempty"`
+	// Wakeups it caused, routed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Wakeups cancelled; the first 100.
+	CancelledWakeups []*ent.WakeupRequest `json:"cancelledWakeups"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ArchiveTaskPayload) IsMutationPayload() {}
+
+// Input of assignTask.
+type AssignTaskInput struct {
+	// Task.
+	TaskID xid.ID `json:"taskId"`
+	// Assignee; null clears it.
+	AssigneeID *xid.ID `json:"assigneeId,omitempty"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+}
+
+// Result of assignTask.
+type AssignTaskPayload struct {
+	// The task; null on error.
+	Task *ent.Task `json:"task,omitempty"`
+	// Wakeups it caused, routed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Assignments and retries of the former assignee that were cancelled; the first 100.
+	CancelledWakeups []*ent.WakeupRequest `json:"cancelledWakeups"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (AssignTaskPayload) IsMutationPayload() {}
+
+// Nothing blocks a task any more.
+type BlockersWakeup struct {
+	// Task.
+	Task *ent.Task `json:"task,omitempty"`
+	// Blockers that ended or were taken off last.
+	ResolvedBlockers []*ent.Task `json:"resolvedBlockers"`
+}
+
+func (BlockersWakeup) IsWakeupPayload() {}
 
 // Page of Budget.
 type BudgetConnection struct {
@@ -210,6 +276,24 @@ type CancelRunPayload struct {
 
 func (CancelRunPayload) IsMutationPayload() {}
 
+// Somebody in a chat channel.
+type ChannelActor struct {
+	// Channel, e.g. slack.
+	Channel string `json:"channel"`
+	// Sender as the channel names it.
+	Sender *string `json:"sender,omitempty"`
+}
+
+func (ChannelActor) IsActor() {}
+
+// Author of a comment that came through a channel.
+type ChannelAuthorInput struct {
+	// Channel, e.g. slack; at most 64 characters.
+	Channel string `json:"channel"`
+	// Sender as the channel names it, at most 200 characters.
+	Sender *string `json:"sender,omitempty"`
+}
+
 // A command-line agent: prompt on stdin, result in the last JSON line of stdout.
 type CommandExecutor struct {
 	// Known agent command line, e.g. claude, codex.
@@ -243,6 +327,48 @@ type CommandExecutorInput struct {
 	// Between TERM and KILL, PT0S..PT5M.
 	Grace time.Duration `json:"grace"`
 }
+
+// Input of commentOnTask. Of channel, userId and authorAgentId at most one; a run's token writes for its agent.
+type CommentOnTaskInput struct {
+	// Task. A run's token comments on its own alone.
+	TaskID xid.ID `json:"taskId"`
+	// Text, at most 64 KiB.
+	Body string `json:"body"`
+	// Agents mentioned; each is woken (USER), the assignee by the comment itself.
+	MentionedAgentIds []xid.ID `json:"mentionedAgentIds"`
+	// Came through a channel.
+	Channel *ChannelAuthorInput `json:"channel,omitempty"`
+	// Id of the person, from the front end.
+	UserID *string `json:"userId,omitempty"`
+	// Agent that wrote it.
+	AuthorAgentID *xid.ID `json:"authorAgentId,omitempty"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of commentOnTask.
+type CommentOnTaskPayload struct {
+	// The comment; null on error.
+	Comment *ent.Comment `json:"comment,omitempty"`
+	// Wakeups it caused, routed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (CommentOnTaskPayload) IsMutationPayload() {}
+
+// A comment on a task of the agent.
+type CommentWakeup struct {
+	// Task.
+	Task *ent.Task `json:"task,omitempty"`
+	// Comment.
+	Comment *ent.Comment `json:"comment,omitempty"`
+}
+
+func (CommentWakeup) IsWakeupPayload() {}
 
 // Input of createAgent.
 type CreateAgentInput struct {
@@ -310,6 +436,30 @@ type CreateAPITokenPayload struct {
 
 func (CreateAPITokenPayload) IsMutationPayload() {}
 
+// Input of createProject.
+type CreateProjectInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Name, 1..200 characters.
+	Name string `json:"name"`
+	// Executor of its tasks' runs.
+	Executor *ExecutorInput `json:"executor,omitempty"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of createProject.
+type CreateProjectPayload struct {
+	// The project; null on error.
+	Project *ent.Project `json:"project,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (CreateProjectPayload) IsMutationPayload() {}
+
 // Input of createRoutine.
 type CreateRoutineInput struct {
 	// Workspace.
@@ -326,6 +476,8 @@ type CreateRoutineInput struct {
 	CatchUpPolicy *domain.CatchUpPolicy `json:"catchUpPolicy,omitempty"`
 	// Most missed slots fired, clamped to 1..1000.
 	CatchUpMax *int `json:"catchUpMax,omitempty"`
+	// Template; absent for a lightweight routine.
+	TaskTemplate *TaskTemplateInput `json:"taskTemplate,omitempty"`
 	// Variables, at most 100.
 	Variables []*RoutineVariableInput `json:"variables,omitempty"`
 	// Triggers to make with it, at most 50.
@@ -350,6 +502,46 @@ type CreateRoutinePayload struct {
 
 func (CreateRoutinePayload) IsMutationPayload() {}
 
+// Input of createTask.
+type CreateTaskInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Title, 1..200 characters.
+	Title string `json:"title"`
+	// Text, at most 64 KiB.
+	Description *string `json:"description,omitempty"`
+	// Project; the parent's by default.
+	ProjectID *xid.ID `json:"projectId,omitempty"`
+	// Workflow; the parent's, or the office workflow by default.
+	WorkflowID *xid.ID `json:"workflowId,omitempty"`
+	// Executor override.
+	Executor *ExecutorInput `json:"executor,omitempty"`
+	// Parent task. Forced to the run's task by a run's token.
+	ParentID *xid.ID `json:"parentId,omitempty"`
+	// Assignee.
+	AssigneeID *xid.ID `json:"assigneeId,omitempty"`
+	// Tasks that must be done first, at most 100.
+	BlockedByIds []xid.ID `json:"blockedByIds,omitempty"`
+	// Done needs an approval.
+	RequiresApproval *bool `json:"requiresApproval,omitempty"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of createTask.
+type CreateTaskPayload struct {
+	// The task; null on error.
+	Task *ent.Task `json:"task,omitempty"`
+	// Wakeups it caused, routed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (CreateTaskPayload) IsMutationPayload() {}
+
 // Input of createTrigger.
 type CreateTriggerInput struct {
 	// Routine.
@@ -373,6 +565,32 @@ type CreateTriggerPayload struct {
 }
 
 func (CreateTriggerPayload) IsMutationPayload() {}
+
+// Input of createWorkflow.
+type CreateWorkflowInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Name, 1..200 characters.
+	Name string `json:"name"`
+	// Style; ROUTINE is the system's. updateWorkspaceSettings makes a workflow the office workflow.
+	Kind domain.WorkflowKind `json:"kind"`
+	// Steps in order, 1..50.
+	Steps []*WorkflowStepInput `json:"steps"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of createWorkflow.
+type CreateWorkflowPayload struct {
+	// The workflow; null on error.
+	Workflow *ent.Workflow `json:"workflow,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (CreateWorkflowPayload) IsMutationPayload() {}
 
 // Input of createWorkspace.
 type CreateWorkspaceInput struct {
@@ -399,6 +617,34 @@ type CreateWorkspacePayload struct {
 }
 
 func (CreateWorkspacePayload) IsMutationPayload() {}
+
+// Input of decideApproval.
+type DecideApprovalInput struct {
+	// Approval.
+	ApprovalID xid.ID `json:"approvalId"`
+	// Decision.
+	Decision ApprovalDecision `json:"decision"`
+	// Remark, at most 64 KiB.
+	Note *string `json:"note,omitempty"`
+	// Id of the person, from the front end.
+	UserID *string `json:"userId,omitempty"`
+	// Named approver agent; exclusive with userId. A run's token decides for its own.
+	AgentID *xid.ID `json:"agentId,omitempty"`
+}
+
+// Result of decideApproval.
+type DecideApprovalPayload struct {
+	// The approval; null on error.
+	Approval *ent.Approval `json:"approval,omitempty"`
+	// The task; null on error.
+	Task *ent.Task `json:"task,omitempty"`
+	// Wakeups it caused, routed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DecideApprovalPayload) IsMutationPayload() {}
 
 // Input of deleteAgent.
 type DeleteAgentInput struct {
@@ -566,6 +812,32 @@ type ManualSpecInput struct {
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
+// Input of moveTask.
+type MoveTaskInput struct {
+	// Task. A run's token moves its own alone.
+	TaskID xid.ID `json:"taskId"`
+	// New state; exclusive with stepId. The task goes to the workflow's first step that stands for it, or keeps its step.
+	To *domain.TaskState `json:"to,omitempty"`
+	// New step, of the task's workflow; exclusive with to.
+	StepID *xid.ID `json:"stepId,omitempty"`
+	// Remark; on the way back from review it becomes a comment that wakes the assignee.
+	Note *string `json:"note,omitempty"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+}
+
+// Result of moveTask.
+type MoveTaskPayload struct {
+	// The task; null on error.
+	Task *ent.Task `json:"task,omitempty"`
+	// Wakeups it caused, routed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (MoveTaskPayload) IsMutationPayload() {}
+
 // Name and value; the value is stored encrypted and never shown.
 type NameValueInput struct {
 	// Name of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_.
@@ -655,6 +927,30 @@ type PullExecutorInput struct {
 	// Lease length, PT15S..PT1H.
 	Lease time.Duration `json:"lease"`
 }
+
+// Input of queueRun.
+type QueueRunInput struct {
+	// Task.
+	TaskID xid.ID `json:"taskId"`
+	// Agent; the assignee by default.
+	AgentID *xid.ID `json:"agentId,omitempty"`
+	// Short label, at most 200 characters.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of queueRun.
+type QueueRunPayload struct {
+	// The wakeup, routed; null on error.
+	WakeupRequest *ent.WakeupRequest `json:"wakeupRequest,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (QueueRunPayload) IsMutationPayload() {}
 
 // Numbers of the queue. Nothing is counted beyond 10,000, so that a long queue costs no more than a short one.
 type QueueStats struct {
@@ -813,6 +1109,32 @@ type ReportRunSucceededPayload struct {
 }
 
 func (ReportRunSucceededPayload) IsMutationPayload() {}
+
+// Input of requestApproval.
+type RequestApprovalInput struct {
+	// Task. A run's token asks about its own alone.
+	TaskID xid.ID `json:"taskId"`
+	// Agent that asks; a run's token asks for its own.
+	RequestedByAgentID xid.ID `json:"requestedByAgentId"`
+	// What is asked, at most 64 KiB.
+	Note string `json:"note"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of requestApproval.
+type RequestApprovalPayload struct {
+	// The approval; null on error.
+	Approval *ent.Approval `json:"approval,omitempty"`
+	// Wakeups it caused, routed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (RequestApprovalPayload) IsMutationPayload() {}
 
 // Input of resolveInboxItems.
 type ResolveInboxItemsInput struct {
@@ -1002,6 +1324,8 @@ type RunFilter struct {
 	TerminalShape []domain.TerminalShape `json:"terminalShape,omitempty"`
 	// Agent.
 	AgentID *xid.ID `json:"agentId,omitempty"`
+	// Task.
+	TaskID *xid.ID `json:"taskId,omitempty"`
 	// Routine.
 	RoutineID *xid.ID `json:"routineId,omitempty"`
 	// Chain.
@@ -1132,6 +1456,52 @@ type SelfWakeup struct {
 
 func (SelfWakeup) IsWakeupPayload() {}
 
+// Input of setTaskBlockers.
+type SetTaskBlockersInput struct {
+	// Task.
+	TaskID xid.ID `json:"taskId"`
+	// Tasks that must be done first, at most 100. A circle is refused with BLOCKER_CYCLE.
+	BlockedByIds []xid.ID `json:"blockedByIds"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+}
+
+// Result of setTaskBlockers.
+type SetTaskBlockersPayload struct {
+	// The task; null on error.
+	Task *ent.Task `json:"task,omitempty"`
+	// Wakeups it caused, routed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (SetTaskBlockersPayload) IsMutationPayload() {}
+
+// Input of setTaskParticipants.
+type SetTaskParticipantsInput struct {
+	// Task.
+	TaskID xid.ID `json:"taskId"`
+	// Who reviews, at most 100.
+	ReviewerIds []xid.ID `json:"reviewerIds"`
+	// Who approves, at most 100; empty: a person.
+	ApproverIds []xid.ID `json:"approverIds"`
+}
+
+// Result of setTaskParticipants.
+type SetTaskParticipantsPayload struct {
+	// The task; null on error.
+	Task *ent.Task `json:"task,omitempty"`
+	// Wakeups it caused, routed: of those who joined a review or a decision that is open.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Wakeups cancelled because their participant left; the first 100.
+	CancelledWakeups []*ent.WakeupRequest `json:"cancelledWakeups"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (SetTaskParticipantsPayload) IsMutationPayload() {}
+
 // Input of stopAgent.
 type StopAgentInput struct {
 	// Agent.
@@ -1161,6 +1531,60 @@ type SystemActor struct {
 }
 
 func (SystemActor) IsActor() {}
+
+// Exclusive lock of a run on a task.
+type TaskCheckout struct {
+	// Holder.
+	Agent *ent.Agent `json:"agent"`
+	// Since.
+	Since time.Time `json:"since"`
+	// For; null when the run is gone.
+	Run *ent.Run `json:"run,omitempty"`
+}
+
+// Conditions, all of which must hold. Tasks of hidden workflows are listed too.
+type TaskFilter struct {
+	// Workflow.
+	WorkflowID *xid.ID `json:"workflowId,omitempty"`
+	// Step.
+	StepID *xid.ID `json:"stepId,omitempty"`
+	// Parent.
+	ParentID *xid.ID `json:"parentId,omitempty"`
+	// Any of these.
+	State []domain.TaskState `json:"state,omitempty"`
+	// Assignee.
+	AssigneeID *xid.ID `json:"assigneeId,omitempty"`
+	// Project.
+	ProjectID *xid.ID `json:"projectId,omitempty"`
+	// Blocked or not.
+	IsBlocked *bool `json:"isBlocked,omitempty"`
+	// Archived too.
+	IncludeArchived *bool `json:"includeArchived,omitempty"`
+	// Part of the title.
+	Search *string `json:"search,omitempty"`
+}
+
+// Task a heavy routine makes.
+type TaskTemplateInput struct {
+	// Title; may hold {{variables}}, and is cut at 200 characters when they are filled in.
+	Title string `json:"title"`
+	// Text; may hold {{variables}}.
+	Description *string `json:"description,omitempty"`
+	// Project.
+	ProjectID *xid.ID `json:"projectId,omitempty"`
+	// Done needs an approval.
+	RequiresApproval *bool `json:"requiresApproval,omitempty"`
+}
+
+// A task was assigned, is to be reviewed or approved, or its children are completed.
+type TaskWakeup struct {
+	// Task.
+	Task *ent.Task `json:"task,omitempty"`
+	// In which capacity, for TASK_ASSIGNED.
+	Basis *domain.WakeBasis `json:"basis,omitempty"`
+}
+
+func (TaskWakeup) IsWakeupPayload() {}
 
 // Preview of a template; nothing is stored.
 type TemplatePreview struct {
@@ -1230,6 +1654,28 @@ type UpdateAgentPayload struct {
 
 func (UpdateAgentPayload) IsMutationPayload() {}
 
+// Input of updateProject.
+type UpdateProjectInput struct {
+	// Project.
+	ProjectID xid.ID `json:"projectId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// Name, 1..200 characters; null is refused.
+	Name graphql.Omittable[*string] `json:"name,omitempty"`
+	// Executor of its tasks' runs, whole; null: none.
+	Executor graphql.Omittable[*ExecutorInput] `json:"executor,omitempty"`
+}
+
+// Result of updateProject.
+type UpdateProjectPayload struct {
+	// The project; null on error.
+	Project *ent.Project `json:"project,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateProjectPayload) IsMutationPayload() {}
+
 // Input of updateRoutine.
 type UpdateRoutineInput struct {
 	// Routine.
@@ -1248,6 +1694,8 @@ type UpdateRoutineInput struct {
 	CatchUpPolicy graphql.Omittable[*domain.CatchUpPolicy] `json:"catchUpPolicy,omitempty"`
 	// Most missed slots fired, clamped to 1..1000; null: 25.
 	CatchUpMax graphql.Omittable[*int] `json:"catchUpMax,omitempty"`
+	// Template; null makes the routine lightweight.
+	TaskTemplate graphql.Omittable[*TaskTemplateInput] `json:"taskTemplate,omitempty"`
 	// Variables, at most 100, instead of those there are; names that the text uses are declared besides.
 	Variables graphql.Omittable[[]*RoutineVariableInput] `json:"variables,omitempty"`
 }
@@ -1263,6 +1711,36 @@ type UpdateRoutinePayload struct {
 }
 
 func (UpdateRoutinePayload) IsMutationPayload() {}
+
+// Input of updateTask.
+type UpdateTaskInput struct {
+	// Task.
+	TaskID xid.ID `json:"taskId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// Title, 1..200 characters; null is refused.
+	Title graphql.Omittable[*string] `json:"title,omitempty"`
+	// Text, at most 64 KiB; null: none.
+	Description graphql.Omittable[*string] `json:"description,omitempty"`
+	// Project; null: none. With one it becomes an office task, and its assignee is woken.
+	ProjectID graphql.Omittable[*xid.ID] `json:"projectId,omitempty"`
+	// Done needs an approval; null: it does not.
+	RequiresApproval graphql.Omittable[*bool] `json:"requiresApproval,omitempty"`
+	// Executor override, whole: values of variables are not kept from the old one; null: none.
+	Executor graphql.Omittable[*ExecutorInput] `json:"executor,omitempty"`
+}
+
+// Result of updateTask.
+type UpdateTaskPayload struct {
+	// The task; null on error.
+	Task *ent.Task `json:"task,omitempty"`
+	// Wakeups it caused, routed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateTaskPayload) IsMutationPayload() {}
 
 // Input of updateTrigger.
 type UpdateTriggerInput struct {
@@ -1300,6 +1778,8 @@ type UpdateWorkspaceSettingsInput struct {
 	WorkspaceID xid.ID `json:"workspaceId"`
 	// Refuse with CONFLICT unless the record has this revision.
 	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// Workflow whose tasks the loop may act on; null: those of projects alone.
+	OfficeWorkflowID graphql.Omittable[*xid.ID] `json:"officeWorkflowId,omitempty"`
 	// Executor of last resort, whole: values of variables are not kept from the old one; null: none.
 	DefaultExecutor graphql.Omittable[*ExecutorInput] `json:"defaultExecutor,omitempty"`
 	// Most live runs, 1..1000; null: no ceiling. Below the runs that are live it only keeps new ones from being claimed.
@@ -1350,9 +1830,9 @@ type UpsertBudgetPayload struct {
 
 func (UpsertBudgetPayload) IsMutationPayload() {}
 
-// A person, known by the API token that was used, or `local` on the machine of local mode.
+// A person, known by the id that the front end gave, or else by the API token that was used, or `local` on the machine of local mode.
 type UserActor struct {
-	// Id of the token, or `local`.
+	// Id of the person or of the token, or `local`.
 	UserID string `json:"userId"`
 }
 
@@ -1420,6 +1900,16 @@ type WebhookSpecInput struct {
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
+// A step.
+type WorkflowStepInput struct {
+	// Name, 1..200 characters.
+	Name string `json:"name"`
+	// Task state it stands for.
+	State domain.TaskState `json:"state"`
+	// What entering does.
+	OnEnter []domain.StepAction `json:"onEnter"`
+}
+
 // Settings of a workspace.
 type WorkspaceSettings struct {
 	// Executor when neither task, agent nor project names one.
@@ -1432,6 +1922,64 @@ type WorkspaceSettings struct {
 	CoalescingWindow time.Duration `json:"coalescingWindow"`
 	// Zone used when a schedule names none.
 	DefaultTimeZone string `json:"defaultTimeZone"`
+}
+
+// A decision.
+type ApprovalDecision string
+
+const (
+	// Yes.
+	ApprovalDecisionApprove ApprovalDecision = "APPROVE"
+	// No.
+	ApprovalDecisionReject ApprovalDecision = "REJECT"
+)
+
+var AllApprovalDecision = []ApprovalDecision{
+	ApprovalDecisionApprove,
+	ApprovalDecisionReject,
+}
+
+func (e ApprovalDecision) IsValid() bool {
+	switch e {
+	case ApprovalDecisionApprove, ApprovalDecisionReject:
+		return true
+	}
+	return false
+}
+
+func (e ApprovalDecision) String() string {
+	return string(e)
+}
+
+func (e *ApprovalDecision) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ApprovalDecision(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ApprovalDecision", str)
+	}
+	return nil
+}
+
+func (e ApprovalDecision) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ApprovalDecision) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ApprovalDecision) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
 }
 
 // Kind of routine.

@@ -47,7 +47,7 @@ func (w *world) costly(agent xid.ID, costUSD string) {
 // projectTask makes a task of a project, assigned to an agent.
 func (w *world) projectTask(project, assignee xid.ID) xid.ID {
 	w.Helper()
-	id := w.task(assignee)
+	id := w.bareTask(assignee)
 	w.sql(`UPDATE tasks SET project_id = $2 WHERE id = $1`, id, project)
 	return id
 }

@@ -35,7 +35,7 @@ type Launch struct {
 const shownWakes = 50
 
 // Start assembles the prompt from all of the run's requests, writes their receipts (SPEC S3.6) and returns what to
-// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, no executor.
+// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, all reasons gone, no executor.
 func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error) {
 	err = s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
 		launch = nil
@@ -44,8 +44,15 @@ func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error
 			return fmt.Errorf("read the agent: %w", err)
 		}
 		facts := domain.AdmitFacts{AgentStatus: l.status, AgentDeleted: ag.DeletedAt != nil, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
-		if settled := domain.AdmitStart(facts).Settle; settled != nil {
-			return t.settleStart(ctx, l, run, *settled)
+		if err := t.startTask(ctx, run, &facts); err != nil {
+			return err
+		}
+		admission := domain.AdmitStart(facts)
+		if err := t.dropStale(ctx, run, admission.Stale, admission.Settle != nil); err != nil {
+			return err
+		}
+		if admission.Settle != nil {
+			return t.settleStart(ctx, l, run, *admission.Settle)
 		}
 		launch, err = t.start(ctx, l, a, run, ag, "")
 		return err
@@ -148,11 +155,18 @@ func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, request
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
+	shown, err := t.taskInPrompt(ctx, run.taskID)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	if err := t.recordsInPrompt(ctx, wakes, shown); err != nil {
+		return prompt.Prompt{}, err
+	}
 	return prompt.Build(prompt.Input{
 		Agent: prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
 		Wakes: wakes,
 		Run: prompt.Run{ID: string(run.id), Attempt: run.attempt, AgentID: string(run.agentID),
-			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name},
+			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(run.taskID != "")},
 	}), nil
 }
 
