@@ -58,13 +58,17 @@ func (c TaskChange) NextGeneration(blockerOrChildEnded bool) int {
 	return a.Generation
 }
 
-// WakeupsFor lists the wakes that a change of a task causes (SPEC S5.2, S5.3): none on a task that is over; on one that the
-// loop may not act on only what a step asks for.
+// WakeupsFor lists the wakes that a change of a task causes (SPEC S5.2, S5.3): none on a task that is over, but for the end
+// of its last blocker, which ends the wait of what was queued about it; on one that the loop may not act on only what a
+// step asks for.
 func WakeupsFor(c TaskChange) []TaskWake {
-	if !c.After.Live() {
-		return nil
-	}
 	var wakes []TaskWake
+	if !c.After.Live() {
+		if c.After.Office && !c.After.Archived {
+			wakes = c.unblockedWakes()
+		}
+		return wakes
+	}
 	if c.After.Office {
 		wakes = append(wakes, c.assigneeWakes()...)
 		wakes = append(wakes, c.reviewWakes()...)

@@ -65,6 +65,8 @@ func TestWakeupsFor(t *testing.T) {
 		{"one of two blockers is left", with(office, assignee("a"), open(2)), with(office, assignee("a"), open(1)), "", "", nil},
 		{"nobody has the task", with(office, open(1)), office, "", "", nil},
 		{"done wakes nobody about itself", with(office, assignee("a"), reviewers("r")), with(office, assignee("a"), reviewers("r"), state(TaskStateDone)), "", "", nil},
+		{"but the end of its last blocker ends the wait of what is queued about it", with(office, assignee("a"), open(1), state(TaskStateDone)), with(office, assignee("a"), state(TaskStateDone)), "", "",
+			[]string{"blockers_resolved:t:4"}},
 		{"nor does what happens to an archived task", with(office, archived), with(office, archived, assignee("a")), "", "", nil},
 		{"S5.1 a Kanban task's assignee is not woken", kanban, with(kanban, assignee("a")), "", "", nil},
 		{"S5.1 nor by a move, a review or its blockers", with(kanban, assignee("a"), open(1), reviewers("r")), with(kanban, assignee("a"), state(TaskStateInReview), reviewers("r")), "", "", nil},

@@ -105,7 +105,7 @@ type routineSettings struct {
 
 func newPlace(ctx context.Context, p *program, s settings) (*place, error) {
 	name := string(xid.New("place"))
-	made, err := p.CreateWorkspace(ctx, store.CreateWorkspace{Name: name, Slug: name[len("place_"):]})
+	made, err := p.CreateWorkspace(ctx, store.CreateWorkspace{Name: name, Slug: name[len("place_"):], OfficeWorkflow: true})
 	if err != nil {
 		return nil, err
 	}
