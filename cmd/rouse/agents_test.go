@@ -68,7 +68,6 @@ tries=$((tries + 1))
 echo $tries >tries
 echo "$ROUSE_RUN_TOKEN" >token$tries
 chmod 666 token$tries
-echo "attempt $tries"
 if [ $tries -gt 1 ]; then
 	echo '{"summary": "done in a later attempt"}'
 	exit 0

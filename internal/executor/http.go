@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -146,13 +147,18 @@ func (h *HTTP) post(ctx context.Context, c *httpCall, body []byte) (*http.Respon
 	pause := httpPause
 	for try := 1; ; try++ {
 		connected, answer, err := h.send(ctx, c, body)
-		if err == nil || connected || try == httpTries || ctx.Err() != nil || errors.As(err, new(*refusedAddress)) {
+		if err == nil || connected || try == httpTries || ctx.Err() != nil || lasting(err) {
 			return answer, err
 		}
 		c.notes = append(c.notes, fmt.Sprintf("the agent service was not reached and was tried again: %v", plainURLError(err)))
 		h.pause(ctx, pause)
 		pause *= 2
 	}
+}
+
+// lasting reports whether a connection will not be made the next second either.
+func lasting(err error) bool {
+	return errors.As(err, new(*refusedAddress)) || errors.As(err, new(*tls.CertificateVerificationError))
 }
 
 // pause waits for d, or less when ctx ends.

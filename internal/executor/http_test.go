@@ -255,3 +255,30 @@ func TestSecretsOfAServiceAreMasked(t *testing.T) {
 		t.Errorf("got %+v", failure)
 	}
 }
+
+func TestEncryptionIsKnownWhereTheAddressIsJudged(t *testing.T) {
+	server := httptest.NewTLSServer(write(200, `{"summary":"made it"}`))
+	t.Cleanup(server.Close)
+	plain := service(t, write(200, `{"summary":"made it"}`))
+	for url, want := range map[string]bool{server.URL: true, plain: false} {
+		h := NewHTTP(loopback)
+		transport := h.client.Transport.(*http.Transport)
+		transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+		dialled := 0
+		dial := transport.DialContext
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialled++
+			if isEncrypted(ctx) != want {
+				t.Errorf("%s is judged as encrypted: %v", url, !want)
+			}
+			return dial(ctx, network, address)
+		}
+		if result, err := h.Run(t.Context(), callOf(url), &recorder{}); err != nil || result.Object["summary"] != "made it" || dialled != 1 {
+			t.Errorf("%s: got %+v, %v after %d connections", url, result, err, dialled)
+		}
+	}
+	_, err := NewHTTP(loopback).Run(t.Context(), callOf(server.URL), &recorder{})
+	if failure := failureOf(t, err); failure.Code != domain.RunErrorCodeLaunch || !strings.Contains(failure.Message, "certificate") {
+		t.Errorf("a certificate that nobody knows: %+v", failure)
+	}
+}
