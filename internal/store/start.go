@@ -162,8 +162,8 @@ func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, request
 	}
 	in := prompt.Input{
 		Summary: remembered,
-		Agent: prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
-		Wakes: wakes,
+		Agent:   prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
+		Wakes:   wakes,
 		Run: prompt.Run{ID: string(run.id), Attempt: run.attempt, AgentID: string(run.agentID),
 			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name},
 	}
