@@ -36,6 +36,10 @@ test-race: ## the other tests, with the race detector, on a database the tests s
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
 	$(GO) test $(RACE) $(OTHERS)
 
+.PHONY: criteria
+criteria: ## print each acceptance criterion of the loop's liveness with its tests; fail on one without
+	@$(GO) test -count=1 -v -run '^TestEveryCriterionHasATest$$' ./internal/archtest
+
 .PHONY: test-model
 test-model: ## the queue against its model, the full form: 2,000 sequences of 50 steps one by one, and as many at once
 	@tools/ensure-postgres.sh test

@@ -53,11 +53,8 @@ type Agent struct {
 	DeletedAt *time.Time `json:"deleted_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the AgentQuery when eager-loading is set.
-	Edges            AgentEdges `json:"edges"`
-	comment_mentions *xid.ID
-	task_reviewers   *xid.ID
-	task_approvers   *xid.ID
-	selectValues     sql.SelectValues
+	Edges        AgentEdges `json:"edges"`
+	selectValues sql.SelectValues
 }
 
 // AgentEdges holds the relations/edges for other nodes in the graph.
@@ -68,13 +65,22 @@ type AgentEdges struct {
 	Manager *Agent `json:"manager,omitempty"`
 	// Reports holds the value of the reports edge.
 	Reports []*Agent `json:"reports,omitempty"`
+	// Reviews holds the value of the reviews edge.
+	Reviews []*Task `json:"reviews,omitempty"`
+	// Approves holds the value of the approves edge.
+	Approves []*Task `json:"approves,omitempty"`
+	// MentionedIn holds the value of the mentioned_in edge.
+	MentionedIn []*Comment `json:"mentioned_in,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [3]bool
+	loadedTypes [6]bool
 	// totalCount holds the count of the edges above.
 	totalCount [2]map[string]int
 
-	namedReports map[string][]*Agent
+	namedReports     map[string][]*Agent
+	namedReviews     map[string][]*Task
+	namedApproves    map[string][]*Task
+	namedMentionedIn map[string][]*Comment
 }
 
 // WorkspaceOrErr returns the Workspace value or an error if the edge
@@ -108,6 +114,33 @@ func (e AgentEdges) ReportsOrErr() ([]*Agent, error) {
 	return nil, &NotLoadedError{edge: "reports"}
 }
 
+// ReviewsOrErr returns the Reviews value or an error if the edge
+// was not loaded in eager-loading.
+func (e AgentEdges) ReviewsOrErr() ([]*Task, error) {
+	if e.loadedTypes[3] {
+		return e.Reviews, nil
+	}
+	return nil, &NotLoadedError{edge: "reviews"}
+}
+
+// ApprovesOrErr returns the Approves value or an error if the edge
+// was not loaded in eager-loading.
+func (e AgentEdges) ApprovesOrErr() ([]*Task, error) {
+	if e.loadedTypes[4] {
+		return e.Approves, nil
+	}
+	return nil, &NotLoadedError{edge: "approves"}
+}
+
+// MentionedInOrErr returns the MentionedIn value or an error if the edge
+// was not loaded in eager-loading.
+func (e AgentEdges) MentionedInOrErr() ([]*Comment, error) {
+	if e.loadedTypes[5] {
+		return e.MentionedIn, nil
+	}
+	return nil, &NotLoadedError{edge: "mentioned_in"}
+}
+
 // scanValues returns the types for scanning values from sql.Rows.
 func (*Agent) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
@@ -125,12 +158,6 @@ func (*Agent) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullTime)
 		case agent.FieldID, agent.FieldWorkspaceID, agent.FieldManagerID:
 			values[i] = new(xid.ID)
-		case agent.ForeignKeys[0]: // comment_mentions
-			values[i] = &sql.NullScanner{S: new(xid.ID)}
-		case agent.ForeignKeys[1]: // task_reviewers
-			values[i] = &sql.NullScanner{S: new(xid.ID)}
-		case agent.ForeignKeys[2]: // task_approvers
-			values[i] = &sql.NullScanner{S: new(xid.ID)}
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -247,27 +274,6 @@ func (_m *Agent) assignValues(columns []string, values []any) error {
 				_m.DeletedAt = new(time.Time)
 				*_m.DeletedAt = value.Time
 			}
-		case agent.ForeignKeys[0]:
-			if value, ok := values[i].(*sql.NullScanner); !ok {
-				return fmt.Errorf("unexpected type %T for field comment_mentions", values[i])
-			} else if value.Valid {
-				_m.comment_mentions = new(xid.ID)
-				*_m.comment_mentions = *value.S.(*xid.ID)
-			}
-		case agent.ForeignKeys[1]:
-			if value, ok := values[i].(*sql.NullScanner); !ok {
-				return fmt.Errorf("unexpected type %T for field task_reviewers", values[i])
-			} else if value.Valid {
-				_m.task_reviewers = new(xid.ID)
-				*_m.task_reviewers = *value.S.(*xid.ID)
-			}
-		case agent.ForeignKeys[2]:
-			if value, ok := values[i].(*sql.NullScanner); !ok {
-				return fmt.Errorf("unexpected type %T for field task_approvers", values[i])
-			} else if value.Valid {
-				_m.task_approvers = new(xid.ID)
-				*_m.task_approvers = *value.S.(*xid.ID)
-			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -294,6 +300,21 @@ func (_m *Agent) QueryManager() *AgentQuery {
 // QueryReports queries the "reports" edge of the Agent entity.
 func (_m *Agent) QueryReports() *AgentQuery {
 	return NewAgentClient(_m.config).QueryReports(_m)
+}
+
+// QueryReviews queries the "reviews" edge of the Agent entity.
+func (_m *Agent) QueryReviews() *TaskQuery {
+	return NewAgentClient(_m.config).QueryReviews(_m)
+}
+
+// QueryApproves queries the "approves" edge of the Agent entity.
+func (_m *Agent) QueryApproves() *TaskQuery {
+	return NewAgentClient(_m.config).QueryApproves(_m)
+}
+
+// QueryMentionedIn queries the "mentioned_in" edge of the Agent entity.
+func (_m *Agent) QueryMentionedIn() *CommentQuery {
+	return NewAgentClient(_m.config).QueryMentionedIn(_m)
 }
 
 // Update returns a builder for updating this Agent.
@@ -394,6 +415,78 @@ func (_m *Agent) appendNamedReports(name string, edges ...*Agent) {
 		_m.Edges.namedReports[name] = []*Agent{}
 	} else {
 		_m.Edges.namedReports[name] = append(_m.Edges.namedReports[name], edges...)
+	}
+}
+
+// NamedReviews returns the Reviews named value or an error if the edge was not
+// loaded in eager-loading with this name.
+func (_m *Agent) NamedReviews(name string) ([]*Task, error) {
+	if _m.Edges.namedReviews == nil {
+		return nil, &NotLoadedError{edge: name}
+	}
+	nodes, ok := _m.Edges.namedReviews[name]
+	if !ok {
+		return nil, &NotLoadedError{edge: name}
+	}
+	return nodes, nil
+}
+
+func (_m *Agent) appendNamedReviews(name string, edges ...*Task) {
+	if _m.Edges.namedReviews == nil {
+		_m.Edges.namedReviews = make(map[string][]*Task)
+	}
+	if len(edges) == 0 {
+		_m.Edges.namedReviews[name] = []*Task{}
+	} else {
+		_m.Edges.namedReviews[name] = append(_m.Edges.namedReviews[name], edges...)
+	}
+}
+
+// NamedApproves returns the Approves named value or an error if the edge was not
+// loaded in eager-loading with this name.
+func (_m *Agent) NamedApproves(name string) ([]*Task, error) {
+	if _m.Edges.namedApproves == nil {
+		return nil, &NotLoadedError{edge: name}
+	}
+	nodes, ok := _m.Edges.namedApproves[name]
+	if !ok {
+		return nil, &NotLoadedError{edge: name}
+	}
+	return nodes, nil
+}
+
+func (_m *Agent) appendNamedApproves(name string, edges ...*Task) {
+	if _m.Edges.namedApproves == nil {
+		_m.Edges.namedApproves = make(map[string][]*Task)
+	}
+	if len(edges) == 0 {
+		_m.Edges.namedApproves[name] = []*Task{}
+	} else {
+		_m.Edges.namedApproves[name] = append(_m.Edges.namedApproves[name], edges...)
+	}
+}
+
+// NamedMentionedIn returns the MentionedIn named value or an error if the edge was not
+// loaded in eager-loading with this name.
+func (_m *Agent) NamedMentionedIn(name string) ([]*Comment, error) {
+	if _m.Edges.namedMentionedIn == nil {
+		return nil, &NotLoadedError{edge: name}
+	}
+	nodes, ok := _m.Edges.namedMentionedIn[name]
+	if !ok {
+		return nil, &NotLoadedError{edge: name}
+	}
+	return nodes, nil
+}
+
+func (_m *Agent) appendNamedMentionedIn(name string, edges ...*Comment) {
+	if _m.Edges.namedMentionedIn == nil {
+		_m.Edges.namedMentionedIn = make(map[string][]*Comment)
+	}
+	if len(edges) == 0 {
+		_m.Edges.namedMentionedIn[name] = []*Comment{}
+	} else {
+		_m.Edges.namedMentionedIn[name] = append(_m.Edges.namedMentionedIn[name], edges...)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/comment"
+	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -233,6 +235,51 @@ func (_c *AgentCreate) AddReports(v ...*Agent) *AgentCreate {
 		ids[i] = v[i].ID
 	}
 	return _c.AddReportIDs(ids...)
+}
+
+// AddReviewIDs adds the "reviews" edge to the Task entity by IDs.
+func (_c *AgentCreate) AddReviewIDs(ids ...xid.ID) *AgentCreate {
+	_c.mutation.AddReviewIDs(ids...)
+	return _c
+}
+
+// AddReviews adds the "reviews" edges to the Task entity.
+func (_c *AgentCreate) AddReviews(v ...*Task) *AgentCreate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddReviewIDs(ids...)
+}
+
+// AddApprofeIDs adds the "approves" edge to the Task entity by IDs.
+func (_c *AgentCreate) AddApprofeIDs(ids ...xid.ID) *AgentCreate {
+	_c.mutation.AddApprofeIDs(ids...)
+	return _c
+}
+
+// AddApproves adds the "approves" edges to the Task entity.
+func (_c *AgentCreate) AddApproves(v ...*Task) *AgentCreate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddApprofeIDs(ids...)
+}
+
+// AddMentionedInIDs adds the "mentioned_in" edge to the Comment entity by IDs.
+func (_c *AgentCreate) AddMentionedInIDs(ids ...xid.ID) *AgentCreate {
+	_c.mutation.AddMentionedInIDs(ids...)
+	return _c
+}
+
+// AddMentionedIn adds the "mentioned_in" edges to the Comment entity.
+func (_c *AgentCreate) AddMentionedIn(v ...*Comment) *AgentCreate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddMentionedInIDs(ids...)
 }
 
 // Mutation returns the AgentMutation object of the builder.
@@ -485,6 +532,54 @@ func (_c *AgentCreate) createSpec() (*Agent, *sqlgraph.CreateSpec) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.ReviewsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ReviewsTable,
+			Columns: agent.ReviewsPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.ApprovesIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ApprovesTable,
+			Columns: agent.ApprovesPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.MentionedInIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.MentionedInTable,
+			Columns: agent.MentionedInPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(comment.FieldID, field.TypeString),
 			},
 		}
 		for _, k := range nodes {

@@ -14,7 +14,9 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/ent/predicate"
+	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -22,17 +24,22 @@ import (
 // AgentQuery is the builder for querying Agent entities.
 type AgentQuery struct {
 	config
-	ctx              *QueryContext
-	order            []agent.OrderOption
-	inters           []Interceptor
-	predicates       []predicate.Agent
-	withWorkspace    *WorkspaceQuery
-	withManager      *AgentQuery
-	withReports      *AgentQuery
-	withFKs          bool
-	loadTotal        []func(context.Context, []*Agent) error
-	modifiers        []func(*sql.Selector)
-	withNamedReports map[string]*AgentQuery
+	ctx                  *QueryContext
+	order                []agent.OrderOption
+	inters               []Interceptor
+	predicates           []predicate.Agent
+	withWorkspace        *WorkspaceQuery
+	withManager          *AgentQuery
+	withReports          *AgentQuery
+	withReviews          *TaskQuery
+	withApproves         *TaskQuery
+	withMentionedIn      *CommentQuery
+	loadTotal            []func(context.Context, []*Agent) error
+	modifiers            []func(*sql.Selector)
+	withNamedReports     map[string]*AgentQuery
+	withNamedReviews     map[string]*TaskQuery
+	withNamedApproves    map[string]*TaskQuery
+	withNamedMentionedIn map[string]*CommentQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -128,6 +135,72 @@ func (_q *AgentQuery) QueryReports() *AgentQuery {
 			sqlgraph.From(agent.Table, agent.FieldID, selector),
 			sqlgraph.To(agent.Table, agent.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, agent.ReportsTable, agent.ReportsColumn),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryReviews chains the current query on the "reviews" edge.
+func (_q *AgentQuery) QueryReviews() *TaskQuery {
+	query := (&TaskClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(agent.Table, agent.FieldID, selector),
+			sqlgraph.To(task.Table, task.FieldID),
+			sqlgraph.Edge(sqlgraph.M2M, true, agent.ReviewsTable, agent.ReviewsPrimaryKey...),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryApproves chains the current query on the "approves" edge.
+func (_q *AgentQuery) QueryApproves() *TaskQuery {
+	query := (&TaskClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(agent.Table, agent.FieldID, selector),
+			sqlgraph.To(task.Table, task.FieldID),
+			sqlgraph.Edge(sqlgraph.M2M, true, agent.ApprovesTable, agent.ApprovesPrimaryKey...),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryMentionedIn chains the current query on the "mentioned_in" edge.
+func (_q *AgentQuery) QueryMentionedIn() *CommentQuery {
+	query := (&CommentClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(agent.Table, agent.FieldID, selector),
+			sqlgraph.To(comment.Table, comment.FieldID),
+			sqlgraph.Edge(sqlgraph.M2M, true, agent.MentionedInTable, agent.MentionedInPrimaryKey...),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -322,14 +395,17 @@ func (_q *AgentQuery) Clone() *AgentQuery {
 		return nil
 	}
 	return &AgentQuery{
-		config:        _q.config,
-		ctx:           _q.ctx.Clone(),
-		order:         append([]agent.OrderOption{}, _q.order...),
-		inters:        append([]Interceptor{}, _q.inters...),
-		predicates:    append([]predicate.Agent{}, _q.predicates...),
-		withWorkspace: _q.withWorkspace.Clone(),
-		withManager:   _q.withManager.Clone(),
-		withReports:   _q.withReports.Clone(),
+		config:          _q.config,
+		ctx:             _q.ctx.Clone(),
+		order:           append([]agent.OrderOption{}, _q.order...),
+		inters:          append([]Interceptor{}, _q.inters...),
+		predicates:      append([]predicate.Agent{}, _q.predicates...),
+		withWorkspace:   _q.withWorkspace.Clone(),
+		withManager:     _q.withManager.Clone(),
+		withReports:     _q.withReports.Clone(),
+		withReviews:     _q.withReviews.Clone(),
+		withApproves:    _q.withApproves.Clone(),
+		withMentionedIn: _q.withMentionedIn.Clone(),
 		// clone intermediate query.
 		sql:       _q.sql.Clone(),
 		path:      _q.path,
@@ -367,6 +443,39 @@ func (_q *AgentQuery) WithReports(opts ...func(*AgentQuery)) *AgentQuery {
 		opt(query)
 	}
 	_q.withReports = query
+	return _q
+}
+
+// WithReviews tells the query-builder to eager-load the nodes that are connected to
+// the "reviews" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *AgentQuery) WithReviews(opts ...func(*TaskQuery)) *AgentQuery {
+	query := (&TaskClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withReviews = query
+	return _q
+}
+
+// WithApproves tells the query-builder to eager-load the nodes that are connected to
+// the "approves" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *AgentQuery) WithApproves(opts ...func(*TaskQuery)) *AgentQuery {
+	query := (&TaskClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withApproves = query
+	return _q
+}
+
+// WithMentionedIn tells the query-builder to eager-load the nodes that are connected to
+// the "mentioned_in" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *AgentQuery) WithMentionedIn(opts ...func(*CommentQuery)) *AgentQuery {
+	query := (&CommentClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withMentionedIn = query
 	return _q
 }
 
@@ -447,17 +556,16 @@ func (_q *AgentQuery) prepareQuery(ctx context.Context) error {
 func (_q *AgentQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Agent, error) {
 	var (
 		nodes       = []*Agent{}
-		withFKs     = _q.withFKs
 		_spec       = _q.querySpec()
-		loadedTypes = [3]bool{
+		loadedTypes = [6]bool{
 			_q.withWorkspace != nil,
 			_q.withManager != nil,
 			_q.withReports != nil,
+			_q.withReviews != nil,
+			_q.withApproves != nil,
+			_q.withMentionedIn != nil,
 		}
 	)
-	if withFKs {
-		_spec.Node.Columns = append(_spec.Node.Columns, agent.ForeignKeys...)
-	}
 	_spec.ScanValues = func(columns []string) ([]any, error) {
 		return (*Agent).scanValues(nil, columns)
 	}
@@ -498,10 +606,52 @@ func (_q *AgentQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Agent,
 			return nil, err
 		}
 	}
+	if query := _q.withReviews; query != nil {
+		if err := _q.loadReviews(ctx, query, nodes,
+			func(n *Agent) { n.Edges.Reviews = []*Task{} },
+			func(n *Agent, e *Task) { n.Edges.Reviews = append(n.Edges.Reviews, e) }); err != nil {
+			return nil, err
+		}
+	}
+	if query := _q.withApproves; query != nil {
+		if err := _q.loadApproves(ctx, query, nodes,
+			func(n *Agent) { n.Edges.Approves = []*Task{} },
+			func(n *Agent, e *Task) { n.Edges.Approves = append(n.Edges.Approves, e) }); err != nil {
+			return nil, err
+		}
+	}
+	if query := _q.withMentionedIn; query != nil {
+		if err := _q.loadMentionedIn(ctx, query, nodes,
+			func(n *Agent) { n.Edges.MentionedIn = []*Comment{} },
+			func(n *Agent, e *Comment) { n.Edges.MentionedIn = append(n.Edges.MentionedIn, e) }); err != nil {
+			return nil, err
+		}
+	}
 	for name, query := range _q.withNamedReports {
 		if err := _q.loadReports(ctx, query, nodes,
 			func(n *Agent) { n.appendNamedReports(name) },
 			func(n *Agent, e *Agent) { n.appendNamedReports(name, e) }); err != nil {
+			return nil, err
+		}
+	}
+	for name, query := range _q.withNamedReviews {
+		if err := _q.loadReviews(ctx, query, nodes,
+			func(n *Agent) { n.appendNamedReviews(name) },
+			func(n *Agent, e *Task) { n.appendNamedReviews(name, e) }); err != nil {
+			return nil, err
+		}
+	}
+	for name, query := range _q.withNamedApproves {
+		if err := _q.loadApproves(ctx, query, nodes,
+			func(n *Agent) { n.appendNamedApproves(name) },
+			func(n *Agent, e *Task) { n.appendNamedApproves(name, e) }); err != nil {
+			return nil, err
+		}
+	}
+	for name, query := range _q.withNamedMentionedIn {
+		if err := _q.loadMentionedIn(ctx, query, nodes,
+			func(n *Agent) { n.appendNamedMentionedIn(name) },
+			func(n *Agent, e *Comment) { n.appendNamedMentionedIn(name, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -581,7 +731,6 @@ func (_q *AgentQuery) loadReports(ctx context.Context, query *AgentQuery, nodes 
 			init(nodes[i])
 		}
 	}
-	query.withFKs = true
 	if len(query.ctx.Fields) > 0 {
 		query.ctx.AppendFieldOnce(agent.FieldManagerID)
 	}
@@ -599,6 +748,189 @@ func (_q *AgentQuery) loadReports(ctx context.Context, query *AgentQuery, nodes 
 			return fmt.Errorf(`unexpected referenced foreign-key "manager_id" returned %v for node %v`, fk, n.ID)
 		}
 		assign(node, n)
+	}
+	return nil
+}
+func (_q *AgentQuery) loadReviews(ctx context.Context, query *TaskQuery, nodes []*Agent, init func(*Agent), assign func(*Agent, *Task)) error {
+	edgeIDs := make([]driver.Value, len(nodes))
+	byID := make(map[xid.ID]*Agent)
+	nids := make(map[xid.ID]map[*Agent]struct{})
+	for i, node := range nodes {
+		edgeIDs[i] = node.ID
+		byID[node.ID] = node
+		if init != nil {
+			init(node)
+		}
+	}
+	query.Where(func(s *sql.Selector) {
+		joinT := sql.Table(agent.ReviewsTable)
+		s.Join(joinT).On(s.C(task.FieldID), joinT.C(agent.ReviewsPrimaryKey[0]))
+		s.Where(sql.InValues(joinT.C(agent.ReviewsPrimaryKey[1]), edgeIDs...))
+		columns := s.SelectedColumns()
+		s.Select(joinT.C(agent.ReviewsPrimaryKey[1]))
+		s.AppendSelect(columns...)
+		s.SetDistinct(false)
+	})
+	if err := query.prepareQuery(ctx); err != nil {
+		return err
+	}
+	qr := QuerierFunc(func(ctx context.Context, q Query) (Value, error) {
+		return query.sqlAll(ctx, func(_ context.Context, spec *sqlgraph.QuerySpec) {
+			assign := spec.Assign
+			values := spec.ScanValues
+			spec.ScanValues = func(columns []string) ([]any, error) {
+				values, err := values(columns[1:])
+				if err != nil {
+					return nil, err
+				}
+				return append([]any{new(xid.ID)}, values...), nil
+			}
+			spec.Assign = func(columns []string, values []any) error {
+				outValue := *values[0].(*xid.ID)
+				inValue := *values[1].(*xid.ID)
+				if nids[inValue] == nil {
+					nids[inValue] = map[*Agent]struct{}{byID[outValue]: {}}
+					return assign(columns[1:], values[1:])
+				}
+				nids[inValue][byID[outValue]] = struct{}{}
+				return nil
+			}
+		})
+	})
+	neighbors, err := withInterceptors[[]*Task](ctx, query, qr, query.inters)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		nodes, ok := nids[n.ID]
+		if !ok {
+			return fmt.Errorf(`unexpected "reviews" node returned %v`, n.ID)
+		}
+		for kn := range nodes {
+			assign(kn, n)
+		}
+	}
+	return nil
+}
+func (_q *AgentQuery) loadApproves(ctx context.Context, query *TaskQuery, nodes []*Agent, init func(*Agent), assign func(*Agent, *Task)) error {
+	edgeIDs := make([]driver.Value, len(nodes))
+	byID := make(map[xid.ID]*Agent)
+	nids := make(map[xid.ID]map[*Agent]struct{})
+	for i, node := range nodes {
+		edgeIDs[i] = node.ID
+		byID[node.ID] = node
+		if init != nil {
+			init(node)
+		}
+	}
+	query.Where(func(s *sql.Selector) {
+		joinT := sql.Table(agent.ApprovesTable)
+		s.Join(joinT).On(s.C(task.FieldID), joinT.C(agent.ApprovesPrimaryKey[0]))
+		s.Where(sql.InValues(joinT.C(agent.ApprovesPrimaryKey[1]), edgeIDs...))
+		columns := s.SelectedColumns()
+		s.Select(joinT.C(agent.ApprovesPrimaryKey[1]))
+		s.AppendSelect(columns...)
+		s.SetDistinct(false)
+	})
+	if err := query.prepareQuery(ctx); err != nil {
+		return err
+	}
+	qr := QuerierFunc(func(ctx context.Context, q Query) (Value, error) {
+		return query.sqlAll(ctx, func(_ context.Context, spec *sqlgraph.QuerySpec) {
+			assign := spec.Assign
+			values := spec.ScanValues
+			spec.ScanValues = func(columns []string) ([]any, error) {
+				values, err := values(columns[1:])
+				if err != nil {
+					return nil, err
+				}
+				return append([]any{new(xid.ID)}, values...), nil
+			}
+			spec.Assign = func(columns []string, values []any) error {
+				outValue := *values[0].(*xid.ID)
+				inValue := *values[1].(*xid.ID)
+				if nids[inValue] == nil {
+					nids[inValue] = map[*Agent]struct{}{byID[outValue]: {}}
+					return assign(columns[1:], values[1:])
+				}
+				nids[inValue][byID[outValue]] = struct{}{}
+				return nil
+			}
+		})
+	})
+	neighbors, err := withInterceptors[[]*Task](ctx, query, qr, query.inters)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		nodes, ok := nids[n.ID]
+		if !ok {
+			return fmt.Errorf(`unexpected "approves" node returned %v`, n.ID)
+		}
+		for kn := range nodes {
+			assign(kn, n)
+		}
+	}
+	return nil
+}
+func (_q *AgentQuery) loadMentionedIn(ctx context.Context, query *CommentQuery, nodes []*Agent, init func(*Agent), assign func(*Agent, *Comment)) error {
+	edgeIDs := make([]driver.Value, len(nodes))
+	byID := make(map[xid.ID]*Agent)
+	nids := make(map[xid.ID]map[*Agent]struct{})
+	for i, node := range nodes {
+		edgeIDs[i] = node.ID
+		byID[node.ID] = node
+		if init != nil {
+			init(node)
+		}
+	}
+	query.Where(func(s *sql.Selector) {
+		joinT := sql.Table(agent.MentionedInTable)
+		s.Join(joinT).On(s.C(comment.FieldID), joinT.C(agent.MentionedInPrimaryKey[0]))
+		s.Where(sql.InValues(joinT.C(agent.MentionedInPrimaryKey[1]), edgeIDs...))
+		columns := s.SelectedColumns()
+		s.Select(joinT.C(agent.MentionedInPrimaryKey[1]))
+		s.AppendSelect(columns...)
+		s.SetDistinct(false)
+	})
+	if err := query.prepareQuery(ctx); err != nil {
+		return err
+	}
+	qr := QuerierFunc(func(ctx context.Context, q Query) (Value, error) {
+		return query.sqlAll(ctx, func(_ context.Context, spec *sqlgraph.QuerySpec) {
+			assign := spec.Assign
+			values := spec.ScanValues
+			spec.ScanValues = func(columns []string) ([]any, error) {
+				values, err := values(columns[1:])
+				if err != nil {
+					return nil, err
+				}
+				return append([]any{new(xid.ID)}, values...), nil
+			}
+			spec.Assign = func(columns []string, values []any) error {
+				outValue := *values[0].(*xid.ID)
+				inValue := *values[1].(*xid.ID)
+				if nids[inValue] == nil {
+					nids[inValue] = map[*Agent]struct{}{byID[outValue]: {}}
+					return assign(columns[1:], values[1:])
+				}
+				nids[inValue][byID[outValue]] = struct{}{}
+				return nil
+			}
+		})
+	})
+	neighbors, err := withInterceptors[[]*Comment](ctx, query, qr, query.inters)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		nodes, ok := nids[n.ID]
+		if !ok {
+			return fmt.Errorf(`unexpected "mentioned_in" node returned %v`, n.ID)
+		}
+		for kn := range nodes {
+			assign(kn, n)
+		}
 	}
 	return nil
 }
@@ -739,6 +1071,48 @@ func (_q *AgentQuery) WithNamedReports(name string, opts ...func(*AgentQuery)) *
 		_q.withNamedReports = make(map[string]*AgentQuery)
 	}
 	_q.withNamedReports[name] = query
+	return _q
+}
+
+// WithNamedReviews tells the query-builder to eager-load the nodes that are connected to the "reviews"
+// edge with the given name. The optional arguments are used to configure the query builder of the edge.
+func (_q *AgentQuery) WithNamedReviews(name string, opts ...func(*TaskQuery)) *AgentQuery {
+	query := (&TaskClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	if _q.withNamedReviews == nil {
+		_q.withNamedReviews = make(map[string]*TaskQuery)
+	}
+	_q.withNamedReviews[name] = query
+	return _q
+}
+
+// WithNamedApproves tells the query-builder to eager-load the nodes that are connected to the "approves"
+// edge with the given name. The optional arguments are used to configure the query builder of the edge.
+func (_q *AgentQuery) WithNamedApproves(name string, opts ...func(*TaskQuery)) *AgentQuery {
+	query := (&TaskClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	if _q.withNamedApproves == nil {
+		_q.withNamedApproves = make(map[string]*TaskQuery)
+	}
+	_q.withNamedApproves[name] = query
+	return _q
+}
+
+// WithNamedMentionedIn tells the query-builder to eager-load the nodes that are connected to the "mentioned_in"
+// edge with the given name. The optional arguments are used to configure the query builder of the edge.
+func (_q *AgentQuery) WithNamedMentionedIn(name string, opts ...func(*CommentQuery)) *AgentQuery {
+	query := (&CommentClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	if _q.withNamedMentionedIn == nil {
+		_q.withNamedMentionedIn = make(map[string]*CommentQuery)
+	}
+	_q.withNamedMentionedIn[name] = query
 	return _q
 }
 

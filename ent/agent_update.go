@@ -12,7 +12,9 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/ent/predicate"
+	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -282,6 +284,51 @@ func (_u *AgentUpdate) AddReports(v ...*Agent) *AgentUpdate {
 	return _u.AddReportIDs(ids...)
 }
 
+// AddReviewIDs adds the "reviews" edge to the Task entity by IDs.
+func (_u *AgentUpdate) AddReviewIDs(ids ...xid.ID) *AgentUpdate {
+	_u.mutation.AddReviewIDs(ids...)
+	return _u
+}
+
+// AddReviews adds the "reviews" edges to the Task entity.
+func (_u *AgentUpdate) AddReviews(v ...*Task) *AgentUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddReviewIDs(ids...)
+}
+
+// AddApprofeIDs adds the "approves" edge to the Task entity by IDs.
+func (_u *AgentUpdate) AddApprofeIDs(ids ...xid.ID) *AgentUpdate {
+	_u.mutation.AddApprofeIDs(ids...)
+	return _u
+}
+
+// AddApproves adds the "approves" edges to the Task entity.
+func (_u *AgentUpdate) AddApproves(v ...*Task) *AgentUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddApprofeIDs(ids...)
+}
+
+// AddMentionedInIDs adds the "mentioned_in" edge to the Comment entity by IDs.
+func (_u *AgentUpdate) AddMentionedInIDs(ids ...xid.ID) *AgentUpdate {
+	_u.mutation.AddMentionedInIDs(ids...)
+	return _u
+}
+
+// AddMentionedIn adds the "mentioned_in" edges to the Comment entity.
+func (_u *AgentUpdate) AddMentionedIn(v ...*Comment) *AgentUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddMentionedInIDs(ids...)
+}
+
 // Mutation returns the AgentMutation object of the builder.
 func (_u *AgentUpdate) Mutation() *AgentMutation {
 	return _u.mutation
@@ -312,6 +359,69 @@ func (_u *AgentUpdate) RemoveReports(v ...*Agent) *AgentUpdate {
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveReportIDs(ids...)
+}
+
+// ClearReviews clears all "reviews" edges to the Task entity.
+func (_u *AgentUpdate) ClearReviews() *AgentUpdate {
+	_u.mutation.ClearReviews()
+	return _u
+}
+
+// RemoveReviewIDs removes the "reviews" edge to Task entities by IDs.
+func (_u *AgentUpdate) RemoveReviewIDs(ids ...xid.ID) *AgentUpdate {
+	_u.mutation.RemoveReviewIDs(ids...)
+	return _u
+}
+
+// RemoveReviews removes "reviews" edges to Task entities.
+func (_u *AgentUpdate) RemoveReviews(v ...*Task) *AgentUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveReviewIDs(ids...)
+}
+
+// ClearApproves clears all "approves" edges to the Task entity.
+func (_u *AgentUpdate) ClearApproves() *AgentUpdate {
+	_u.mutation.ClearApproves()
+	return _u
+}
+
+// RemoveApprofeIDs removes the "approves" edge to Task entities by IDs.
+func (_u *AgentUpdate) RemoveApprofeIDs(ids ...xid.ID) *AgentUpdate {
+	_u.mutation.RemoveApprofeIDs(ids...)
+	return _u
+}
+
+// RemoveApproves removes "approves" edges to Task entities.
+func (_u *AgentUpdate) RemoveApproves(v ...*Task) *AgentUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveApprofeIDs(ids...)
+}
+
+// ClearMentionedIn clears all "mentioned_in" edges to the Comment entity.
+func (_u *AgentUpdate) ClearMentionedIn() *AgentUpdate {
+	_u.mutation.ClearMentionedIn()
+	return _u
+}
+
+// RemoveMentionedInIDs removes the "mentioned_in" edge to Comment entities by IDs.
+func (_u *AgentUpdate) RemoveMentionedInIDs(ids ...xid.ID) *AgentUpdate {
+	_u.mutation.RemoveMentionedInIDs(ids...)
+	return _u
+}
+
+// RemoveMentionedIn removes "mentioned_in" edges to Comment entities.
+func (_u *AgentUpdate) RemoveMentionedIn(v ...*Comment) *AgentUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveMentionedInIDs(ids...)
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -521,6 +631,141 @@ func (_u *AgentUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.ReviewsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ReviewsTable,
+			Columns: agent.ReviewsPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedReviewsIDs(); len(nodes) > 0 && !_u.mutation.ReviewsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ReviewsTable,
+			Columns: agent.ReviewsPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.ReviewsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ReviewsTable,
+			Columns: agent.ReviewsPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.ApprovesCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ApprovesTable,
+			Columns: agent.ApprovesPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedApprovesIDs(); len(nodes) > 0 && !_u.mutation.ApprovesCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ApprovesTable,
+			Columns: agent.ApprovesPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.ApprovesIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ApprovesTable,
+			Columns: agent.ApprovesPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.MentionedInCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.MentionedInTable,
+			Columns: agent.MentionedInPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(comment.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedMentionedInIDs(); len(nodes) > 0 && !_u.mutation.MentionedInCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.MentionedInTable,
+			Columns: agent.MentionedInPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(comment.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.MentionedInIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.MentionedInTable,
+			Columns: agent.MentionedInPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(comment.FieldID, field.TypeString),
 			},
 		}
 		for _, k := range nodes {
@@ -801,6 +1046,51 @@ func (_u *AgentUpdateOne) AddReports(v ...*Agent) *AgentUpdateOne {
 	return _u.AddReportIDs(ids...)
 }
 
+// AddReviewIDs adds the "reviews" edge to the Task entity by IDs.
+func (_u *AgentUpdateOne) AddReviewIDs(ids ...xid.ID) *AgentUpdateOne {
+	_u.mutation.AddReviewIDs(ids...)
+	return _u
+}
+
+// AddReviews adds the "reviews" edges to the Task entity.
+func (_u *AgentUpdateOne) AddReviews(v ...*Task) *AgentUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddReviewIDs(ids...)
+}
+
+// AddApprofeIDs adds the "approves" edge to the Task entity by IDs.
+func (_u *AgentUpdateOne) AddApprofeIDs(ids ...xid.ID) *AgentUpdateOne {
+	_u.mutation.AddApprofeIDs(ids...)
+	return _u
+}
+
+// AddApproves adds the "approves" edges to the Task entity.
+func (_u *AgentUpdateOne) AddApproves(v ...*Task) *AgentUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddApprofeIDs(ids...)
+}
+
+// AddMentionedInIDs adds the "mentioned_in" edge to the Comment entity by IDs.
+func (_u *AgentUpdateOne) AddMentionedInIDs(ids ...xid.ID) *AgentUpdateOne {
+	_u.mutation.AddMentionedInIDs(ids...)
+	return _u
+}
+
+// AddMentionedIn adds the "mentioned_in" edges to the Comment entity.
+func (_u *AgentUpdateOne) AddMentionedIn(v ...*Comment) *AgentUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddMentionedInIDs(ids...)
+}
+
 // Mutation returns the AgentMutation object of the builder.
 func (_u *AgentUpdateOne) Mutation() *AgentMutation {
 	return _u.mutation
@@ -831,6 +1121,69 @@ func (_u *AgentUpdateOne) RemoveReports(v ...*Agent) *AgentUpdateOne {
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveReportIDs(ids...)
+}
+
+// ClearReviews clears all "reviews" edges to the Task entity.
+func (_u *AgentUpdateOne) ClearReviews() *AgentUpdateOne {
+	_u.mutation.ClearReviews()
+	return _u
+}
+
+// RemoveReviewIDs removes the "reviews" edge to Task entities by IDs.
+func (_u *AgentUpdateOne) RemoveReviewIDs(ids ...xid.ID) *AgentUpdateOne {
+	_u.mutation.RemoveReviewIDs(ids...)
+	return _u
+}
+
+// RemoveReviews removes "reviews" edges to Task entities.
+func (_u *AgentUpdateOne) RemoveReviews(v ...*Task) *AgentUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveReviewIDs(ids...)
+}
+
+// ClearApproves clears all "approves" edges to the Task entity.
+func (_u *AgentUpdateOne) ClearApproves() *AgentUpdateOne {
+	_u.mutation.ClearApproves()
+	return _u
+}
+
+// RemoveApprofeIDs removes the "approves" edge to Task entities by IDs.
+func (_u *AgentUpdateOne) RemoveApprofeIDs(ids ...xid.ID) *AgentUpdateOne {
+	_u.mutation.RemoveApprofeIDs(ids...)
+	return _u
+}
+
+// RemoveApproves removes "approves" edges to Task entities.
+func (_u *AgentUpdateOne) RemoveApproves(v ...*Task) *AgentUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveApprofeIDs(ids...)
+}
+
+// ClearMentionedIn clears all "mentioned_in" edges to the Comment entity.
+func (_u *AgentUpdateOne) ClearMentionedIn() *AgentUpdateOne {
+	_u.mutation.ClearMentionedIn()
+	return _u
+}
+
+// RemoveMentionedInIDs removes the "mentioned_in" edge to Comment entities by IDs.
+func (_u *AgentUpdateOne) RemoveMentionedInIDs(ids ...xid.ID) *AgentUpdateOne {
+	_u.mutation.RemoveMentionedInIDs(ids...)
+	return _u
+}
+
+// RemoveMentionedIn removes "mentioned_in" edges to Comment entities.
+func (_u *AgentUpdateOne) RemoveMentionedIn(v ...*Comment) *AgentUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveMentionedInIDs(ids...)
 }
 
 // Where appends a list predicates to the AgentUpdate builder.
@@ -1070,6 +1423,141 @@ func (_u *AgentUpdateOne) sqlSave(ctx context.Context) (_node *Agent, err error)
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.ReviewsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ReviewsTable,
+			Columns: agent.ReviewsPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedReviewsIDs(); len(nodes) > 0 && !_u.mutation.ReviewsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ReviewsTable,
+			Columns: agent.ReviewsPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.ReviewsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ReviewsTable,
+			Columns: agent.ReviewsPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.ApprovesCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ApprovesTable,
+			Columns: agent.ApprovesPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedApprovesIDs(); len(nodes) > 0 && !_u.mutation.ApprovesCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ApprovesTable,
+			Columns: agent.ApprovesPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.ApprovesIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.ApprovesTable,
+			Columns: agent.ApprovesPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.MentionedInCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.MentionedInTable,
+			Columns: agent.MentionedInPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(comment.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedMentionedInIDs(); len(nodes) > 0 && !_u.mutation.MentionedInCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.MentionedInTable,
+			Columns: agent.MentionedInPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(comment.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.MentionedInIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2M,
+			Inverse: true,
+			Table:   agent.MentionedInTable,
+			Columns: agent.MentionedInPrimaryKey,
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(comment.FieldID, field.TypeString),
 			},
 		}
 		for _, k := range nodes {

@@ -40,6 +40,7 @@ import (
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/webhookdelivery"
@@ -104,6 +105,8 @@ type Client struct {
 	RunLogLine *RunLogLineClient
 	// Task is the client for interacting with the Task builders.
 	Task *TaskClient
+	// TaskBlocker is the client for interacting with the TaskBlocker builders.
+	TaskBlocker *TaskBlockerClient
 	// TaskSession is the client for interacting with the TaskSession builders.
 	TaskSession *TaskSessionClient
 	// WakeupRequest is the client for interacting with the WakeupRequest builders.
@@ -153,6 +156,7 @@ func (c *Client) init() {
 	c.RunEvent = NewRunEventClient(c.config)
 	c.RunLogLine = NewRunLogLineClient(c.config)
 	c.Task = NewTaskClient(c.config)
+	c.TaskBlocker = NewTaskBlockerClient(c.config)
 	c.TaskSession = NewTaskSessionClient(c.config)
 	c.WakeupRequest = NewWakeupRequestClient(c.config)
 	c.WebhookDelivery = NewWebhookDeliveryClient(c.config)
@@ -276,6 +280,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		RunEvent:            NewRunEventClient(cfg),
 		RunLogLine:          NewRunLogLineClient(cfg),
 		Task:                NewTaskClient(cfg),
+		TaskBlocker:         NewTaskBlockerClient(cfg),
 		TaskSession:         NewTaskSessionClient(cfg),
 		WakeupRequest:       NewWakeupRequestClient(cfg),
 		WebhookDelivery:     NewWebhookDeliveryClient(cfg),
@@ -326,6 +331,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		RunEvent:            NewRunEventClient(cfg),
 		RunLogLine:          NewRunLogLineClient(cfg),
 		Task:                NewTaskClient(cfg),
+		TaskBlocker:         NewTaskBlockerClient(cfg),
 		TaskSession:         NewTaskSessionClient(cfg),
 		WakeupRequest:       NewWakeupRequestClient(cfg),
 		WebhookDelivery:     NewWebhookDeliveryClient(cfg),
@@ -366,8 +372,8 @@ func (c *Client) Use(hooks ...Hook) {
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
 		c.InboxItem, c.InstanceFact, c.MutationKey, c.Project, c.Routine, c.RoutineRun,
 		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunLogLine,
-		c.Task, c.TaskSession, c.WakeupRequest, c.WebhookDelivery, c.Workflow,
-		c.WorkflowStep, c.Workspace, c.WorkspaceLane,
+		c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest, c.WebhookDelivery,
+		c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
 	} {
 		n.Use(hooks...)
 	}
@@ -381,8 +387,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
 		c.InboxItem, c.InstanceFact, c.MutationKey, c.Project, c.Routine, c.RoutineRun,
 		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunLogLine,
-		c.Task, c.TaskSession, c.WakeupRequest, c.WebhookDelivery, c.Workflow,
-		c.WorkflowStep, c.Workspace, c.WorkspaceLane,
+		c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest, c.WebhookDelivery,
+		c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -439,6 +445,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.RunLogLine.mutate(ctx, m)
 	case *TaskMutation:
 		return c.Task.mutate(ctx, m)
+	case *TaskBlockerMutation:
+		return c.TaskBlocker.mutate(ctx, m)
 	case *TaskSessionMutation:
 		return c.TaskSession.mutate(ctx, m)
 	case *WakeupRequestMutation:
@@ -756,6 +764,54 @@ func (c *AgentClient) QueryReports(_m *Agent) *AgentQuery {
 			sqlgraph.From(agent.Table, agent.FieldID, id),
 			sqlgraph.To(agent.Table, agent.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, agent.ReportsTable, agent.ReportsColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryReviews queries the reviews edge of a Agent.
+func (c *AgentClient) QueryReviews(_m *Agent) *TaskQuery {
+	query := (&TaskClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(agent.Table, agent.FieldID, id),
+			sqlgraph.To(task.Table, task.FieldID),
+			sqlgraph.Edge(sqlgraph.M2M, true, agent.ReviewsTable, agent.ReviewsPrimaryKey...),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryApproves queries the approves edge of a Agent.
+func (c *AgentClient) QueryApproves(_m *Agent) *TaskQuery {
+	query := (&TaskClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(agent.Table, agent.FieldID, id),
+			sqlgraph.To(task.Table, task.FieldID),
+			sqlgraph.Edge(sqlgraph.M2M, true, agent.ApprovesTable, agent.ApprovesPrimaryKey...),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryMentionedIn queries the mentioned_in edge of a Agent.
+func (c *AgentClient) QueryMentionedIn(_m *Agent) *CommentQuery {
+	query := (&CommentClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(agent.Table, agent.FieldID, id),
+			sqlgraph.To(comment.Table, comment.FieldID),
+			sqlgraph.Edge(sqlgraph.M2M, true, agent.MentionedInTable, agent.MentionedInPrimaryKey...),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -1894,7 +1950,7 @@ func (c *CommentClient) QueryMentions(_m *Comment) *AgentQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(comment.Table, comment.FieldID, id),
 			sqlgraph.To(agent.Table, agent.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, comment.MentionsTable, comment.MentionsColumn),
+			sqlgraph.Edge(sqlgraph.M2M, false, comment.MentionsTable, comment.MentionsPrimaryKey...),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -4617,38 +4673,6 @@ func (c *TaskClient) QueryCheckoutRun(_m *Task) *RunQuery {
 	return query
 }
 
-// QueryBlocks queries the blocks edge of a Task.
-func (c *TaskClient) QueryBlocks(_m *Task) *TaskQuery {
-	query := (&TaskClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(task.Table, task.FieldID, id),
-			sqlgraph.To(task.Table, task.FieldID),
-			sqlgraph.Edge(sqlgraph.M2M, true, task.BlocksTable, task.BlocksPrimaryKey...),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// QueryBlockedBy queries the blocked_by edge of a Task.
-func (c *TaskClient) QueryBlockedBy(_m *Task) *TaskQuery {
-	query := (&TaskClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(task.Table, task.FieldID, id),
-			sqlgraph.To(task.Table, task.FieldID),
-			sqlgraph.Edge(sqlgraph.M2M, false, task.BlockedByTable, task.BlockedByPrimaryKey...),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
 // QueryReviewers queries the reviewers edge of a Task.
 func (c *TaskClient) QueryReviewers(_m *Task) *AgentQuery {
 	query := (&AgentClient{config: c.config}).Query()
@@ -4657,7 +4681,7 @@ func (c *TaskClient) QueryReviewers(_m *Task) *AgentQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(task.Table, task.FieldID, id),
 			sqlgraph.To(agent.Table, agent.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, task.ReviewersTable, task.ReviewersColumn),
+			sqlgraph.Edge(sqlgraph.M2M, false, task.ReviewersTable, task.ReviewersPrimaryKey...),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -4673,7 +4697,7 @@ func (c *TaskClient) QueryApprovers(_m *Task) *AgentQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(task.Table, task.FieldID, id),
 			sqlgraph.To(agent.Table, agent.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, task.ApproversTable, task.ApproversColumn),
+			sqlgraph.Edge(sqlgraph.M2M, false, task.ApproversTable, task.ApproversPrimaryKey...),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -4703,6 +4727,187 @@ func (c *TaskClient) mutate(ctx context.Context, m *TaskMutation) (Value, error)
 		return (&TaskDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Task mutation op: %q", m.Op())
+	}
+}
+
+// TaskBlockerClient is a client for the TaskBlocker schema.
+type TaskBlockerClient struct {
+	config
+}
+
+// NewTaskBlockerClient returns a client for the TaskBlocker from the given config.
+func NewTaskBlockerClient(c config) *TaskBlockerClient {
+	return &TaskBlockerClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `taskblocker.Hooks(f(g(h())))`.
+func (c *TaskBlockerClient) Use(hooks ...Hook) {
+	c.hooks.TaskBlocker = append(c.hooks.TaskBlocker, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `taskblocker.Intercept(f(g(h())))`.
+func (c *TaskBlockerClient) Intercept(interceptors ...Interceptor) {
+	c.inters.TaskBlocker = append(c.inters.TaskBlocker, interceptors...)
+}
+
+// Create returns a builder for creating a TaskBlocker entity.
+func (c *TaskBlockerClient) Create() *TaskBlockerCreate {
+	mutation := newTaskBlockerMutation(c.config, OpCreate)
+	return &TaskBlockerCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of TaskBlocker entities.
+func (c *TaskBlockerClient) CreateBulk(builders ...*TaskBlockerCreate) *TaskBlockerCreateBulk {
+	return &TaskBlockerCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TaskBlockerClient) MapCreateBulk(slice any, setFunc func(*TaskBlockerCreate, int)) *TaskBlockerCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TaskBlockerCreateBulk{err: fmt.Errorf("calling to TaskBlockerClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TaskBlockerCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TaskBlockerCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for TaskBlocker.
+func (c *TaskBlockerClient) Update() *TaskBlockerUpdate {
+	mutation := newTaskBlockerMutation(c.config, OpUpdate)
+	return &TaskBlockerUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TaskBlockerClient) UpdateOne(_m *TaskBlocker) *TaskBlockerUpdateOne {
+	mutation := newTaskBlockerMutation(c.config, OpUpdateOne, withTaskBlocker(_m))
+	return &TaskBlockerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TaskBlockerClient) UpdateOneID(id xid.ID) *TaskBlockerUpdateOne {
+	mutation := newTaskBlockerMutation(c.config, OpUpdateOne, withTaskBlockerID(id))
+	return &TaskBlockerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for TaskBlocker.
+func (c *TaskBlockerClient) Delete() *TaskBlockerDelete {
+	mutation := newTaskBlockerMutation(c.config, OpDelete)
+	return &TaskBlockerDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TaskBlockerClient) DeleteOne(_m *TaskBlocker) *TaskBlockerDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TaskBlockerClient) DeleteOneID(id xid.ID) *TaskBlockerDeleteOne {
+	builder := c.Delete().Where(taskblocker.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TaskBlockerDeleteOne{builder}
+}
+
+// Query returns a query builder for TaskBlocker.
+func (c *TaskBlockerClient) Query() *TaskBlockerQuery {
+	return &TaskBlockerQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTaskBlocker},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a TaskBlocker entity by its id.
+func (c *TaskBlockerClient) Get(ctx context.Context, id xid.ID) (*TaskBlocker, error) {
+	return c.Query().Where(taskblocker.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TaskBlockerClient) GetX(ctx context.Context, id xid.ID) *TaskBlocker {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryWorkspace queries the workspace edge of a TaskBlocker.
+func (c *TaskBlockerClient) QueryWorkspace(_m *TaskBlocker) *WorkspaceQuery {
+	query := (&WorkspaceClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(taskblocker.Table, taskblocker.FieldID, id),
+			sqlgraph.To(workspace.Table, workspace.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, taskblocker.WorkspaceTable, taskblocker.WorkspaceColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryTask queries the task edge of a TaskBlocker.
+func (c *TaskBlockerClient) QueryTask(_m *TaskBlocker) *TaskQuery {
+	query := (&TaskClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(taskblocker.Table, taskblocker.FieldID, id),
+			sqlgraph.To(task.Table, task.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, taskblocker.TaskTable, taskblocker.TaskColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryBlocker queries the blocker edge of a TaskBlocker.
+func (c *TaskBlockerClient) QueryBlocker(_m *TaskBlocker) *TaskQuery {
+	query := (&TaskClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(taskblocker.Table, taskblocker.FieldID, id),
+			sqlgraph.To(task.Table, task.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, taskblocker.BlockerTable, taskblocker.BlockerColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *TaskBlockerClient) Hooks() []Hook {
+	return c.hooks.TaskBlocker
+}
+
+// Interceptors returns the client interceptors.
+func (c *TaskBlockerClient) Interceptors() []Interceptor {
+	return c.inters.TaskBlocker
+}
+
+func (c *TaskBlockerClient) mutate(ctx context.Context, m *TaskBlockerMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TaskBlockerCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TaskBlockerUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TaskBlockerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TaskBlockerDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown TaskBlocker mutation op: %q", m.Op())
 	}
 }
 
@@ -5915,15 +6120,16 @@ type (
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
 		MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt,
-		RunContent, RunEvent, RunLogLine, Task, TaskSession, WakeupRequest,
-		WebhookDelivery, Workflow, WorkflowStep, Workspace, WorkspaceLane []ent.Hook
+		RunContent, RunEvent, RunLogLine, Task, TaskBlocker, TaskSession,
+		WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
+		WorkspaceLane []ent.Hook
 	}
 	inters struct {
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
 		MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt,
-		RunContent, RunEvent, RunLogLine, Task, TaskSession, WakeupRequest,
-		WebhookDelivery, Workflow, WorkflowStep, Workspace,
+		RunContent, RunEvent, RunLogLine, Task, TaskBlocker, TaskSession,
+		WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
 		WorkspaceLane []ent.Interceptor
 	}
 )

@@ -62,7 +62,7 @@ type CostEntryEdges struct {
 	// type was loaded (or requested) in eager-loading or not.
 	loadedTypes [4]bool
 	// totalCount holds the count of the edges above.
-	totalCount [3]map[string]int
+	totalCount [4]map[string]int
 }
 
 // WorkspaceOrErr returns the Workspace value or an error if the edge

@@ -36,6 +36,7 @@ import (
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/webhookdelivery"
@@ -127,6 +128,7 @@ func checkColumn(t, c string) error {
 			runevent.Table:            runevent.ValidColumn,
 			runlogline.Table:          runlogline.ValidColumn,
 			task.Table:                task.ValidColumn,
+			taskblocker.Table:         taskblocker.ValidColumn,
 			tasksession.Table:         tasksession.ValidColumn,
 			wakeuprequest.Table:       wakeuprequest.ValidColumn,
 			webhookdelivery.Table:     webhookdelivery.ValidColumn,

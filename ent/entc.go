@@ -72,6 +72,8 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 	}
 	for name, fields := range map[string][]string{
 		"Agent": {"createdAt", "updatedAt"}, "Workspace": {"updatedAt"}, "WorkspaceConnection": {"totalCount"},
+		"Approval": {"causationId", "workspace"}, "Comment": {"workspace"}, "TaskSession": {"task", "workspace"},
+		"Project": {"updatedAt"}, "Workflow": {"createdAt"}, "WorkflowStep": {"createdAt", "workspace"},
 		"ContinuationSummary": {"createdAt", "workspace"}, "ContinuationSummaryConnection": {"totalCount"},
 		"Run": {"createdAt", "workspace"}, "RoutineRun": {"createdAt", "workspace"}, "WakeupRequest": {"createdAt", "workspace"},
 	} {
@@ -83,6 +85,8 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 	}
 	// DateTime is in schema/scalar.graphql; the rest is not part of the contract.
 	for _, name := range []string{"Time", "Query", "RoutineRunOrder", "RoutineRunOrderField", "WorkspaceOrder", "WorkspaceOrderField",
+		"ProjectOrder", "ProjectOrderField", "WorkflowOrder", "WorkflowOrderField", "CommentOrder", "CommentOrderField", "ApprovalOrder", "ApprovalOrderField",
+		"TaskSessionOrder", "TaskSessionOrderField", "WorkflowStepOrder", "WorkflowStepOrderField",
 		"ContinuationSummaryOrder", "ContinuationSummaryOrderField"} {
 		delete(s.Types, name)
 	}

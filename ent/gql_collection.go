@@ -8,12 +8,19 @@ import (
 	"entgo.io/contrib/entgql"
 	"github.com/99designs/gqlgen/graphql"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/approval"
+	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/ent/continuationsummary"
+	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
 	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/ent/run"
+	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
+	"rouse.dev/rouse/ent/workflow"
+	"rouse.dev/rouse/ent/workflowstep"
 	"rouse.dev/rouse/ent/workspace"
 )
 
@@ -174,6 +181,273 @@ func newAgentPaginateArgs(rv map[string]any) *agentPaginateArgs {
 }
 
 // CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
+func (_q *ApprovalQuery) CollectFields(ctx context.Context, satisfies ...string) (*ApprovalQuery, error) {
+	fc := graphql.GetFieldContext(ctx)
+	if fc == nil {
+		return _q, nil
+	}
+	if err := _q.collectField(ctx, false, graphql.GetOperationContext(ctx), fc.Field, nil, satisfies...); err != nil {
+		return nil, err
+	}
+	return _q, nil
+}
+
+func (_q *ApprovalQuery) collectField(ctx context.Context, oneNode bool, opCtx *graphql.OperationContext, collected graphql.CollectedField, path []string, satisfies ...string) error {
+	path = append([]string(nil), path...)
+	var (
+		unknownSeen    bool
+		fieldSeen      = make(map[string]struct{}, len(approval.Columns))
+		selectedFields = []string{approval.FieldID}
+	)
+	for _, field := range graphql.CollectFields(opCtx, collected.Selections, satisfies) {
+		switch field.Name {
+
+		case "workspace":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkspaceClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workspaceImplementors)...); err != nil {
+				return err
+			}
+			_q.withWorkspace = query
+			if _, ok := fieldSeen[approval.FieldWorkspaceID]; !ok {
+				selectedFields = append(selectedFields, approval.FieldWorkspaceID)
+				fieldSeen[approval.FieldWorkspaceID] = struct{}{}
+			}
+
+		case "task":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&TaskClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, taskImplementors)...); err != nil {
+				return err
+			}
+			_q.withTask = query
+			if _, ok := fieldSeen[approval.FieldTaskID]; !ok {
+				selectedFields = append(selectedFields, approval.FieldTaskID)
+				fieldSeen[approval.FieldTaskID] = struct{}{}
+			}
+		case "createdAt":
+			if _, ok := fieldSeen[approval.FieldCreatedAt]; !ok {
+				selectedFields = append(selectedFields, approval.FieldCreatedAt)
+				fieldSeen[approval.FieldCreatedAt] = struct{}{}
+			}
+		case "causationId":
+			if _, ok := fieldSeen[approval.FieldCausationID]; !ok {
+				selectedFields = append(selectedFields, approval.FieldCausationID)
+				fieldSeen[approval.FieldCausationID] = struct{}{}
+			}
+		case "question":
+			if _, ok := fieldSeen[approval.FieldQuestion]; !ok {
+				selectedFields = append(selectedFields, approval.FieldQuestion)
+				fieldSeen[approval.FieldQuestion] = struct{}{}
+			}
+		case "status":
+			if _, ok := fieldSeen[approval.FieldStatus]; !ok {
+				selectedFields = append(selectedFields, approval.FieldStatus)
+				fieldSeen[approval.FieldStatus] = struct{}{}
+			}
+		case "completion":
+			if _, ok := fieldSeen[approval.FieldCompletion]; !ok {
+				selectedFields = append(selectedFields, approval.FieldCompletion)
+				fieldSeen[approval.FieldCompletion] = struct{}{}
+			}
+		case "decidedAt":
+			if _, ok := fieldSeen[approval.FieldDecidedAt]; !ok {
+				selectedFields = append(selectedFields, approval.FieldDecidedAt)
+				fieldSeen[approval.FieldDecidedAt] = struct{}{}
+			}
+		case "id":
+		case "__typename":
+		default:
+			unknownSeen = true
+		}
+	}
+	if !unknownSeen {
+		_q.Select(selectedFields...)
+	}
+	return nil
+}
+
+type approvalPaginateArgs struct {
+	first, last   *int
+	after, before *Cursor
+	opts          []ApprovalPaginateOption
+}
+
+func newApprovalPaginateArgs(rv map[string]any) *approvalPaginateArgs {
+	args := &approvalPaginateArgs{}
+	if rv == nil {
+		return args
+	}
+	if v := rv[firstField]; v != nil {
+		args.first = v.(*int)
+	}
+	if v := rv[lastField]; v != nil {
+		args.last = v.(*int)
+	}
+	if v := rv[afterField]; v != nil {
+		args.after = v.(*Cursor)
+	}
+	if v := rv[beforeField]; v != nil {
+		args.before = v.(*Cursor)
+	}
+	if v, ok := rv[orderByField]; ok {
+		switch v := v.(type) {
+		case map[string]any:
+			var (
+				err1, err2 error
+				order      = &ApprovalOrder{Field: &ApprovalOrderField{}, Direction: entgql.OrderDirectionAsc}
+			)
+			if d, ok := v[directionField]; ok {
+				err1 = order.Direction.UnmarshalGQL(d)
+			}
+			if f, ok := v[fieldField]; ok {
+				err2 = order.Field.UnmarshalGQL(f)
+			}
+			if err1 == nil && err2 == nil {
+				args.opts = append(args.opts, WithApprovalOrder(order))
+			}
+		case *ApprovalOrder:
+			if v != nil {
+				args.opts = append(args.opts, WithApprovalOrder(v))
+			}
+		}
+	}
+	return args
+}
+
+// CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
+func (_q *CommentQuery) CollectFields(ctx context.Context, satisfies ...string) (*CommentQuery, error) {
+	fc := graphql.GetFieldContext(ctx)
+	if fc == nil {
+		return _q, nil
+	}
+	if err := _q.collectField(ctx, false, graphql.GetOperationContext(ctx), fc.Field, nil, satisfies...); err != nil {
+		return nil, err
+	}
+	return _q, nil
+}
+
+func (_q *CommentQuery) collectField(ctx context.Context, oneNode bool, opCtx *graphql.OperationContext, collected graphql.CollectedField, path []string, satisfies ...string) error {
+	path = append([]string(nil), path...)
+	var (
+		unknownSeen    bool
+		fieldSeen      = make(map[string]struct{}, len(comment.Columns))
+		selectedFields = []string{comment.FieldID}
+	)
+	for _, field := range graphql.CollectFields(opCtx, collected.Selections, satisfies) {
+		switch field.Name {
+
+		case "workspace":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkspaceClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workspaceImplementors)...); err != nil {
+				return err
+			}
+			_q.withWorkspace = query
+			if _, ok := fieldSeen[comment.FieldWorkspaceID]; !ok {
+				selectedFields = append(selectedFields, comment.FieldWorkspaceID)
+				fieldSeen[comment.FieldWorkspaceID] = struct{}{}
+			}
+
+		case "task":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&TaskClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, taskImplementors)...); err != nil {
+				return err
+			}
+			_q.withTask = query
+			if _, ok := fieldSeen[comment.FieldTaskID]; !ok {
+				selectedFields = append(selectedFields, comment.FieldTaskID)
+				fieldSeen[comment.FieldTaskID] = struct{}{}
+			}
+		case "createdAt":
+			if _, ok := fieldSeen[comment.FieldCreatedAt]; !ok {
+				selectedFields = append(selectedFields, comment.FieldCreatedAt)
+				fieldSeen[comment.FieldCreatedAt] = struct{}{}
+			}
+		case "causationId":
+			if _, ok := fieldSeen[comment.FieldCausationID]; !ok {
+				selectedFields = append(selectedFields, comment.FieldCausationID)
+				fieldSeen[comment.FieldCausationID] = struct{}{}
+			}
+		case "body":
+			if _, ok := fieldSeen[comment.FieldBody]; !ok {
+				selectedFields = append(selectedFields, comment.FieldBody)
+				fieldSeen[comment.FieldBody] = struct{}{}
+			}
+		case "id":
+		case "__typename":
+		default:
+			unknownSeen = true
+		}
+	}
+	if !unknownSeen {
+		_q.Select(selectedFields...)
+	}
+	return nil
+}
+
+type commentPaginateArgs struct {
+	first, last   *int
+	after, before *Cursor
+	opts          []CommentPaginateOption
+}
+
+func newCommentPaginateArgs(rv map[string]any) *commentPaginateArgs {
+	args := &commentPaginateArgs{}
+	if rv == nil {
+		return args
+	}
+	if v := rv[firstField]; v != nil {
+		args.first = v.(*int)
+	}
+	if v := rv[lastField]; v != nil {
+		args.last = v.(*int)
+	}
+	if v := rv[afterField]; v != nil {
+		args.after = v.(*Cursor)
+	}
+	if v := rv[beforeField]; v != nil {
+		args.before = v.(*Cursor)
+	}
+	if v, ok := rv[orderByField]; ok {
+		switch v := v.(type) {
+		case map[string]any:
+			var (
+				err1, err2 error
+				order      = &CommentOrder{Field: &CommentOrderField{}, Direction: entgql.OrderDirectionAsc}
+			)
+			if d, ok := v[directionField]; ok {
+				err1 = order.Direction.UnmarshalGQL(d)
+			}
+			if f, ok := v[fieldField]; ok {
+				err2 = order.Field.UnmarshalGQL(f)
+			}
+			if err1 == nil && err2 == nil {
+				args.opts = append(args.opts, WithCommentOrder(order))
+			}
+		case *CommentOrder:
+			if v != nil {
+				args.opts = append(args.opts, WithCommentOrder(v))
+			}
+		}
+	}
+	return args
+}
+
+// CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
 func (_q *ContinuationSummaryQuery) CollectFields(ctx context.Context, satisfies ...string) (*ContinuationSummaryQuery, error) {
 	fc := graphql.GetFieldContext(ctx)
 	if fc == nil {
@@ -318,6 +592,122 @@ func newContinuationSummaryPaginateArgs(rv map[string]any) *continuationsummaryP
 		case *ContinuationSummaryOrder:
 			if v != nil {
 				args.opts = append(args.opts, WithContinuationSummaryOrder(v))
+			}
+		}
+	}
+	return args
+}
+
+// CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
+func (_q *ProjectQuery) CollectFields(ctx context.Context, satisfies ...string) (*ProjectQuery, error) {
+	fc := graphql.GetFieldContext(ctx)
+	if fc == nil {
+		return _q, nil
+	}
+	if err := _q.collectField(ctx, false, graphql.GetOperationContext(ctx), fc.Field, nil, satisfies...); err != nil {
+		return nil, err
+	}
+	return _q, nil
+}
+
+func (_q *ProjectQuery) collectField(ctx context.Context, oneNode bool, opCtx *graphql.OperationContext, collected graphql.CollectedField, path []string, satisfies ...string) error {
+	path = append([]string(nil), path...)
+	var (
+		unknownSeen    bool
+		fieldSeen      = make(map[string]struct{}, len(project.Columns))
+		selectedFields = []string{project.FieldID}
+	)
+	for _, field := range graphql.CollectFields(opCtx, collected.Selections, satisfies) {
+		switch field.Name {
+
+		case "workspace":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkspaceClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workspaceImplementors)...); err != nil {
+				return err
+			}
+			_q.withWorkspace = query
+			if _, ok := fieldSeen[project.FieldWorkspaceID]; !ok {
+				selectedFields = append(selectedFields, project.FieldWorkspaceID)
+				fieldSeen[project.FieldWorkspaceID] = struct{}{}
+			}
+		case "createdAt":
+			if _, ok := fieldSeen[project.FieldCreatedAt]; !ok {
+				selectedFields = append(selectedFields, project.FieldCreatedAt)
+				fieldSeen[project.FieldCreatedAt] = struct{}{}
+			}
+		case "revision":
+			if _, ok := fieldSeen[project.FieldRevision]; !ok {
+				selectedFields = append(selectedFields, project.FieldRevision)
+				fieldSeen[project.FieldRevision] = struct{}{}
+			}
+		case "updatedAt":
+			if _, ok := fieldSeen[project.FieldUpdatedAt]; !ok {
+				selectedFields = append(selectedFields, project.FieldUpdatedAt)
+				fieldSeen[project.FieldUpdatedAt] = struct{}{}
+			}
+		case "name":
+			if _, ok := fieldSeen[project.FieldName]; !ok {
+				selectedFields = append(selectedFields, project.FieldName)
+				fieldSeen[project.FieldName] = struct{}{}
+			}
+		case "id":
+		case "__typename":
+		default:
+			unknownSeen = true
+		}
+	}
+	if !unknownSeen {
+		_q.Select(selectedFields...)
+	}
+	return nil
+}
+
+type projectPaginateArgs struct {
+	first, last   *int
+	after, before *Cursor
+	opts          []ProjectPaginateOption
+}
+
+func newProjectPaginateArgs(rv map[string]any) *projectPaginateArgs {
+	args := &projectPaginateArgs{}
+	if rv == nil {
+		return args
+	}
+	if v := rv[firstField]; v != nil {
+		args.first = v.(*int)
+	}
+	if v := rv[lastField]; v != nil {
+		args.last = v.(*int)
+	}
+	if v := rv[afterField]; v != nil {
+		args.after = v.(*Cursor)
+	}
+	if v := rv[beforeField]; v != nil {
+		args.before = v.(*Cursor)
+	}
+	if v, ok := rv[orderByField]; ok {
+		switch v := v.(type) {
+		case map[string]any:
+			var (
+				err1, err2 error
+				order      = &ProjectOrder{Field: &ProjectOrderField{}, Direction: entgql.OrderDirectionAsc}
+			)
+			if d, ok := v[directionField]; ok {
+				err1 = order.Direction.UnmarshalGQL(d)
+			}
+			if f, ok := v[fieldField]; ok {
+				err2 = order.Field.UnmarshalGQL(f)
+			}
+			if err1 == nil && err2 == nil {
+				args.opts = append(args.opts, WithProjectOrder(order))
+			}
+		case *ProjectOrder:
+			if v != nil {
+				args.opts = append(args.opts, WithProjectOrder(v))
 			}
 		}
 	}
@@ -1004,6 +1394,368 @@ func newRunPaginateArgs(rv map[string]any) *runPaginateArgs {
 }
 
 // CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
+func (_q *TaskQuery) CollectFields(ctx context.Context, satisfies ...string) (*TaskQuery, error) {
+	fc := graphql.GetFieldContext(ctx)
+	if fc == nil {
+		return _q, nil
+	}
+	if err := _q.collectField(ctx, false, graphql.GetOperationContext(ctx), fc.Field, nil, satisfies...); err != nil {
+		return nil, err
+	}
+	return _q, nil
+}
+
+func (_q *TaskQuery) collectField(ctx context.Context, oneNode bool, opCtx *graphql.OperationContext, collected graphql.CollectedField, path []string, satisfies ...string) error {
+	path = append([]string(nil), path...)
+	var (
+		unknownSeen    bool
+		fieldSeen      = make(map[string]struct{}, len(task.Columns))
+		selectedFields = []string{task.FieldID}
+	)
+	for _, field := range graphql.CollectFields(opCtx, collected.Selections, satisfies) {
+		switch field.Name {
+
+		case "workspace":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkspaceClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workspaceImplementors)...); err != nil {
+				return err
+			}
+			_q.withWorkspace = query
+			if _, ok := fieldSeen[task.FieldWorkspaceID]; !ok {
+				selectedFields = append(selectedFields, task.FieldWorkspaceID)
+				fieldSeen[task.FieldWorkspaceID] = struct{}{}
+			}
+
+		case "workflow":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkflowClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workflowImplementors)...); err != nil {
+				return err
+			}
+			_q.withWorkflow = query
+			if _, ok := fieldSeen[task.FieldWorkflowID]; !ok {
+				selectedFields = append(selectedFields, task.FieldWorkflowID)
+				fieldSeen[task.FieldWorkflowID] = struct{}{}
+			}
+
+		case "step":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkflowStepClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workflowstepImplementors)...); err != nil {
+				return err
+			}
+			_q.withStep = query
+			if _, ok := fieldSeen[task.FieldStepID]; !ok {
+				selectedFields = append(selectedFields, task.FieldStepID)
+				fieldSeen[task.FieldStepID] = struct{}{}
+			}
+
+		case "project":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&ProjectClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, projectImplementors)...); err != nil {
+				return err
+			}
+			_q.withProject = query
+			if _, ok := fieldSeen[task.FieldProjectID]; !ok {
+				selectedFields = append(selectedFields, task.FieldProjectID)
+				fieldSeen[task.FieldProjectID] = struct{}{}
+			}
+
+		case "parent":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&TaskClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, taskImplementors)...); err != nil {
+				return err
+			}
+			_q.withParent = query
+			if _, ok := fieldSeen[task.FieldParentID]; !ok {
+				selectedFields = append(selectedFields, task.FieldParentID)
+				fieldSeen[task.FieldParentID] = struct{}{}
+			}
+
+		case "assignee":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&AgentClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, agentImplementors)...); err != nil {
+				return err
+			}
+			_q.withAssignee = query
+			if _, ok := fieldSeen[task.FieldAssigneeID]; !ok {
+				selectedFields = append(selectedFields, task.FieldAssigneeID)
+				fieldSeen[task.FieldAssigneeID] = struct{}{}
+			}
+		case "createdAt":
+			if _, ok := fieldSeen[task.FieldCreatedAt]; !ok {
+				selectedFields = append(selectedFields, task.FieldCreatedAt)
+				fieldSeen[task.FieldCreatedAt] = struct{}{}
+			}
+		case "revision":
+			if _, ok := fieldSeen[task.FieldRevision]; !ok {
+				selectedFields = append(selectedFields, task.FieldRevision)
+				fieldSeen[task.FieldRevision] = struct{}{}
+			}
+		case "updatedAt":
+			if _, ok := fieldSeen[task.FieldUpdatedAt]; !ok {
+				selectedFields = append(selectedFields, task.FieldUpdatedAt)
+				fieldSeen[task.FieldUpdatedAt] = struct{}{}
+			}
+		case "title":
+			if _, ok := fieldSeen[task.FieldTitle]; !ok {
+				selectedFields = append(selectedFields, task.FieldTitle)
+				fieldSeen[task.FieldTitle] = struct{}{}
+			}
+		case "description":
+			if _, ok := fieldSeen[task.FieldDescription]; !ok {
+				selectedFields = append(selectedFields, task.FieldDescription)
+				fieldSeen[task.FieldDescription] = struct{}{}
+			}
+		case "state":
+			if _, ok := fieldSeen[task.FieldState]; !ok {
+				selectedFields = append(selectedFields, task.FieldState)
+				fieldSeen[task.FieldState] = struct{}{}
+			}
+		case "archivedAt":
+			if _, ok := fieldSeen[task.FieldArchivedAt]; !ok {
+				selectedFields = append(selectedFields, task.FieldArchivedAt)
+				fieldSeen[task.FieldArchivedAt] = struct{}{}
+			}
+		case "requiresApproval":
+			if _, ok := fieldSeen[task.FieldRequiresApproval]; !ok {
+				selectedFields = append(selectedFields, task.FieldRequiresApproval)
+				fieldSeen[task.FieldRequiresApproval] = struct{}{}
+			}
+		case "id":
+		case "__typename":
+		default:
+			unknownSeen = true
+		}
+	}
+	if !unknownSeen {
+		_q.Select(selectedFields...)
+	}
+	return nil
+}
+
+type taskPaginateArgs struct {
+	first, last   *int
+	after, before *Cursor
+	opts          []TaskPaginateOption
+}
+
+func newTaskPaginateArgs(rv map[string]any) *taskPaginateArgs {
+	args := &taskPaginateArgs{}
+	if rv == nil {
+		return args
+	}
+	if v := rv[firstField]; v != nil {
+		args.first = v.(*int)
+	}
+	if v := rv[lastField]; v != nil {
+		args.last = v.(*int)
+	}
+	if v := rv[afterField]; v != nil {
+		args.after = v.(*Cursor)
+	}
+	if v := rv[beforeField]; v != nil {
+		args.before = v.(*Cursor)
+	}
+	if v, ok := rv[orderByField]; ok {
+		switch v := v.(type) {
+		case map[string]any:
+			var (
+				err1, err2 error
+				order      = &TaskOrder{Field: &TaskOrderField{}, Direction: entgql.OrderDirectionAsc}
+			)
+			if d, ok := v[directionField]; ok {
+				err1 = order.Direction.UnmarshalGQL(d)
+			}
+			if f, ok := v[fieldField]; ok {
+				err2 = order.Field.UnmarshalGQL(f)
+			}
+			if err1 == nil && err2 == nil {
+				args.opts = append(args.opts, WithTaskOrder(order))
+			}
+		case *TaskOrder:
+			if v != nil {
+				args.opts = append(args.opts, WithTaskOrder(v))
+			}
+		}
+	}
+	return args
+}
+
+// CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
+func (_q *TaskSessionQuery) CollectFields(ctx context.Context, satisfies ...string) (*TaskSessionQuery, error) {
+	fc := graphql.GetFieldContext(ctx)
+	if fc == nil {
+		return _q, nil
+	}
+	if err := _q.collectField(ctx, false, graphql.GetOperationContext(ctx), fc.Field, nil, satisfies...); err != nil {
+		return nil, err
+	}
+	return _q, nil
+}
+
+func (_q *TaskSessionQuery) collectField(ctx context.Context, oneNode bool, opCtx *graphql.OperationContext, collected graphql.CollectedField, path []string, satisfies ...string) error {
+	path = append([]string(nil), path...)
+	var (
+		unknownSeen    bool
+		fieldSeen      = make(map[string]struct{}, len(tasksession.Columns))
+		selectedFields = []string{tasksession.FieldID}
+	)
+	for _, field := range graphql.CollectFields(opCtx, collected.Selections, satisfies) {
+		switch field.Name {
+
+		case "workspace":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkspaceClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workspaceImplementors)...); err != nil {
+				return err
+			}
+			_q.withWorkspace = query
+			if _, ok := fieldSeen[tasksession.FieldWorkspaceID]; !ok {
+				selectedFields = append(selectedFields, tasksession.FieldWorkspaceID)
+				fieldSeen[tasksession.FieldWorkspaceID] = struct{}{}
+			}
+
+		case "task":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&TaskClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, taskImplementors)...); err != nil {
+				return err
+			}
+			_q.withTask = query
+			if _, ok := fieldSeen[tasksession.FieldTaskID]; !ok {
+				selectedFields = append(selectedFields, tasksession.FieldTaskID)
+				fieldSeen[tasksession.FieldTaskID] = struct{}{}
+			}
+
+		case "agent":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&AgentClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, agentImplementors)...); err != nil {
+				return err
+			}
+			_q.withAgent = query
+			if _, ok := fieldSeen[tasksession.FieldAgentID]; !ok {
+				selectedFields = append(selectedFields, tasksession.FieldAgentID)
+				fieldSeen[tasksession.FieldAgentID] = struct{}{}
+			}
+		case "createdAt":
+			if _, ok := fieldSeen[tasksession.FieldCreatedAt]; !ok {
+				selectedFields = append(selectedFields, tasksession.FieldCreatedAt)
+				fieldSeen[tasksession.FieldCreatedAt] = struct{}{}
+			}
+		case "externalId":
+			if _, ok := fieldSeen[tasksession.FieldExternalID]; !ok {
+				selectedFields = append(selectedFields, tasksession.FieldExternalID)
+				fieldSeen[tasksession.FieldExternalID] = struct{}{}
+			}
+		case "state":
+			if _, ok := fieldSeen[tasksession.FieldState]; !ok {
+				selectedFields = append(selectedFields, tasksession.FieldState)
+				fieldSeen[tasksession.FieldState] = struct{}{}
+			}
+		case "runCount":
+			if _, ok := fieldSeen[tasksession.FieldRunCount]; !ok {
+				selectedFields = append(selectedFields, tasksession.FieldRunCount)
+				fieldSeen[tasksession.FieldRunCount] = struct{}{}
+			}
+		case "lastUsedAt":
+			if _, ok := fieldSeen[tasksession.FieldLastUsedAt]; !ok {
+				selectedFields = append(selectedFields, tasksession.FieldLastUsedAt)
+				fieldSeen[tasksession.FieldLastUsedAt] = struct{}{}
+			}
+		case "id":
+		case "__typename":
+		default:
+			unknownSeen = true
+		}
+	}
+	if !unknownSeen {
+		_q.Select(selectedFields...)
+	}
+	return nil
+}
+
+type tasksessionPaginateArgs struct {
+	first, last   *int
+	after, before *Cursor
+	opts          []TaskSessionPaginateOption
+}
+
+func newTaskSessionPaginateArgs(rv map[string]any) *tasksessionPaginateArgs {
+	args := &tasksessionPaginateArgs{}
+	if rv == nil {
+		return args
+	}
+	if v := rv[firstField]; v != nil {
+		args.first = v.(*int)
+	}
+	if v := rv[lastField]; v != nil {
+		args.last = v.(*int)
+	}
+	if v := rv[afterField]; v != nil {
+		args.after = v.(*Cursor)
+	}
+	if v := rv[beforeField]; v != nil {
+		args.before = v.(*Cursor)
+	}
+	if v, ok := rv[orderByField]; ok {
+		switch v := v.(type) {
+		case map[string]any:
+			var (
+				err1, err2 error
+				order      = &TaskSessionOrder{Field: &TaskSessionOrderField{}, Direction: entgql.OrderDirectionAsc}
+			)
+			if d, ok := v[directionField]; ok {
+				err1 = order.Direction.UnmarshalGQL(d)
+			}
+			if f, ok := v[fieldField]; ok {
+				err2 = order.Field.UnmarshalGQL(f)
+			}
+			if err1 == nil && err2 == nil {
+				args.opts = append(args.opts, WithTaskSessionOrder(order))
+			}
+		case *TaskSessionOrder:
+			if v != nil {
+				args.opts = append(args.opts, WithTaskSessionOrder(v))
+			}
+		}
+	}
+	return args
+}
+
+// CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
 func (_q *WakeupRequestQuery) CollectFields(ctx context.Context, satisfies ...string) (*WakeupRequestQuery, error) {
 	fc := graphql.GetFieldContext(ctx)
 	if fc == nil {
@@ -1203,6 +1955,238 @@ func newWakeupRequestPaginateArgs(rv map[string]any) *wakeuprequestPaginateArgs 
 		case *WakeupRequestOrder:
 			if v != nil {
 				args.opts = append(args.opts, WithWakeupRequestOrder(v))
+			}
+		}
+	}
+	return args
+}
+
+// CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
+func (_q *WorkflowQuery) CollectFields(ctx context.Context, satisfies ...string) (*WorkflowQuery, error) {
+	fc := graphql.GetFieldContext(ctx)
+	if fc == nil {
+		return _q, nil
+	}
+	if err := _q.collectField(ctx, false, graphql.GetOperationContext(ctx), fc.Field, nil, satisfies...); err != nil {
+		return nil, err
+	}
+	return _q, nil
+}
+
+func (_q *WorkflowQuery) collectField(ctx context.Context, oneNode bool, opCtx *graphql.OperationContext, collected graphql.CollectedField, path []string, satisfies ...string) error {
+	path = append([]string(nil), path...)
+	var (
+		unknownSeen    bool
+		fieldSeen      = make(map[string]struct{}, len(workflow.Columns))
+		selectedFields = []string{workflow.FieldID}
+	)
+	for _, field := range graphql.CollectFields(opCtx, collected.Selections, satisfies) {
+		switch field.Name {
+
+		case "workspace":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkspaceClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workspaceImplementors)...); err != nil {
+				return err
+			}
+			_q.withWorkspace = query
+			if _, ok := fieldSeen[workflow.FieldWorkspaceID]; !ok {
+				selectedFields = append(selectedFields, workflow.FieldWorkspaceID)
+				fieldSeen[workflow.FieldWorkspaceID] = struct{}{}
+			}
+		case "createdAt":
+			if _, ok := fieldSeen[workflow.FieldCreatedAt]; !ok {
+				selectedFields = append(selectedFields, workflow.FieldCreatedAt)
+				fieldSeen[workflow.FieldCreatedAt] = struct{}{}
+			}
+		case "name":
+			if _, ok := fieldSeen[workflow.FieldName]; !ok {
+				selectedFields = append(selectedFields, workflow.FieldName)
+				fieldSeen[workflow.FieldName] = struct{}{}
+			}
+		case "kind":
+			if _, ok := fieldSeen[workflow.FieldKind]; !ok {
+				selectedFields = append(selectedFields, workflow.FieldKind)
+				fieldSeen[workflow.FieldKind] = struct{}{}
+			}
+		case "system":
+			if _, ok := fieldSeen[workflow.FieldSystem]; !ok {
+				selectedFields = append(selectedFields, workflow.FieldSystem)
+				fieldSeen[workflow.FieldSystem] = struct{}{}
+			}
+		case "hidden":
+			if _, ok := fieldSeen[workflow.FieldHidden]; !ok {
+				selectedFields = append(selectedFields, workflow.FieldHidden)
+				fieldSeen[workflow.FieldHidden] = struct{}{}
+			}
+		case "id":
+		case "__typename":
+		default:
+			unknownSeen = true
+		}
+	}
+	if !unknownSeen {
+		_q.Select(selectedFields...)
+	}
+	return nil
+}
+
+type workflowPaginateArgs struct {
+	first, last   *int
+	after, before *Cursor
+	opts          []WorkflowPaginateOption
+}
+
+func newWorkflowPaginateArgs(rv map[string]any) *workflowPaginateArgs {
+	args := &workflowPaginateArgs{}
+	if rv == nil {
+		return args
+	}
+	if v := rv[firstField]; v != nil {
+		args.first = v.(*int)
+	}
+	if v := rv[lastField]; v != nil {
+		args.last = v.(*int)
+	}
+	if v := rv[afterField]; v != nil {
+		args.after = v.(*Cursor)
+	}
+	if v := rv[beforeField]; v != nil {
+		args.before = v.(*Cursor)
+	}
+	if v, ok := rv[orderByField]; ok {
+		switch v := v.(type) {
+		case map[string]any:
+			var (
+				err1, err2 error
+				order      = &WorkflowOrder{Field: &WorkflowOrderField{}, Direction: entgql.OrderDirectionAsc}
+			)
+			if d, ok := v[directionField]; ok {
+				err1 = order.Direction.UnmarshalGQL(d)
+			}
+			if f, ok := v[fieldField]; ok {
+				err2 = order.Field.UnmarshalGQL(f)
+			}
+			if err1 == nil && err2 == nil {
+				args.opts = append(args.opts, WithWorkflowOrder(order))
+			}
+		case *WorkflowOrder:
+			if v != nil {
+				args.opts = append(args.opts, WithWorkflowOrder(v))
+			}
+		}
+	}
+	return args
+}
+
+// CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
+func (_q *WorkflowStepQuery) CollectFields(ctx context.Context, satisfies ...string) (*WorkflowStepQuery, error) {
+	fc := graphql.GetFieldContext(ctx)
+	if fc == nil {
+		return _q, nil
+	}
+	if err := _q.collectField(ctx, false, graphql.GetOperationContext(ctx), fc.Field, nil, satisfies...); err != nil {
+		return nil, err
+	}
+	return _q, nil
+}
+
+func (_q *WorkflowStepQuery) collectField(ctx context.Context, oneNode bool, opCtx *graphql.OperationContext, collected graphql.CollectedField, path []string, satisfies ...string) error {
+	path = append([]string(nil), path...)
+	var (
+		unknownSeen    bool
+		fieldSeen      = make(map[string]struct{}, len(workflowstep.Columns))
+		selectedFields = []string{workflowstep.FieldID}
+	)
+	for _, field := range graphql.CollectFields(opCtx, collected.Selections, satisfies) {
+		switch field.Name {
+
+		case "workspace":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkspaceClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workspaceImplementors)...); err != nil {
+				return err
+			}
+			_q.withWorkspace = query
+			if _, ok := fieldSeen[workflowstep.FieldWorkspaceID]; !ok {
+				selectedFields = append(selectedFields, workflowstep.FieldWorkspaceID)
+				fieldSeen[workflowstep.FieldWorkspaceID] = struct{}{}
+			}
+		case "createdAt":
+			if _, ok := fieldSeen[workflowstep.FieldCreatedAt]; !ok {
+				selectedFields = append(selectedFields, workflowstep.FieldCreatedAt)
+				fieldSeen[workflowstep.FieldCreatedAt] = struct{}{}
+			}
+		case "name":
+			if _, ok := fieldSeen[workflowstep.FieldName]; !ok {
+				selectedFields = append(selectedFields, workflowstep.FieldName)
+				fieldSeen[workflowstep.FieldName] = struct{}{}
+			}
+		case "state":
+			if _, ok := fieldSeen[workflowstep.FieldState]; !ok {
+				selectedFields = append(selectedFields, workflowstep.FieldState)
+				fieldSeen[workflowstep.FieldState] = struct{}{}
+			}
+		case "id":
+		case "__typename":
+		default:
+			unknownSeen = true
+		}
+	}
+	if !unknownSeen {
+		_q.Select(selectedFields...)
+	}
+	return nil
+}
+
+type workflowstepPaginateArgs struct {
+	first, last   *int
+	after, before *Cursor
+	opts          []WorkflowStepPaginateOption
+}
+
+func newWorkflowStepPaginateArgs(rv map[string]any) *workflowstepPaginateArgs {
+	args := &workflowstepPaginateArgs{}
+	if rv == nil {
+		return args
+	}
+	if v := rv[firstField]; v != nil {
+		args.first = v.(*int)
+	}
+	if v := rv[lastField]; v != nil {
+		args.last = v.(*int)
+	}
+	if v := rv[afterField]; v != nil {
+		args.after = v.(*Cursor)
+	}
+	if v := rv[beforeField]; v != nil {
+		args.before = v.(*Cursor)
+	}
+	if v, ok := rv[orderByField]; ok {
+		switch v := v.(type) {
+		case map[string]any:
+			var (
+				err1, err2 error
+				order      = &WorkflowStepOrder{Field: &WorkflowStepOrderField{}, Direction: entgql.OrderDirectionAsc}
+			)
+			if d, ok := v[directionField]; ok {
+				err1 = order.Direction.UnmarshalGQL(d)
+			}
+			if f, ok := v[fieldField]; ok {
+				err2 = order.Field.UnmarshalGQL(f)
+			}
+			if err1 == nil && err2 == nil {
+				args.opts = append(args.opts, WithWorkflowStepOrder(order))
+			}
+		case *WorkflowStepOrder:
+			if v != nil {
+				args.opts = append(args.opts, WithWorkflowStepOrder(v))
 			}
 		}
 	}

@@ -22,6 +22,38 @@ func (_m *Agent) Manager(ctx context.Context) (*Agent, error) {
 	return result, MaskNotFound(err)
 }
 
+func (_m *Approval) Workspace(ctx context.Context) (*Workspace, error) {
+	result, err := _m.Edges.WorkspaceOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryWorkspace().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *Approval) Task(ctx context.Context) (*Task, error) {
+	result, err := _m.Edges.TaskOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryTask().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *Comment) Workspace(ctx context.Context) (*Workspace, error) {
+	result, err := _m.Edges.WorkspaceOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryWorkspace().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *Comment) Task(ctx context.Context) (*Task, error) {
+	result, err := _m.Edges.TaskOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryTask().Only(ctx)
+	}
+	return result, err
+}
+
 func (_m *ContinuationSummary) Workspace(ctx context.Context) (*Workspace, error) {
 	result, err := _m.Edges.WorkspaceOrErr()
 	if IsNotLoaded(err) {
@@ -44,6 +76,14 @@ func (_m *ContinuationSummary) UpdatedByRun(ctx context.Context) (*Run, error) {
 		result, err = _m.QueryUpdatedByRun().Only(ctx)
 	}
 	return result, MaskNotFound(err)
+}
+
+func (_m *Project) Workspace(ctx context.Context) (*Workspace, error) {
+	result, err := _m.Edges.WorkspaceOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryWorkspace().Only(ctx)
+	}
+	return result, err
 }
 
 func (_m *Routine) Workspace(ctx context.Context) (*Workspace, error) {
@@ -118,6 +158,78 @@ func (_m *Run) Routine(ctx context.Context) (*Routine, error) {
 	return result, MaskNotFound(err)
 }
 
+func (_m *Task) Workspace(ctx context.Context) (*Workspace, error) {
+	result, err := _m.Edges.WorkspaceOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryWorkspace().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *Task) Workflow(ctx context.Context) (*Workflow, error) {
+	result, err := _m.Edges.WorkflowOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryWorkflow().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *Task) Step(ctx context.Context) (*WorkflowStep, error) {
+	result, err := _m.Edges.StepOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryStep().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *Task) Project(ctx context.Context) (*Project, error) {
+	result, err := _m.Edges.ProjectOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryProject().Only(ctx)
+	}
+	return result, MaskNotFound(err)
+}
+
+func (_m *Task) Parent(ctx context.Context) (*Task, error) {
+	result, err := _m.Edges.ParentOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryParent().Only(ctx)
+	}
+	return result, MaskNotFound(err)
+}
+
+func (_m *Task) Assignee(ctx context.Context) (*Agent, error) {
+	result, err := _m.Edges.AssigneeOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryAssignee().Only(ctx)
+	}
+	return result, MaskNotFound(err)
+}
+
+func (_m *TaskSession) Workspace(ctx context.Context) (*Workspace, error) {
+	result, err := _m.Edges.WorkspaceOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryWorkspace().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *TaskSession) Task(ctx context.Context) (*Task, error) {
+	result, err := _m.Edges.TaskOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryTask().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *TaskSession) Agent(ctx context.Context) (*Agent, error) {
+	result, err := _m.Edges.AgentOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryAgent().Only(ctx)
+	}
+	return result, err
+}
+
 func (_m *WakeupRequest) Workspace(ctx context.Context) (*Workspace, error) {
 	result, err := _m.Edges.WorkspaceOrErr()
 	if IsNotLoaded(err) {
@@ -140,4 +252,20 @@ func (_m *WakeupRequest) Run(ctx context.Context) (*Run, error) {
 		result, err = _m.QueryRun().Only(ctx)
 	}
 	return result, MaskNotFound(err)
+}
+
+func (_m *Workflow) Workspace(ctx context.Context) (*Workspace, error) {
+	result, err := _m.Edges.WorkspaceOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryWorkspace().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *WorkflowStep) Workspace(ctx context.Context) (*Workspace, error) {
+	result, err := _m.Edges.WorkspaceOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryWorkspace().Only(ctx)
+	}
+	return result, err
 }

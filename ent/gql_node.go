@@ -10,12 +10,19 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/hashicorp/go-multierror"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/approval"
+	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/ent/continuationsummary"
+	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
 	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/ent/run"
+	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
+	"rouse.dev/rouse/ent/workflow"
+	"rouse.dev/rouse/ent/workflowstep"
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -33,10 +40,28 @@ func (*Agent) IsNode() {}
 // IsVersioned implements the Versioned interface check for GQLGen.
 func (*Agent) IsVersioned() {}
 
+var approvalImplementors = []string{"Approval", "Node"}
+
+// IsNode implements the Node interface check for GQLGen.
+func (*Approval) IsNode() {}
+
+var commentImplementors = []string{"Comment", "Node"}
+
+// IsNode implements the Node interface check for GQLGen.
+func (*Comment) IsNode() {}
+
 var continuationsummaryImplementors = []string{"ContinuationSummary", "Node"}
 
 // IsNode implements the Node interface check for GQLGen.
 func (*ContinuationSummary) IsNode() {}
+
+var projectImplementors = []string{"Project", "Node", "Versioned"}
+
+// IsNode implements the Node interface check for GQLGen.
+func (*Project) IsNode() {}
+
+// IsVersioned implements the Versioned interface check for GQLGen.
+func (*Project) IsVersioned() {}
 
 var routineImplementors = []string{"Routine", "Node", "Versioned"}
 
@@ -64,10 +89,33 @@ func (*Run) IsNode() {}
 // IsVersioned implements the Versioned interface check for GQLGen.
 func (*Run) IsVersioned() {}
 
+var taskImplementors = []string{"Task", "Node", "Versioned"}
+
+// IsNode implements the Node interface check for GQLGen.
+func (*Task) IsNode() {}
+
+// IsVersioned implements the Versioned interface check for GQLGen.
+func (*Task) IsVersioned() {}
+
+var tasksessionImplementors = []string{"TaskSession", "Node"}
+
+// IsNode implements the Node interface check for GQLGen.
+func (*TaskSession) IsNode() {}
+
 var wakeuprequestImplementors = []string{"WakeupRequest", "Node"}
 
 // IsNode implements the Node interface check for GQLGen.
 func (*WakeupRequest) IsNode() {}
+
+var workflowImplementors = []string{"Workflow", "Node"}
+
+// IsNode implements the Node interface check for GQLGen.
+func (*Workflow) IsNode() {}
+
+var workflowstepImplementors = []string{"WorkflowStep", "Node"}
+
+// IsNode implements the Node interface check for GQLGen.
+func (*WorkflowStep) IsNode() {}
 
 var workspaceImplementors = []string{"Workspace", "Node", "Versioned"}
 
@@ -148,6 +196,32 @@ func (c *Client) noder(ctx context.Context, table string, id xid.ID) (Noder, err
 			}
 		}
 		return query.Only(ctx)
+	case approval.Table:
+		var uid xid.ID
+		if err := uid.UnmarshalGQL(id); err != nil {
+			return nil, err
+		}
+		query := c.Approval.Query().
+			Where(approval.ID(uid))
+		if fc := graphql.GetFieldContext(ctx); fc != nil {
+			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, approvalImplementors...); err != nil {
+				return nil, err
+			}
+		}
+		return query.Only(ctx)
+	case comment.Table:
+		var uid xid.ID
+		if err := uid.UnmarshalGQL(id); err != nil {
+			return nil, err
+		}
+		query := c.Comment.Query().
+			Where(comment.ID(uid))
+		if fc := graphql.GetFieldContext(ctx); fc != nil {
+			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, commentImplementors...); err != nil {
+				return nil, err
+			}
+		}
+		return query.Only(ctx)
 	case continuationsummary.Table:
 		var uid xid.ID
 		if err := uid.UnmarshalGQL(id); err != nil {
@@ -157,6 +231,19 @@ func (c *Client) noder(ctx context.Context, table string, id xid.ID) (Noder, err
 			Where(continuationsummary.ID(uid))
 		if fc := graphql.GetFieldContext(ctx); fc != nil {
 			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, continuationsummaryImplementors...); err != nil {
+				return nil, err
+			}
+		}
+		return query.Only(ctx)
+	case project.Table:
+		var uid xid.ID
+		if err := uid.UnmarshalGQL(id); err != nil {
+			return nil, err
+		}
+		query := c.Project.Query().
+			Where(project.ID(uid))
+		if fc := graphql.GetFieldContext(ctx); fc != nil {
+			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, projectImplementors...); err != nil {
 				return nil, err
 			}
 		}
@@ -213,6 +300,32 @@ func (c *Client) noder(ctx context.Context, table string, id xid.ID) (Noder, err
 			}
 		}
 		return query.Only(ctx)
+	case task.Table:
+		var uid xid.ID
+		if err := uid.UnmarshalGQL(id); err != nil {
+			return nil, err
+		}
+		query := c.Task.Query().
+			Where(task.ID(uid))
+		if fc := graphql.GetFieldContext(ctx); fc != nil {
+			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, taskImplementors...); err != nil {
+				return nil, err
+			}
+		}
+		return query.Only(ctx)
+	case tasksession.Table:
+		var uid xid.ID
+		if err := uid.UnmarshalGQL(id); err != nil {
+			return nil, err
+		}
+		query := c.TaskSession.Query().
+			Where(tasksession.ID(uid))
+		if fc := graphql.GetFieldContext(ctx); fc != nil {
+			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, tasksessionImplementors...); err != nil {
+				return nil, err
+			}
+		}
+		return query.Only(ctx)
 	case wakeuprequest.Table:
 		var uid xid.ID
 		if err := uid.UnmarshalGQL(id); err != nil {
@@ -222,6 +335,32 @@ func (c *Client) noder(ctx context.Context, table string, id xid.ID) (Noder, err
 			Where(wakeuprequest.ID(uid))
 		if fc := graphql.GetFieldContext(ctx); fc != nil {
 			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, wakeuprequestImplementors...); err != nil {
+				return nil, err
+			}
+		}
+		return query.Only(ctx)
+	case workflow.Table:
+		var uid xid.ID
+		if err := uid.UnmarshalGQL(id); err != nil {
+			return nil, err
+		}
+		query := c.Workflow.Query().
+			Where(workflow.ID(uid))
+		if fc := graphql.GetFieldContext(ctx); fc != nil {
+			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, workflowImplementors...); err != nil {
+				return nil, err
+			}
+		}
+		return query.Only(ctx)
+	case workflowstep.Table:
+		var uid xid.ID
+		if err := uid.UnmarshalGQL(id); err != nil {
+			return nil, err
+		}
+		query := c.WorkflowStep.Query().
+			Where(workflowstep.ID(uid))
+		if fc := graphql.GetFieldContext(ctx); fc != nil {
+			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, workflowstepImplementors...); err != nil {
 				return nil, err
 			}
 		}
@@ -328,10 +467,58 @@ func (c *Client) noders(ctx context.Context, table string, ids []xid.ID) ([]Node
 				*noder = node
 			}
 		}
+	case approval.Table:
+		query := c.Approval.Query().
+			Where(approval.IDIn(ids...))
+		query, err := query.CollectFields(ctx, approvalImplementors...)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			for _, noder := range idmap[node.ID] {
+				*noder = node
+			}
+		}
+	case comment.Table:
+		query := c.Comment.Query().
+			Where(comment.IDIn(ids...))
+		query, err := query.CollectFields(ctx, commentImplementors...)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			for _, noder := range idmap[node.ID] {
+				*noder = node
+			}
+		}
 	case continuationsummary.Table:
 		query := c.ContinuationSummary.Query().
 			Where(continuationsummary.IDIn(ids...))
 		query, err := query.CollectFields(ctx, continuationsummaryImplementors...)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			for _, noder := range idmap[node.ID] {
+				*noder = node
+			}
+		}
+	case project.Table:
+		query := c.Project.Query().
+			Where(project.IDIn(ids...))
+		query, err := query.CollectFields(ctx, projectImplementors...)
 		if err != nil {
 			return nil, err
 		}
@@ -408,10 +595,74 @@ func (c *Client) noders(ctx context.Context, table string, ids []xid.ID) ([]Node
 				*noder = node
 			}
 		}
+	case task.Table:
+		query := c.Task.Query().
+			Where(task.IDIn(ids...))
+		query, err := query.CollectFields(ctx, taskImplementors...)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			for _, noder := range idmap[node.ID] {
+				*noder = node
+			}
+		}
+	case tasksession.Table:
+		query := c.TaskSession.Query().
+			Where(tasksession.IDIn(ids...))
+		query, err := query.CollectFields(ctx, tasksessionImplementors...)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			for _, noder := range idmap[node.ID] {
+				*noder = node
+			}
+		}
 	case wakeuprequest.Table:
 		query := c.WakeupRequest.Query().
 			Where(wakeuprequest.IDIn(ids...))
 		query, err := query.CollectFields(ctx, wakeuprequestImplementors...)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			for _, noder := range idmap[node.ID] {
+				*noder = node
+			}
+		}
+	case workflow.Table:
+		query := c.Workflow.Query().
+			Where(workflow.IDIn(ids...))
+		query, err := query.CollectFields(ctx, workflowImplementors...)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			for _, noder := range idmap[node.ID] {
+				*noder = node
+			}
+		}
+	case workflowstep.Table:
+		query := c.WorkflowStep.Query().
+			Where(workflowstep.IDIn(ids...))
+		query, err := query.CollectFields(ctx, workflowstepImplementors...)
 		if err != nil {
 			return nil, err
 		}

@@ -16,12 +16,19 @@ import (
 	"github.com/99designs/gqlgen/graphql/errcode"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/approval"
+	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/ent/continuationsummary"
+	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
 	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/ent/run"
+	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
+	"rouse.dev/rouse/ent/workflow"
+	"rouse.dev/rouse/ent/workflowstep"
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -420,6 +427,598 @@ func (_m *Agent) ToEdge(order *AgentOrder) *AgentEdge {
 	}
 }
 
+// ApprovalEdge is the edge representation of Approval.
+type ApprovalEdge struct {
+	Node   *Approval `json:"node"`
+	Cursor Cursor    `json:"cursor"`
+}
+
+// ApprovalConnection is the connection containing edges to Approval.
+type ApprovalConnection struct {
+	Edges      []*ApprovalEdge `json:"edges"`
+	PageInfo   PageInfo        `json:"pageInfo"`
+	TotalCount int             `json:"totalCount"`
+}
+
+func (c *ApprovalConnection) build(nodes []*Approval, pager *approvalPager, after *Cursor, first *int, before *Cursor, last *int) {
+	c.PageInfo.HasNextPage = before != nil
+	c.PageInfo.HasPreviousPage = after != nil
+	if first != nil && *first+1 == len(nodes) {
+		c.PageInfo.HasNextPage = true
+		nodes = nodes[:len(nodes)-1]
+	} else if last != nil && *last+1 == len(nodes) {
+		c.PageInfo.HasPreviousPage = true
+		nodes = nodes[:len(nodes)-1]
+	}
+	var nodeAt func(int) *Approval
+	if last != nil {
+		n := len(nodes) - 1
+		nodeAt = func(i int) *Approval {
+			return nodes[n-i]
+		}
+	} else {
+		nodeAt = func(i int) *Approval {
+			return nodes[i]
+		}
+	}
+	c.Edges = make([]*ApprovalEdge, len(nodes))
+	for i := range nodes {
+		node := nodeAt(i)
+		c.Edges[i] = &ApprovalEdge{
+			Node:   node,
+			Cursor: pager.toCursor(node),
+		}
+	}
+	if l := len(c.Edges); l > 0 {
+		c.PageInfo.StartCursor = &c.Edges[0].Cursor
+		c.PageInfo.EndCursor = &c.Edges[l-1].Cursor
+	}
+	if c.TotalCount == 0 {
+		c.TotalCount = len(nodes)
+	}
+}
+
+// ApprovalPaginateOption enables pagination customization.
+type ApprovalPaginateOption func(*approvalPager) error
+
+// WithApprovalOrder configures pagination ordering.
+func WithApprovalOrder(order *ApprovalOrder) ApprovalPaginateOption {
+	if order == nil {
+		order = DefaultApprovalOrder
+	}
+	o := *order
+	return func(pager *approvalPager) error {
+		if err := o.Direction.Validate(); err != nil {
+			return err
+		}
+		if o.Field == nil {
+			o.Field = DefaultApprovalOrder.Field
+		}
+		pager.order = &o
+		return nil
+	}
+}
+
+// WithApprovalFilter configures pagination filter.
+func WithApprovalFilter(filter func(*ApprovalQuery) (*ApprovalQuery, error)) ApprovalPaginateOption {
+	return func(pager *approvalPager) error {
+		if filter == nil {
+			return errors.New("ApprovalQuery filter cannot be nil")
+		}
+		pager.filter = filter
+		return nil
+	}
+}
+
+type approvalPager struct {
+	reverse bool
+	order   *ApprovalOrder
+	filter  func(*ApprovalQuery) (*ApprovalQuery, error)
+}
+
+func newApprovalPager(opts []ApprovalPaginateOption, reverse bool) (*approvalPager, error) {
+	pager := &approvalPager{reverse: reverse}
+	for _, opt := range opts {
+		if err := opt(pager); err != nil {
+			return nil, err
+		}
+	}
+	if pager.order == nil {
+		pager.order = DefaultApprovalOrder
+	}
+	return pager, nil
+}
+
+func (p *approvalPager) applyFilter(query *ApprovalQuery) (*ApprovalQuery, error) {
+	if p.filter != nil {
+		return p.filter(query)
+	}
+	return query, nil
+}
+
+func (p *approvalPager) toCursor(_m *Approval) Cursor {
+	return p.order.Field.toCursor(_m)
+}
+
+func (p *approvalPager) applyCursors(query *ApprovalQuery, after, before *Cursor) (*ApprovalQuery, error) {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	for _, predicate := range entgql.CursorsPredicate(after, before, DefaultApprovalOrder.Field.column, p.order.Field.column, direction) {
+		query = query.Where(predicate)
+	}
+	return query, nil
+}
+
+func (p *approvalPager) applyOrder(query *ApprovalQuery) *ApprovalQuery {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	query = query.Order(p.order.Field.toTerm(direction.OrderTermOption()))
+	if p.order.Field != DefaultApprovalOrder.Field {
+		query = query.Order(DefaultApprovalOrder.Field.toTerm(direction.OrderTermOption()))
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return query
+}
+
+func (p *approvalPager) orderExpr(query *ApprovalQuery) sql.Querier {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return sql.ExprFunc(func(b *sql.Builder) {
+		b.Ident(p.order.Field.column).Pad().WriteString(string(direction))
+		if p.order.Field != DefaultApprovalOrder.Field {
+			b.Comma().Ident(DefaultApprovalOrder.Field.column).Pad().WriteString(string(direction))
+		}
+	})
+}
+
+// Paginate executes the query and returns a relay based cursor connection to Approval.
+func (_m *ApprovalQuery) Paginate(
+	ctx context.Context, after *Cursor, first *int,
+	before *Cursor, last *int, opts ...ApprovalPaginateOption,
+) (*ApprovalConnection, error) {
+	if err := validateFirstLast(first, last); err != nil {
+		return nil, err
+	}
+	pager, err := newApprovalPager(opts, last != nil)
+	if err != nil {
+		return nil, err
+	}
+	if _m, err = pager.applyFilter(_m); err != nil {
+		return nil, err
+	}
+	conn := &ApprovalConnection{Edges: []*ApprovalEdge{}}
+	ignoredEdges := !hasCollectedField(ctx, edgesField)
+	if hasCollectedField(ctx, totalCountField) || hasCollectedField(ctx, pageInfoField) {
+		hasPagination := after != nil || first != nil || before != nil || last != nil
+		if hasPagination || ignoredEdges {
+			c := _m.Clone()
+			c.ctx.Fields = nil
+			if conn.TotalCount, err = c.Count(ctx); err != nil {
+				return nil, err
+			}
+			conn.PageInfo.HasNextPage = first != nil && conn.TotalCount > 0
+			conn.PageInfo.HasPreviousPage = last != nil && conn.TotalCount > 0
+		}
+	}
+	if ignoredEdges || (first != nil && *first == 0) || (last != nil && *last == 0) {
+		return conn, nil
+	}
+	if _m, err = pager.applyCursors(_m, after, before); err != nil {
+		return nil, err
+	}
+	limit := paginateLimit(first, last)
+	if limit != 0 {
+		_m.Limit(limit)
+	}
+	if field := collectedField(ctx, edgesField, nodeField); field != nil {
+		if err := _m.collectField(ctx, limit == 1, graphql.GetOperationContext(ctx), *field, []string{edgesField, nodeField}); err != nil {
+			return nil, err
+		}
+	}
+	_m = pager.applyOrder(_m)
+	nodes, err := _m.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn.build(nodes, pager, after, first, before, last)
+	return conn, nil
+}
+
+var (
+	// ApprovalOrderFieldCreatedAt orders Approval by created_at.
+	ApprovalOrderFieldCreatedAt = &ApprovalOrderField{
+		Value: func(_m *Approval) (ent.Value, error) {
+			return _m.CreatedAt, nil
+		},
+		column: approval.FieldCreatedAt,
+		toTerm: approval.ByCreatedAt,
+		toCursor: func(_m *Approval) Cursor {
+			return Cursor{
+				ID:    _m.ID,
+				Value: _m.CreatedAt,
+			}
+		},
+	}
+)
+
+// String implement fmt.Stringer interface.
+func (f ApprovalOrderField) String() string {
+	var str string
+	switch f.column {
+	case ApprovalOrderFieldCreatedAt.column:
+		str = "CREATED_AT"
+	}
+	return str
+}
+
+// MarshalGQL implements graphql.Marshaler interface.
+func (f ApprovalOrderField) MarshalGQL(w io.Writer) {
+	io.WriteString(w, strconv.Quote(f.String()))
+}
+
+// UnmarshalGQL implements graphql.Unmarshaler interface.
+func (f *ApprovalOrderField) UnmarshalGQL(v interface{}) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("ApprovalOrderField %T must be a string", v)
+	}
+	switch str {
+	case "CREATED_AT":
+		*f = *ApprovalOrderFieldCreatedAt
+	default:
+		return fmt.Errorf("%s is not a valid ApprovalOrderField", str)
+	}
+	return nil
+}
+
+// ApprovalOrderField defines the ordering field of Approval.
+type ApprovalOrderField struct {
+	// Value extracts the ordering value from the given Approval.
+	Value    func(*Approval) (ent.Value, error)
+	column   string // field or computed.
+	toTerm   func(...sql.OrderTermOption) approval.OrderOption
+	toCursor func(*Approval) Cursor
+}
+
+// ApprovalOrder defines the ordering of Approval.
+type ApprovalOrder struct {
+	Direction OrderDirection      `json:"direction"`
+	Field     *ApprovalOrderField `json:"field"`
+}
+
+// DefaultApprovalOrder is the default ordering of Approval.
+var DefaultApprovalOrder = &ApprovalOrder{
+	Direction: entgql.OrderDirectionAsc,
+	Field: &ApprovalOrderField{
+		Value: func(_m *Approval) (ent.Value, error) {
+			return _m.ID, nil
+		},
+		column: approval.FieldID,
+		toTerm: approval.ByID,
+		toCursor: func(_m *Approval) Cursor {
+			return Cursor{ID: _m.ID}
+		},
+	},
+}
+
+// ToEdge converts Approval into ApprovalEdge.
+func (_m *Approval) ToEdge(order *ApprovalOrder) *ApprovalEdge {
+	if order == nil {
+		order = DefaultApprovalOrder
+	}
+	return &ApprovalEdge{
+		Node:   _m,
+		Cursor: order.Field.toCursor(_m),
+	}
+}
+
+// CommentEdge is the edge representation of Comment.
+type CommentEdge struct {
+	Node   *Comment `json:"node"`
+	Cursor Cursor   `json:"cursor"`
+}
+
+// CommentConnection is the connection containing edges to Comment.
+type CommentConnection struct {
+	Edges      []*CommentEdge `json:"edges"`
+	PageInfo   PageInfo       `json:"pageInfo"`
+	TotalCount int            `json:"totalCount"`
+}
+
+func (c *CommentConnection) build(nodes []*Comment, pager *commentPager, after *Cursor, first *int, before *Cursor, last *int) {
+	c.PageInfo.HasNextPage = before != nil
+	c.PageInfo.HasPreviousPage = after != nil
+	if first != nil && *first+1 == len(nodes) {
+		c.PageInfo.HasNextPage = true
+		nodes = nodes[:len(nodes)-1]
+	} else if last != nil && *last+1 == len(nodes) {
+		c.PageInfo.HasPreviousPage = true
+		nodes = nodes[:len(nodes)-1]
+	}
+	var nodeAt func(int) *Comment
+	if last != nil {
+		n := len(nodes) - 1
+		nodeAt = func(i int) *Comment {
+			return nodes[n-i]
+		}
+	} else {
+		nodeAt = func(i int) *Comment {
+			return nodes[i]
+		}
+	}
+	c.Edges = make([]*CommentEdge, len(nodes))
+	for i := range nodes {
+		node := nodeAt(i)
+		c.Edges[i] = &CommentEdge{
+			Node:   node,
+			Cursor: pager.toCursor(node),
+		}
+	}
+	if l := len(c.Edges); l > 0 {
+		c.PageInfo.StartCursor = &c.Edges[0].Cursor
+		c.PageInfo.EndCursor = &c.Edges[l-1].Cursor
+	}
+	if c.TotalCount == 0 {
+		c.TotalCount = len(nodes)
+	}
+}
+
+// CommentPaginateOption enables pagination customization.
+type CommentPaginateOption func(*commentPager) error
+
+// WithCommentOrder configures pagination ordering.
+func WithCommentOrder(order *CommentOrder) CommentPaginateOption {
+	if order == nil {
+		order = DefaultCommentOrder
+	}
+	o := *order
+	return func(pager *commentPager) error {
+		if err := o.Direction.Validate(); err != nil {
+			return err
+		}
+		if o.Field == nil {
+			o.Field = DefaultCommentOrder.Field
+		}
+		pager.order = &o
+		return nil
+	}
+}
+
+// WithCommentFilter configures pagination filter.
+func WithCommentFilter(filter func(*CommentQuery) (*CommentQuery, error)) CommentPaginateOption {
+	return func(pager *commentPager) error {
+		if filter == nil {
+			return errors.New("CommentQuery filter cannot be nil")
+		}
+		pager.filter = filter
+		return nil
+	}
+}
+
+type commentPager struct {
+	reverse bool
+	order   *CommentOrder
+	filter  func(*CommentQuery) (*CommentQuery, error)
+}
+
+func newCommentPager(opts []CommentPaginateOption, reverse bool) (*commentPager, error) {
+	pager := &commentPager{reverse: reverse}
+	for _, opt := range opts {
+		if err := opt(pager); err != nil {
+			return nil, err
+		}
+	}
+	if pager.order == nil {
+		pager.order = DefaultCommentOrder
+	}
+	return pager, nil
+}
+
+func (p *commentPager) applyFilter(query *CommentQuery) (*CommentQuery, error) {
+	if p.filter != nil {
+		return p.filter(query)
+	}
+	return query, nil
+}
+
+func (p *commentPager) toCursor(_m *Comment) Cursor {
+	return p.order.Field.toCursor(_m)
+}
+
+func (p *commentPager) applyCursors(query *CommentQuery, after, before *Cursor) (*CommentQuery, error) {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	for _, predicate := range entgql.CursorsPredicate(after, before, DefaultCommentOrder.Field.column, p.order.Field.column, direction) {
+		query = query.Where(predicate)
+	}
+	return query, nil
+}
+
+func (p *commentPager) applyOrder(query *CommentQuery) *CommentQuery {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	query = query.Order(p.order.Field.toTerm(direction.OrderTermOption()))
+	if p.order.Field != DefaultCommentOrder.Field {
+		query = query.Order(DefaultCommentOrder.Field.toTerm(direction.OrderTermOption()))
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return query
+}
+
+func (p *commentPager) orderExpr(query *CommentQuery) sql.Querier {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return sql.ExprFunc(func(b *sql.Builder) {
+		b.Ident(p.order.Field.column).Pad().WriteString(string(direction))
+		if p.order.Field != DefaultCommentOrder.Field {
+			b.Comma().Ident(DefaultCommentOrder.Field.column).Pad().WriteString(string(direction))
+		}
+	})
+}
+
+// Paginate executes the query and returns a relay based cursor connection to Comment.
+func (_m *CommentQuery) Paginate(
+	ctx context.Context, after *Cursor, first *int,
+	before *Cursor, last *int, opts ...CommentPaginateOption,
+) (*CommentConnection, error) {
+	if err := validateFirstLast(first, last); err != nil {
+		return nil, err
+	}
+	pager, err := newCommentPager(opts, last != nil)
+	if err != nil {
+		return nil, err
+	}
+	if _m, err = pager.applyFilter(_m); err != nil {
+		return nil, err
+	}
+	conn := &CommentConnection{Edges: []*CommentEdge{}}
+	ignoredEdges := !hasCollectedField(ctx, edgesField)
+	if hasCollectedField(ctx, totalCountField) || hasCollectedField(ctx, pageInfoField) {
+		hasPagination := after != nil || first != nil || before != nil || last != nil
+		if hasPagination || ignoredEdges {
+			c := _m.Clone()
+			c.ctx.Fields = nil
+			if conn.TotalCount, err = c.Count(ctx); err != nil {
+				return nil, err
+			}
+			conn.PageInfo.HasNextPage = first != nil && conn.TotalCount > 0
+			conn.PageInfo.HasPreviousPage = last != nil && conn.TotalCount > 0
+		}
+	}
+	if ignoredEdges || (first != nil && *first == 0) || (last != nil && *last == 0) {
+		return conn, nil
+	}
+	if _m, err = pager.applyCursors(_m, after, before); err != nil {
+		return nil, err
+	}
+	limit := paginateLimit(first, last)
+	if limit != 0 {
+		_m.Limit(limit)
+	}
+	if field := collectedField(ctx, edgesField, nodeField); field != nil {
+		if err := _m.collectField(ctx, limit == 1, graphql.GetOperationContext(ctx), *field, []string{edgesField, nodeField}); err != nil {
+			return nil, err
+		}
+	}
+	_m = pager.applyOrder(_m)
+	nodes, err := _m.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn.build(nodes, pager, after, first, before, last)
+	return conn, nil
+}
+
+var (
+	// CommentOrderFieldCreatedAt orders Comment by created_at.
+	CommentOrderFieldCreatedAt = &CommentOrderField{
+		Value: func(_m *Comment) (ent.Value, error) {
+			return _m.CreatedAt, nil
+		},
+		column: comment.FieldCreatedAt,
+		toTerm: comment.ByCreatedAt,
+		toCursor: func(_m *Comment) Cursor {
+			return Cursor{
+				ID:    _m.ID,
+				Value: _m.CreatedAt,
+			}
+		},
+	}
+)
+
+// String implement fmt.Stringer interface.
+func (f CommentOrderField) String() string {
+	var str string
+	switch f.column {
+	case CommentOrderFieldCreatedAt.column:
+		str = "CREATED_AT"
+	}
+	return str
+}
+
+// MarshalGQL implements graphql.Marshaler interface.
+func (f CommentOrderField) MarshalGQL(w io.Writer) {
+	io.WriteString(w, strconv.Quote(f.String()))
+}
+
+// UnmarshalGQL implements graphql.Unmarshaler interface.
+func (f *CommentOrderField) UnmarshalGQL(v interface{}) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("CommentOrderField %T must be a string", v)
+	}
+	switch str {
+	case "CREATED_AT":
+		*f = *CommentOrderFieldCreatedAt
+	default:
+		return fmt.Errorf("%s is not a valid CommentOrderField", str)
+	}
+	return nil
+}
+
+// CommentOrderField defines the ordering field of Comment.
+type CommentOrderField struct {
+	// Value extracts the ordering value from the given Comment.
+	Value    func(*Comment) (ent.Value, error)
+	column   string // field or computed.
+	toTerm   func(...sql.OrderTermOption) comment.OrderOption
+	toCursor func(*Comment) Cursor
+}
+
+// CommentOrder defines the ordering of Comment.
+type CommentOrder struct {
+	Direction OrderDirection     `json:"direction"`
+	Field     *CommentOrderField `json:"field"`
+}
+
+// DefaultCommentOrder is the default ordering of Comment.
+var DefaultCommentOrder = &CommentOrder{
+	Direction: entgql.OrderDirectionAsc,
+	Field: &CommentOrderField{
+		Value: func(_m *Comment) (ent.Value, error) {
+			return _m.ID, nil
+		},
+		column: comment.FieldID,
+		toTerm: comment.ByID,
+		toCursor: func(_m *Comment) Cursor {
+			return Cursor{ID: _m.ID}
+		},
+	},
+}
+
+// ToEdge converts Comment into CommentEdge.
+func (_m *Comment) ToEdge(order *CommentOrder) *CommentEdge {
+	if order == nil {
+		order = DefaultCommentOrder
+	}
+	return &CommentEdge{
+		Node:   _m,
+		Cursor: order.Field.toCursor(_m),
+	}
+}
+
 // ContinuationSummaryEdge is the edge representation of ContinuationSummary.
 type ContinuationSummaryEdge struct {
 	Node   *ContinuationSummary `json:"node"`
@@ -711,6 +1310,302 @@ func (_m *ContinuationSummary) ToEdge(order *ContinuationSummaryOrder) *Continua
 		order = DefaultContinuationSummaryOrder
 	}
 	return &ContinuationSummaryEdge{
+		Node:   _m,
+		Cursor: order.Field.toCursor(_m),
+	}
+}
+
+// ProjectEdge is the edge representation of Project.
+type ProjectEdge struct {
+	Node   *Project `json:"node"`
+	Cursor Cursor   `json:"cursor"`
+}
+
+// ProjectConnection is the connection containing edges to Project.
+type ProjectConnection struct {
+	Edges      []*ProjectEdge `json:"edges"`
+	PageInfo   PageInfo       `json:"pageInfo"`
+	TotalCount int            `json:"totalCount"`
+}
+
+func (c *ProjectConnection) build(nodes []*Project, pager *projectPager, after *Cursor, first *int, before *Cursor, last *int) {
+	c.PageInfo.HasNextPage = before != nil
+	c.PageInfo.HasPreviousPage = after != nil
+	if first != nil && *first+1 == len(nodes) {
+		c.PageInfo.HasNextPage = true
+		nodes = nodes[:len(nodes)-1]
+	} else if last != nil && *last+1 == len(nodes) {
+		c.PageInfo.HasPreviousPage = true
+		nodes = nodes[:len(nodes)-1]
+	}
+	var nodeAt func(int) *Project
+	if last != nil {
+		n := len(nodes) - 1
+		nodeAt = func(i int) *Project {
+			return nodes[n-i]
+		}
+	} else {
+		nodeAt = func(i int) *Project {
+			return nodes[i]
+		}
+	}
+	c.Edges = make([]*ProjectEdge, len(nodes))
+	for i := range nodes {
+		node := nodeAt(i)
+		c.Edges[i] = &ProjectEdge{
+			Node:   node,
+			Cursor: pager.toCursor(node),
+		}
+	}
+	if l := len(c.Edges); l > 0 {
+		c.PageInfo.StartCursor = &c.Edges[0].Cursor
+		c.PageInfo.EndCursor = &c.Edges[l-1].Cursor
+	}
+	if c.TotalCount == 0 {
+		c.TotalCount = len(nodes)
+	}
+}
+
+// ProjectPaginateOption enables pagination customization.
+type ProjectPaginateOption func(*projectPager) error
+
+// WithProjectOrder configures pagination ordering.
+func WithProjectOrder(order *ProjectOrder) ProjectPaginateOption {
+	if order == nil {
+		order = DefaultProjectOrder
+	}
+	o := *order
+	return func(pager *projectPager) error {
+		if err := o.Direction.Validate(); err != nil {
+			return err
+		}
+		if o.Field == nil {
+			o.Field = DefaultProjectOrder.Field
+		}
+		pager.order = &o
+		return nil
+	}
+}
+
+// WithProjectFilter configures pagination filter.
+func WithProjectFilter(filter func(*ProjectQuery) (*ProjectQuery, error)) ProjectPaginateOption {
+	return func(pager *projectPager) error {
+		if filter == nil {
+			return errors.New("ProjectQuery filter cannot be nil")
+		}
+		pager.filter = filter
+		return nil
+	}
+}
+
+type projectPager struct {
+	reverse bool
+	order   *ProjectOrder
+	filter  func(*ProjectQuery) (*ProjectQuery, error)
+}
+
+func newProjectPager(opts []ProjectPaginateOption, reverse bool) (*projectPager, error) {
+	pager := &projectPager{reverse: reverse}
+	for _, opt := range opts {
+		if err := opt(pager); err != nil {
+			return nil, err
+		}
+	}
+	if pager.order == nil {
+		pager.order = DefaultProjectOrder
+	}
+	return pager, nil
+}
+
+func (p *projectPager) applyFilter(query *ProjectQuery) (*ProjectQuery, error) {
+	if p.filter != nil {
+		return p.filter(query)
+	}
+	return query, nil
+}
+
+func (p *projectPager) toCursor(_m *Project) Cursor {
+	return p.order.Field.toCursor(_m)
+}
+
+func (p *projectPager) applyCursors(query *ProjectQuery, after, before *Cursor) (*ProjectQuery, error) {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	for _, predicate := range entgql.CursorsPredicate(after, before, DefaultProjectOrder.Field.column, p.order.Field.column, direction) {
+		query = query.Where(predicate)
+	}
+	return query, nil
+}
+
+func (p *projectPager) applyOrder(query *ProjectQuery) *ProjectQuery {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	query = query.Order(p.order.Field.toTerm(direction.OrderTermOption()))
+	if p.order.Field != DefaultProjectOrder.Field {
+		query = query.Order(DefaultProjectOrder.Field.toTerm(direction.OrderTermOption()))
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return query
+}
+
+func (p *projectPager) orderExpr(query *ProjectQuery) sql.Querier {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return sql.ExprFunc(func(b *sql.Builder) {
+		b.Ident(p.order.Field.column).Pad().WriteString(string(direction))
+		if p.order.Field != DefaultProjectOrder.Field {
+			b.Comma().Ident(DefaultProjectOrder.Field.column).Pad().WriteString(string(direction))
+		}
+	})
+}
+
+// Paginate executes the query and returns a relay based cursor connection to Project.
+func (_m *ProjectQuery) Paginate(
+	ctx context.Context, after *Cursor, first *int,
+	before *Cursor, last *int, opts ...ProjectPaginateOption,
+) (*ProjectConnection, error) {
+	if err := validateFirstLast(first, last); err != nil {
+		return nil, err
+	}
+	pager, err := newProjectPager(opts, last != nil)
+	if err != nil {
+		return nil, err
+	}
+	if _m, err = pager.applyFilter(_m); err != nil {
+		return nil, err
+	}
+	conn := &ProjectConnection{Edges: []*ProjectEdge{}}
+	ignoredEdges := !hasCollectedField(ctx, edgesField)
+	if hasCollectedField(ctx, totalCountField) || hasCollectedField(ctx, pageInfoField) {
+		hasPagination := after != nil || first != nil || before != nil || last != nil
+		if hasPagination || ignoredEdges {
+			c := _m.Clone()
+			c.ctx.Fields = nil
+			if conn.TotalCount, err = c.Count(ctx); err != nil {
+				return nil, err
+			}
+			conn.PageInfo.HasNextPage = first != nil && conn.TotalCount > 0
+			conn.PageInfo.HasPreviousPage = last != nil && conn.TotalCount > 0
+		}
+	}
+	if ignoredEdges || (first != nil && *first == 0) || (last != nil && *last == 0) {
+		return conn, nil
+	}
+	if _m, err = pager.applyCursors(_m, after, before); err != nil {
+		return nil, err
+	}
+	limit := paginateLimit(first, last)
+	if limit != 0 {
+		_m.Limit(limit)
+	}
+	if field := collectedField(ctx, edgesField, nodeField); field != nil {
+		if err := _m.collectField(ctx, limit == 1, graphql.GetOperationContext(ctx), *field, []string{edgesField, nodeField}); err != nil {
+			return nil, err
+		}
+	}
+	_m = pager.applyOrder(_m)
+	nodes, err := _m.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn.build(nodes, pager, after, first, before, last)
+	return conn, nil
+}
+
+var (
+	// ProjectOrderFieldCreatedAt orders Project by created_at.
+	ProjectOrderFieldCreatedAt = &ProjectOrderField{
+		Value: func(_m *Project) (ent.Value, error) {
+			return _m.CreatedAt, nil
+		},
+		column: project.FieldCreatedAt,
+		toTerm: project.ByCreatedAt,
+		toCursor: func(_m *Project) Cursor {
+			return Cursor{
+				ID:    _m.ID,
+				Value: _m.CreatedAt,
+			}
+		},
+	}
+)
+
+// String implement fmt.Stringer interface.
+func (f ProjectOrderField) String() string {
+	var str string
+	switch f.column {
+	case ProjectOrderFieldCreatedAt.column:
+		str = "CREATED_AT"
+	}
+	return str
+}
+
+// MarshalGQL implements graphql.Marshaler interface.
+func (f ProjectOrderField) MarshalGQL(w io.Writer) {
+	io.WriteString(w, strconv.Quote(f.String()))
+}
+
+// UnmarshalGQL implements graphql.Unmarshaler interface.
+func (f *ProjectOrderField) UnmarshalGQL(v interface{}) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("ProjectOrderField %T must be a string", v)
+	}
+	switch str {
+	case "CREATED_AT":
+		*f = *ProjectOrderFieldCreatedAt
+	default:
+		return fmt.Errorf("%s is not a valid ProjectOrderField", str)
+	}
+	return nil
+}
+
+// ProjectOrderField defines the ordering field of Project.
+type ProjectOrderField struct {
+	// Value extracts the ordering value from the given Project.
+	Value    func(*Project) (ent.Value, error)
+	column   string // field or computed.
+	toTerm   func(...sql.OrderTermOption) project.OrderOption
+	toCursor func(*Project) Cursor
+}
+
+// ProjectOrder defines the ordering of Project.
+type ProjectOrder struct {
+	Direction OrderDirection     `json:"direction"`
+	Field     *ProjectOrderField `json:"field"`
+}
+
+// DefaultProjectOrder is the default ordering of Project.
+var DefaultProjectOrder = &ProjectOrder{
+	Direction: entgql.OrderDirectionAsc,
+	Field: &ProjectOrderField{
+		Value: func(_m *Project) (ent.Value, error) {
+			return _m.ID, nil
+		},
+		column: project.FieldID,
+		toTerm: project.ByID,
+		toCursor: func(_m *Project) Cursor {
+			return Cursor{ID: _m.ID}
+		},
+	},
+}
+
+// ToEdge converts Project into ProjectEdge.
+func (_m *Project) ToEdge(order *ProjectOrder) *ProjectEdge {
+	if order == nil {
+		order = DefaultProjectOrder
+	}
+	return &ProjectEdge{
 		Node:   _m,
 		Cursor: order.Field.toCursor(_m),
 	}
@@ -1954,6 +2849,616 @@ func (_m *Run) ToEdge(order *RunOrder) *RunEdge {
 	}
 }
 
+// TaskEdge is the edge representation of Task.
+type TaskEdge struct {
+	Node   *Task  `json:"node"`
+	Cursor Cursor `json:"cursor"`
+}
+
+// TaskConnection is the connection containing edges to Task.
+type TaskConnection struct {
+	Edges      []*TaskEdge `json:"edges"`
+	PageInfo   PageInfo    `json:"pageInfo"`
+	TotalCount int         `json:"totalCount"`
+}
+
+func (c *TaskConnection) build(nodes []*Task, pager *taskPager, after *Cursor, first *int, before *Cursor, last *int) {
+	c.PageInfo.HasNextPage = before != nil
+	c.PageInfo.HasPreviousPage = after != nil
+	if first != nil && *first+1 == len(nodes) {
+		c.PageInfo.HasNextPage = true
+		nodes = nodes[:len(nodes)-1]
+	} else if last != nil && *last+1 == len(nodes) {
+		c.PageInfo.HasPreviousPage = true
+		nodes = nodes[:len(nodes)-1]
+	}
+	var nodeAt func(int) *Task
+	if last != nil {
+		n := len(nodes) - 1
+		nodeAt = func(i int) *Task {
+			return nodes[n-i]
+		}
+	} else {
+		nodeAt = func(i int) *Task {
+			return nodes[i]
+		}
+	}
+	c.Edges = make([]*TaskEdge, len(nodes))
+	for i := range nodes {
+		node := nodeAt(i)
+		c.Edges[i] = &TaskEdge{
+			Node:   node,
+			Cursor: pager.toCursor(node),
+		}
+	}
+	if l := len(c.Edges); l > 0 {
+		c.PageInfo.StartCursor = &c.Edges[0].Cursor
+		c.PageInfo.EndCursor = &c.Edges[l-1].Cursor
+	}
+	if c.TotalCount == 0 {
+		c.TotalCount = len(nodes)
+	}
+}
+
+// TaskPaginateOption enables pagination customization.
+type TaskPaginateOption func(*taskPager) error
+
+// WithTaskOrder configures pagination ordering.
+func WithTaskOrder(order *TaskOrder) TaskPaginateOption {
+	if order == nil {
+		order = DefaultTaskOrder
+	}
+	o := *order
+	return func(pager *taskPager) error {
+		if err := o.Direction.Validate(); err != nil {
+			return err
+		}
+		if o.Field == nil {
+			o.Field = DefaultTaskOrder.Field
+		}
+		pager.order = &o
+		return nil
+	}
+}
+
+// WithTaskFilter configures pagination filter.
+func WithTaskFilter(filter func(*TaskQuery) (*TaskQuery, error)) TaskPaginateOption {
+	return func(pager *taskPager) error {
+		if filter == nil {
+			return errors.New("TaskQuery filter cannot be nil")
+		}
+		pager.filter = filter
+		return nil
+	}
+}
+
+type taskPager struct {
+	reverse bool
+	order   *TaskOrder
+	filter  func(*TaskQuery) (*TaskQuery, error)
+}
+
+func newTaskPager(opts []TaskPaginateOption, reverse bool) (*taskPager, error) {
+	pager := &taskPager{reverse: reverse}
+	for _, opt := range opts {
+		if err := opt(pager); err != nil {
+			return nil, err
+		}
+	}
+	if pager.order == nil {
+		pager.order = DefaultTaskOrder
+	}
+	return pager, nil
+}
+
+func (p *taskPager) applyFilter(query *TaskQuery) (*TaskQuery, error) {
+	if p.filter != nil {
+		return p.filter(query)
+	}
+	return query, nil
+}
+
+func (p *taskPager) toCursor(_m *Task) Cursor {
+	return p.order.Field.toCursor(_m)
+}
+
+func (p *taskPager) applyCursors(query *TaskQuery, after, before *Cursor) (*TaskQuery, error) {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	for _, predicate := range entgql.CursorsPredicate(after, before, DefaultTaskOrder.Field.column, p.order.Field.column, direction) {
+		query = query.Where(predicate)
+	}
+	return query, nil
+}
+
+func (p *taskPager) applyOrder(query *TaskQuery) *TaskQuery {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	query = query.Order(p.order.Field.toTerm(direction.OrderTermOption()))
+	if p.order.Field != DefaultTaskOrder.Field {
+		query = query.Order(DefaultTaskOrder.Field.toTerm(direction.OrderTermOption()))
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return query
+}
+
+func (p *taskPager) orderExpr(query *TaskQuery) sql.Querier {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return sql.ExprFunc(func(b *sql.Builder) {
+		b.Ident(p.order.Field.column).Pad().WriteString(string(direction))
+		if p.order.Field != DefaultTaskOrder.Field {
+			b.Comma().Ident(DefaultTaskOrder.Field.column).Pad().WriteString(string(direction))
+		}
+	})
+}
+
+// Paginate executes the query and returns a relay based cursor connection to Task.
+func (_m *TaskQuery) Paginate(
+	ctx context.Context, after *Cursor, first *int,
+	before *Cursor, last *int, opts ...TaskPaginateOption,
+) (*TaskConnection, error) {
+	if err := validateFirstLast(first, last); err != nil {
+		return nil, err
+	}
+	pager, err := newTaskPager(opts, last != nil)
+	if err != nil {
+		return nil, err
+	}
+	if _m, err = pager.applyFilter(_m); err != nil {
+		return nil, err
+	}
+	conn := &TaskConnection{Edges: []*TaskEdge{}}
+	ignoredEdges := !hasCollectedField(ctx, edgesField)
+	if hasCollectedField(ctx, totalCountField) || hasCollectedField(ctx, pageInfoField) {
+		hasPagination := after != nil || first != nil || before != nil || last != nil
+		if hasPagination || ignoredEdges {
+			c := _m.Clone()
+			c.ctx.Fields = nil
+			if conn.TotalCount, err = c.Count(ctx); err != nil {
+				return nil, err
+			}
+			conn.PageInfo.HasNextPage = first != nil && conn.TotalCount > 0
+			conn.PageInfo.HasPreviousPage = last != nil && conn.TotalCount > 0
+		}
+	}
+	if ignoredEdges || (first != nil && *first == 0) || (last != nil && *last == 0) {
+		return conn, nil
+	}
+	if _m, err = pager.applyCursors(_m, after, before); err != nil {
+		return nil, err
+	}
+	limit := paginateLimit(first, last)
+	if limit != 0 {
+		_m.Limit(limit)
+	}
+	if field := collectedField(ctx, edgesField, nodeField); field != nil {
+		if err := _m.collectField(ctx, limit == 1, graphql.GetOperationContext(ctx), *field, []string{edgesField, nodeField}); err != nil {
+			return nil, err
+		}
+	}
+	_m = pager.applyOrder(_m)
+	nodes, err := _m.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn.build(nodes, pager, after, first, before, last)
+	return conn, nil
+}
+
+var (
+	// TaskOrderFieldCreatedAt orders Task by created_at.
+	TaskOrderFieldCreatedAt = &TaskOrderField{
+		Value: func(_m *Task) (ent.Value, error) {
+			return _m.CreatedAt, nil
+		},
+		column: task.FieldCreatedAt,
+		toTerm: task.ByCreatedAt,
+		toCursor: func(_m *Task) Cursor {
+			return Cursor{
+				ID:    _m.ID,
+				Value: _m.CreatedAt,
+			}
+		},
+	}
+	// TaskOrderFieldUpdatedAt orders Task by updated_at.
+	TaskOrderFieldUpdatedAt = &TaskOrderField{
+		Value: func(_m *Task) (ent.Value, error) {
+			return _m.UpdatedAt, nil
+		},
+		column: task.FieldUpdatedAt,
+		toTerm: task.ByUpdatedAt,
+		toCursor: func(_m *Task) Cursor {
+			return Cursor{
+				ID:    _m.ID,
+				Value: _m.UpdatedAt,
+			}
+		},
+	}
+)
+
+// String implement fmt.Stringer interface.
+func (f TaskOrderField) String() string {
+	var str string
+	switch f.column {
+	case TaskOrderFieldCreatedAt.column:
+		str = "CREATED_AT"
+	case TaskOrderFieldUpdatedAt.column:
+		str = "UPDATED_AT"
+	}
+	return str
+}
+
+// MarshalGQL implements graphql.Marshaler interface.
+func (f TaskOrderField) MarshalGQL(w io.Writer) {
+	io.WriteString(w, strconv.Quote(f.String()))
+}
+
+// UnmarshalGQL implements graphql.Unmarshaler interface.
+func (f *TaskOrderField) UnmarshalGQL(v interface{}) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("TaskOrderField %T must be a string", v)
+	}
+	switch str {
+	case "CREATED_AT":
+		*f = *TaskOrderFieldCreatedAt
+	case "UPDATED_AT":
+		*f = *TaskOrderFieldUpdatedAt
+	default:
+		return fmt.Errorf("%s is not a valid TaskOrderField", str)
+	}
+	return nil
+}
+
+// TaskOrderField defines the ordering field of Task.
+type TaskOrderField struct {
+	// Value extracts the ordering value from the given Task.
+	Value    func(*Task) (ent.Value, error)
+	column   string // field or computed.
+	toTerm   func(...sql.OrderTermOption) task.OrderOption
+	toCursor func(*Task) Cursor
+}
+
+// TaskOrder defines the ordering of Task.
+type TaskOrder struct {
+	Direction OrderDirection  `json:"direction"`
+	Field     *TaskOrderField `json:"field"`
+}
+
+// DefaultTaskOrder is the default ordering of Task.
+var DefaultTaskOrder = &TaskOrder{
+	Direction: entgql.OrderDirectionAsc,
+	Field: &TaskOrderField{
+		Value: func(_m *Task) (ent.Value, error) {
+			return _m.ID, nil
+		},
+		column: task.FieldID,
+		toTerm: task.ByID,
+		toCursor: func(_m *Task) Cursor {
+			return Cursor{ID: _m.ID}
+		},
+	},
+}
+
+// ToEdge converts Task into TaskEdge.
+func (_m *Task) ToEdge(order *TaskOrder) *TaskEdge {
+	if order == nil {
+		order = DefaultTaskOrder
+	}
+	return &TaskEdge{
+		Node:   _m,
+		Cursor: order.Field.toCursor(_m),
+	}
+}
+
+// TaskSessionEdge is the edge representation of TaskSession.
+type TaskSessionEdge struct {
+	Node   *TaskSession `json:"node"`
+	Cursor Cursor       `json:"cursor"`
+}
+
+// TaskSessionConnection is the connection containing edges to TaskSession.
+type TaskSessionConnection struct {
+	Edges      []*TaskSessionEdge `json:"edges"`
+	PageInfo   PageInfo           `json:"pageInfo"`
+	TotalCount int                `json:"totalCount"`
+}
+
+func (c *TaskSessionConnection) build(nodes []*TaskSession, pager *tasksessionPager, after *Cursor, first *int, before *Cursor, last *int) {
+	c.PageInfo.HasNextPage = before != nil
+	c.PageInfo.HasPreviousPage = after != nil
+	if first != nil && *first+1 == len(nodes) {
+		c.PageInfo.HasNextPage = true
+		nodes = nodes[:len(nodes)-1]
+	} else if last != nil && *last+1 == len(nodes) {
+		c.PageInfo.HasPreviousPage = true
+		nodes = nodes[:len(nodes)-1]
+	}
+	var nodeAt func(int) *TaskSession
+	if last != nil {
+		n := len(nodes) - 1
+		nodeAt = func(i int) *TaskSession {
+			return nodes[n-i]
+		}
+	} else {
+		nodeAt = func(i int) *TaskSession {
+			return nodes[i]
+		}
+	}
+	c.Edges = make([]*TaskSessionEdge, len(nodes))
+	for i := range nodes {
+		node := nodeAt(i)
+		c.Edges[i] = &TaskSessionEdge{
+			Node:   node,
+			Cursor: pager.toCursor(node),
+		}
+	}
+	if l := len(c.Edges); l > 0 {
+		c.PageInfo.StartCursor = &c.Edges[0].Cursor
+		c.PageInfo.EndCursor = &c.Edges[l-1].Cursor
+	}
+	if c.TotalCount == 0 {
+		c.TotalCount = len(nodes)
+	}
+}
+
+// TaskSessionPaginateOption enables pagination customization.
+type TaskSessionPaginateOption func(*tasksessionPager) error
+
+// WithTaskSessionOrder configures pagination ordering.
+func WithTaskSessionOrder(order *TaskSessionOrder) TaskSessionPaginateOption {
+	if order == nil {
+		order = DefaultTaskSessionOrder
+	}
+	o := *order
+	return func(pager *tasksessionPager) error {
+		if err := o.Direction.Validate(); err != nil {
+			return err
+		}
+		if o.Field == nil {
+			o.Field = DefaultTaskSessionOrder.Field
+		}
+		pager.order = &o
+		return nil
+	}
+}
+
+// WithTaskSessionFilter configures pagination filter.
+func WithTaskSessionFilter(filter func(*TaskSessionQuery) (*TaskSessionQuery, error)) TaskSessionPaginateOption {
+	return func(pager *tasksessionPager) error {
+		if filter == nil {
+			return errors.New("TaskSessionQuery filter cannot be nil")
+		}
+		pager.filter = filter
+		return nil
+	}
+}
+
+type tasksessionPager struct {
+	reverse bool
+	order   *TaskSessionOrder
+	filter  func(*TaskSessionQuery) (*TaskSessionQuery, error)
+}
+
+func newTaskSessionPager(opts []TaskSessionPaginateOption, reverse bool) (*tasksessionPager, error) {
+	pager := &tasksessionPager{reverse: reverse}
+	for _, opt := range opts {
+		if err := opt(pager); err != nil {
+			return nil, err
+		}
+	}
+	if pager.order == nil {
+		pager.order = DefaultTaskSessionOrder
+	}
+	return pager, nil
+}
+
+func (p *tasksessionPager) applyFilter(query *TaskSessionQuery) (*TaskSessionQuery, error) {
+	if p.filter != nil {
+		return p.filter(query)
+	}
+	return query, nil
+}
+
+func (p *tasksessionPager) toCursor(_m *TaskSession) Cursor {
+	return p.order.Field.toCursor(_m)
+}
+
+func (p *tasksessionPager) applyCursors(query *TaskSessionQuery, after, before *Cursor) (*TaskSessionQuery, error) {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	for _, predicate := range entgql.CursorsPredicate(after, before, DefaultTaskSessionOrder.Field.column, p.order.Field.column, direction) {
+		query = query.Where(predicate)
+	}
+	return query, nil
+}
+
+func (p *tasksessionPager) applyOrder(query *TaskSessionQuery) *TaskSessionQuery {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	query = query.Order(p.order.Field.toTerm(direction.OrderTermOption()))
+	if p.order.Field != DefaultTaskSessionOrder.Field {
+		query = query.Order(DefaultTaskSessionOrder.Field.toTerm(direction.OrderTermOption()))
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return query
+}
+
+func (p *tasksessionPager) orderExpr(query *TaskSessionQuery) sql.Querier {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return sql.ExprFunc(func(b *sql.Builder) {
+		b.Ident(p.order.Field.column).Pad().WriteString(string(direction))
+		if p.order.Field != DefaultTaskSessionOrder.Field {
+			b.Comma().Ident(DefaultTaskSessionOrder.Field.column).Pad().WriteString(string(direction))
+		}
+	})
+}
+
+// Paginate executes the query and returns a relay based cursor connection to TaskSession.
+func (_m *TaskSessionQuery) Paginate(
+	ctx context.Context, after *Cursor, first *int,
+	before *Cursor, last *int, opts ...TaskSessionPaginateOption,
+) (*TaskSessionConnection, error) {
+	if err := validateFirstLast(first, last); err != nil {
+		return nil, err
+	}
+	pager, err := newTaskSessionPager(opts, last != nil)
+	if err != nil {
+		return nil, err
+	}
+	if _m, err = pager.applyFilter(_m); err != nil {
+		return nil, err
+	}
+	conn := &TaskSessionConnection{Edges: []*TaskSessionEdge{}}
+	ignoredEdges := !hasCollectedField(ctx, edgesField)
+	if hasCollectedField(ctx, totalCountField) || hasCollectedField(ctx, pageInfoField) {
+		hasPagination := after != nil || first != nil || before != nil || last != nil
+		if hasPagination || ignoredEdges {
+			c := _m.Clone()
+			c.ctx.Fields = nil
+			if conn.TotalCount, err = c.Count(ctx); err != nil {
+				return nil, err
+			}
+			conn.PageInfo.HasNextPage = first != nil && conn.TotalCount > 0
+			conn.PageInfo.HasPreviousPage = last != nil && conn.TotalCount > 0
+		}
+	}
+	if ignoredEdges || (first != nil && *first == 0) || (last != nil && *last == 0) {
+		return conn, nil
+	}
+	if _m, err = pager.applyCursors(_m, after, before); err != nil {
+		return nil, err
+	}
+	limit := paginateLimit(first, last)
+	if limit != 0 {
+		_m.Limit(limit)
+	}
+	if field := collectedField(ctx, edgesField, nodeField); field != nil {
+		if err := _m.collectField(ctx, limit == 1, graphql.GetOperationContext(ctx), *field, []string{edgesField, nodeField}); err != nil {
+			return nil, err
+		}
+	}
+	_m = pager.applyOrder(_m)
+	nodes, err := _m.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn.build(nodes, pager, after, first, before, last)
+	return conn, nil
+}
+
+var (
+	// TaskSessionOrderFieldCreatedAt orders TaskSession by created_at.
+	TaskSessionOrderFieldCreatedAt = &TaskSessionOrderField{
+		Value: func(_m *TaskSession) (ent.Value, error) {
+			return _m.CreatedAt, nil
+		},
+		column: tasksession.FieldCreatedAt,
+		toTerm: tasksession.ByCreatedAt,
+		toCursor: func(_m *TaskSession) Cursor {
+			return Cursor{
+				ID:    _m.ID,
+				Value: _m.CreatedAt,
+			}
+		},
+	}
+)
+
+// String implement fmt.Stringer interface.
+func (f TaskSessionOrderField) String() string {
+	var str string
+	switch f.column {
+	case TaskSessionOrderFieldCreatedAt.column:
+		str = "CREATED_AT"
+	}
+	return str
+}
+
+// MarshalGQL implements graphql.Marshaler interface.
+func (f TaskSessionOrderField) MarshalGQL(w io.Writer) {
+	io.WriteString(w, strconv.Quote(f.String()))
+}
+
+// UnmarshalGQL implements graphql.Unmarshaler interface.
+func (f *TaskSessionOrderField) UnmarshalGQL(v interface{}) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("TaskSessionOrderField %T must be a string", v)
+	}
+	switch str {
+	case "CREATED_AT":
+		*f = *TaskSessionOrderFieldCreatedAt
+	default:
+		return fmt.Errorf("%s is not a valid TaskSessionOrderField", str)
+	}
+	return nil
+}
+
+// TaskSessionOrderField defines the ordering field of TaskSession.
+type TaskSessionOrderField struct {
+	// Value extracts the ordering value from the given TaskSession.
+	Value    func(*TaskSession) (ent.Value, error)
+	column   string // field or computed.
+	toTerm   func(...sql.OrderTermOption) tasksession.OrderOption
+	toCursor func(*TaskSession) Cursor
+}
+
+// TaskSessionOrder defines the ordering of TaskSession.
+type TaskSessionOrder struct {
+	Direction OrderDirection         `json:"direction"`
+	Field     *TaskSessionOrderField `json:"field"`
+}
+
+// DefaultTaskSessionOrder is the default ordering of TaskSession.
+var DefaultTaskSessionOrder = &TaskSessionOrder{
+	Direction: entgql.OrderDirectionAsc,
+	Field: &TaskSessionOrderField{
+		Value: func(_m *TaskSession) (ent.Value, error) {
+			return _m.ID, nil
+		},
+		column: tasksession.FieldID,
+		toTerm: tasksession.ByID,
+		toCursor: func(_m *TaskSession) Cursor {
+			return Cursor{ID: _m.ID}
+		},
+	},
+}
+
+// ToEdge converts TaskSession into TaskSessionEdge.
+func (_m *TaskSession) ToEdge(order *TaskSessionOrder) *TaskSessionEdge {
+	if order == nil {
+		order = DefaultTaskSessionOrder
+	}
+	return &TaskSessionEdge{
+		Node:   _m,
+		Cursor: order.Field.toCursor(_m),
+	}
+}
+
 // WakeupRequestEdge is the edge representation of WakeupRequest.
 type WakeupRequestEdge struct {
 	Node   *WakeupRequest `json:"node"`
@@ -2263,6 +3768,598 @@ func (_m *WakeupRequest) ToEdge(order *WakeupRequestOrder) *WakeupRequestEdge {
 		order = DefaultWakeupRequestOrder
 	}
 	return &WakeupRequestEdge{
+		Node:   _m,
+		Cursor: order.Field.toCursor(_m),
+	}
+}
+
+// WorkflowEdge is the edge representation of Workflow.
+type WorkflowEdge struct {
+	Node   *Workflow `json:"node"`
+	Cursor Cursor    `json:"cursor"`
+}
+
+// WorkflowConnection is the connection containing edges to Workflow.
+type WorkflowConnection struct {
+	Edges      []*WorkflowEdge `json:"edges"`
+	PageInfo   PageInfo        `json:"pageInfo"`
+	TotalCount int             `json:"totalCount"`
+}
+
+func (c *WorkflowConnection) build(nodes []*Workflow, pager *workflowPager, after *Cursor, first *int, before *Cursor, last *int) {
+	c.PageInfo.HasNextPage = before != nil
+	c.PageInfo.HasPreviousPage = after != nil
+	if first != nil && *first+1 == len(nodes) {
+		c.PageInfo.HasNextPage = true
+		nodes = nodes[:len(nodes)-1]
+	} else if last != nil && *last+1 == len(nodes) {
+		c.PageInfo.HasPreviousPage = true
+		nodes = nodes[:len(nodes)-1]
+	}
+	var nodeAt func(int) *Workflow
+	if last != nil {
+		n := len(nodes) - 1
+		nodeAt = func(i int) *Workflow {
+			return nodes[n-i]
+		}
+	} else {
+		nodeAt = func(i int) *Workflow {
+			return nodes[i]
+		}
+	}
+	c.Edges = make([]*WorkflowEdge, len(nodes))
+	for i := range nodes {
+		node := nodeAt(i)
+		c.Edges[i] = &WorkflowEdge{
+			Node:   node,
+			Cursor: pager.toCursor(node),
+		}
+	}
+	if l := len(c.Edges); l > 0 {
+		c.PageInfo.StartCursor = &c.Edges[0].Cursor
+		c.PageInfo.EndCursor = &c.Edges[l-1].Cursor
+	}
+	if c.TotalCount == 0 {
+		c.TotalCount = len(nodes)
+	}
+}
+
+// WorkflowPaginateOption enables pagination customization.
+type WorkflowPaginateOption func(*workflowPager) error
+
+// WithWorkflowOrder configures pagination ordering.
+func WithWorkflowOrder(order *WorkflowOrder) WorkflowPaginateOption {
+	if order == nil {
+		order = DefaultWorkflowOrder
+	}
+	o := *order
+	return func(pager *workflowPager) error {
+		if err := o.Direction.Validate(); err != nil {
+			return err
+		}
+		if o.Field == nil {
+			o.Field = DefaultWorkflowOrder.Field
+		}
+		pager.order = &o
+		return nil
+	}
+}
+
+// WithWorkflowFilter configures pagination filter.
+func WithWorkflowFilter(filter func(*WorkflowQuery) (*WorkflowQuery, error)) WorkflowPaginateOption {
+	return func(pager *workflowPager) error {
+		if filter == nil {
+			return errors.New("WorkflowQuery filter cannot be nil")
+		}
+		pager.filter = filter
+		return nil
+	}
+}
+
+type workflowPager struct {
+	reverse bool
+	order   *WorkflowOrder
+	filter  func(*WorkflowQuery) (*WorkflowQuery, error)
+}
+
+func newWorkflowPager(opts []WorkflowPaginateOption, reverse bool) (*workflowPager, error) {
+	pager := &workflowPager{reverse: reverse}
+	for _, opt := range opts {
+		if err := opt(pager); err != nil {
+			return nil, err
+		}
+	}
+	if pager.order == nil {
+		pager.order = DefaultWorkflowOrder
+	}
+	return pager, nil
+}
+
+func (p *workflowPager) applyFilter(query *WorkflowQuery) (*WorkflowQuery, error) {
+	if p.filter != nil {
+		return p.filter(query)
+	}
+	return query, nil
+}
+
+func (p *workflowPager) toCursor(_m *Workflow) Cursor {
+	return p.order.Field.toCursor(_m)
+}
+
+func (p *workflowPager) applyCursors(query *WorkflowQuery, after, before *Cursor) (*WorkflowQuery, error) {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	for _, predicate := range entgql.CursorsPredicate(after, before, DefaultWorkflowOrder.Field.column, p.order.Field.column, direction) {
+		query = query.Where(predicate)
+	}
+	return query, nil
+}
+
+func (p *workflowPager) applyOrder(query *WorkflowQuery) *WorkflowQuery {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	query = query.Order(p.order.Field.toTerm(direction.OrderTermOption()))
+	if p.order.Field != DefaultWorkflowOrder.Field {
+		query = query.Order(DefaultWorkflowOrder.Field.toTerm(direction.OrderTermOption()))
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return query
+}
+
+func (p *workflowPager) orderExpr(query *WorkflowQuery) sql.Querier {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return sql.ExprFunc(func(b *sql.Builder) {
+		b.Ident(p.order.Field.column).Pad().WriteString(string(direction))
+		if p.order.Field != DefaultWorkflowOrder.Field {
+			b.Comma().Ident(DefaultWorkflowOrder.Field.column).Pad().WriteString(string(direction))
+		}
+	})
+}
+
+// Paginate executes the query and returns a relay based cursor connection to Workflow.
+func (_m *WorkflowQuery) Paginate(
+	ctx context.Context, after *Cursor, first *int,
+	before *Cursor, last *int, opts ...WorkflowPaginateOption,
+) (*WorkflowConnection, error) {
+	if err := validateFirstLast(first, last); err != nil {
+		return nil, err
+	}
+	pager, err := newWorkflowPager(opts, last != nil)
+	if err != nil {
+		return nil, err
+	}
+	if _m, err = pager.applyFilter(_m); err != nil {
+		return nil, err
+	}
+	conn := &WorkflowConnection{Edges: []*WorkflowEdge{}}
+	ignoredEdges := !hasCollectedField(ctx, edgesField)
+	if hasCollectedField(ctx, totalCountField) || hasCollectedField(ctx, pageInfoField) {
+		hasPagination := after != nil || first != nil || before != nil || last != nil
+		if hasPagination || ignoredEdges {
+			c := _m.Clone()
+			c.ctx.Fields = nil
+			if conn.TotalCount, err = c.Count(ctx); err != nil {
+				return nil, err
+			}
+			conn.PageInfo.HasNextPage = first != nil && conn.TotalCount > 0
+			conn.PageInfo.HasPreviousPage = last != nil && conn.TotalCount > 0
+		}
+	}
+	if ignoredEdges || (first != nil && *first == 0) || (last != nil && *last == 0) {
+		return conn, nil
+	}
+	if _m, err = pager.applyCursors(_m, after, before); err != nil {
+		return nil, err
+	}
+	limit := paginateLimit(first, last)
+	if limit != 0 {
+		_m.Limit(limit)
+	}
+	if field := collectedField(ctx, edgesField, nodeField); field != nil {
+		if err := _m.collectField(ctx, limit == 1, graphql.GetOperationContext(ctx), *field, []string{edgesField, nodeField}); err != nil {
+			return nil, err
+		}
+	}
+	_m = pager.applyOrder(_m)
+	nodes, err := _m.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn.build(nodes, pager, after, first, before, last)
+	return conn, nil
+}
+
+var (
+	// WorkflowOrderFieldCreatedAt orders Workflow by created_at.
+	WorkflowOrderFieldCreatedAt = &WorkflowOrderField{
+		Value: func(_m *Workflow) (ent.Value, error) {
+			return _m.CreatedAt, nil
+		},
+		column: workflow.FieldCreatedAt,
+		toTerm: workflow.ByCreatedAt,
+		toCursor: func(_m *Workflow) Cursor {
+			return Cursor{
+				ID:    _m.ID,
+				Value: _m.CreatedAt,
+			}
+		},
+	}
+)
+
+// String implement fmt.Stringer interface.
+func (f WorkflowOrderField) String() string {
+	var str string
+	switch f.column {
+	case WorkflowOrderFieldCreatedAt.column:
+		str = "CREATED_AT"
+	}
+	return str
+}
+
+// MarshalGQL implements graphql.Marshaler interface.
+func (f WorkflowOrderField) MarshalGQL(w io.Writer) {
+	io.WriteString(w, strconv.Quote(f.String()))
+}
+
+// UnmarshalGQL implements graphql.Unmarshaler interface.
+func (f *WorkflowOrderField) UnmarshalGQL(v interface{}) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("WorkflowOrderField %T must be a string", v)
+	}
+	switch str {
+	case "CREATED_AT":
+		*f = *WorkflowOrderFieldCreatedAt
+	default:
+		return fmt.Errorf("%s is not a valid WorkflowOrderField", str)
+	}
+	return nil
+}
+
+// WorkflowOrderField defines the ordering field of Workflow.
+type WorkflowOrderField struct {
+	// Value extracts the ordering value from the given Workflow.
+	Value    func(*Workflow) (ent.Value, error)
+	column   string // field or computed.
+	toTerm   func(...sql.OrderTermOption) workflow.OrderOption
+	toCursor func(*Workflow) Cursor
+}
+
+// WorkflowOrder defines the ordering of Workflow.
+type WorkflowOrder struct {
+	Direction OrderDirection      `json:"direction"`
+	Field     *WorkflowOrderField `json:"field"`
+}
+
+// DefaultWorkflowOrder is the default ordering of Workflow.
+var DefaultWorkflowOrder = &WorkflowOrder{
+	Direction: entgql.OrderDirectionAsc,
+	Field: &WorkflowOrderField{
+		Value: func(_m *Workflow) (ent.Value, error) {
+			return _m.ID, nil
+		},
+		column: workflow.FieldID,
+		toTerm: workflow.ByID,
+		toCursor: func(_m *Workflow) Cursor {
+			return Cursor{ID: _m.ID}
+		},
+	},
+}
+
+// ToEdge converts Workflow into WorkflowEdge.
+func (_m *Workflow) ToEdge(order *WorkflowOrder) *WorkflowEdge {
+	if order == nil {
+		order = DefaultWorkflowOrder
+	}
+	return &WorkflowEdge{
+		Node:   _m,
+		Cursor: order.Field.toCursor(_m),
+	}
+}
+
+// WorkflowStepEdge is the edge representation of WorkflowStep.
+type WorkflowStepEdge struct {
+	Node   *WorkflowStep `json:"node"`
+	Cursor Cursor        `json:"cursor"`
+}
+
+// WorkflowStepConnection is the connection containing edges to WorkflowStep.
+type WorkflowStepConnection struct {
+	Edges      []*WorkflowStepEdge `json:"edges"`
+	PageInfo   PageInfo            `json:"pageInfo"`
+	TotalCount int                 `json:"totalCount"`
+}
+
+func (c *WorkflowStepConnection) build(nodes []*WorkflowStep, pager *workflowstepPager, after *Cursor, first *int, before *Cursor, last *int) {
+	c.PageInfo.HasNextPage = before != nil
+	c.PageInfo.HasPreviousPage = after != nil
+	if first != nil && *first+1 == len(nodes) {
+		c.PageInfo.HasNextPage = true
+		nodes = nodes[:len(nodes)-1]
+	} else if last != nil && *last+1 == len(nodes) {
+		c.PageInfo.HasPreviousPage = true
+		nodes = nodes[:len(nodes)-1]
+	}
+	var nodeAt func(int) *WorkflowStep
+	if last != nil {
+		n := len(nodes) - 1
+		nodeAt = func(i int) *WorkflowStep {
+			return nodes[n-i]
+		}
+	} else {
+		nodeAt = func(i int) *WorkflowStep {
+			return nodes[i]
+		}
+	}
+	c.Edges = make([]*WorkflowStepEdge, len(nodes))
+	for i := range nodes {
+		node := nodeAt(i)
+		c.Edges[i] = &WorkflowStepEdge{
+			Node:   node,
+			Cursor: pager.toCursor(node),
+		}
+	}
+	if l := len(c.Edges); l > 0 {
+		c.PageInfo.StartCursor = &c.Edges[0].Cursor
+		c.PageInfo.EndCursor = &c.Edges[l-1].Cursor
+	}
+	if c.TotalCount == 0 {
+		c.TotalCount = len(nodes)
+	}
+}
+
+// WorkflowStepPaginateOption enables pagination customization.
+type WorkflowStepPaginateOption func(*workflowstepPager) error
+
+// WithWorkflowStepOrder configures pagination ordering.
+func WithWorkflowStepOrder(order *WorkflowStepOrder) WorkflowStepPaginateOption {
+	if order == nil {
+		order = DefaultWorkflowStepOrder
+	}
+	o := *order
+	return func(pager *workflowstepPager) error {
+		if err := o.Direction.Validate(); err != nil {
+			return err
+		}
+		if o.Field == nil {
+			o.Field = DefaultWorkflowStepOrder.Field
+		}
+		pager.order = &o
+		return nil
+	}
+}
+
+// WithWorkflowStepFilter configures pagination filter.
+func WithWorkflowStepFilter(filter func(*WorkflowStepQuery) (*WorkflowStepQuery, error)) WorkflowStepPaginateOption {
+	return func(pager *workflowstepPager) error {
+		if filter == nil {
+			return errors.New("WorkflowStepQuery filter cannot be nil")
+		}
+		pager.filter = filter
+		return nil
+	}
+}
+
+type workflowstepPager struct {
+	reverse bool
+	order   *WorkflowStepOrder
+	filter  func(*WorkflowStepQuery) (*WorkflowStepQuery, error)
+}
+
+func newWorkflowStepPager(opts []WorkflowStepPaginateOption, reverse bool) (*workflowstepPager, error) {
+	pager := &workflowstepPager{reverse: reverse}
+	for _, opt := range opts {
+		if err := opt(pager); err != nil {
+			return nil, err
+		}
+	}
+	if pager.order == nil {
+		pager.order = DefaultWorkflowStepOrder
+	}
+	return pager, nil
+}
+
+func (p *workflowstepPager) applyFilter(query *WorkflowStepQuery) (*WorkflowStepQuery, error) {
+	if p.filter != nil {
+		return p.filter(query)
+	}
+	return query, nil
+}
+
+func (p *workflowstepPager) toCursor(_m *WorkflowStep) Cursor {
+	return p.order.Field.toCursor(_m)
+}
+
+func (p *workflowstepPager) applyCursors(query *WorkflowStepQuery, after, before *Cursor) (*WorkflowStepQuery, error) {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	for _, predicate := range entgql.CursorsPredicate(after, before, DefaultWorkflowStepOrder.Field.column, p.order.Field.column, direction) {
+		query = query.Where(predicate)
+	}
+	return query, nil
+}
+
+func (p *workflowstepPager) applyOrder(query *WorkflowStepQuery) *WorkflowStepQuery {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	query = query.Order(p.order.Field.toTerm(direction.OrderTermOption()))
+	if p.order.Field != DefaultWorkflowStepOrder.Field {
+		query = query.Order(DefaultWorkflowStepOrder.Field.toTerm(direction.OrderTermOption()))
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return query
+}
+
+func (p *workflowstepPager) orderExpr(query *WorkflowStepQuery) sql.Querier {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return sql.ExprFunc(func(b *sql.Builder) {
+		b.Ident(p.order.Field.column).Pad().WriteString(string(direction))
+		if p.order.Field != DefaultWorkflowStepOrder.Field {
+			b.Comma().Ident(DefaultWorkflowStepOrder.Field.column).Pad().WriteString(string(direction))
+		}
+	})
+}
+
+// Paginate executes the query and returns a relay based cursor connection to WorkflowStep.
+func (_m *WorkflowStepQuery) Paginate(
+	ctx context.Context, after *Cursor, first *int,
+	before *Cursor, last *int, opts ...WorkflowStepPaginateOption,
+) (*WorkflowStepConnection, error) {
+	if err := validateFirstLast(first, last); err != nil {
+		return nil, err
+	}
+	pager, err := newWorkflowStepPager(opts, last != nil)
+	if err != nil {
+		return nil, err
+	}
+	if _m, err = pager.applyFilter(_m); err != nil {
+		return nil, err
+	}
+	conn := &WorkflowStepConnection{Edges: []*WorkflowStepEdge{}}
+	ignoredEdges := !hasCollectedField(ctx, edgesField)
+	if hasCollectedField(ctx, totalCountField) || hasCollectedField(ctx, pageInfoField) {
+		hasPagination := after != nil || first != nil || before != nil || last != nil
+		if hasPagination || ignoredEdges {
+			c := _m.Clone()
+			c.ctx.Fields = nil
+			if conn.TotalCount, err = c.Count(ctx); err != nil {
+				return nil, err
+			}
+			conn.PageInfo.HasNextPage = first != nil && conn.TotalCount > 0
+			conn.PageInfo.HasPreviousPage = last != nil && conn.TotalCount > 0
+		}
+	}
+	if ignoredEdges || (first != nil && *first == 0) || (last != nil && *last == 0) {
+		return conn, nil
+	}
+	if _m, err = pager.applyCursors(_m, after, before); err != nil {
+		return nil, err
+	}
+	limit := paginateLimit(first, last)
+	if limit != 0 {
+		_m.Limit(limit)
+	}
+	if field := collectedField(ctx, edgesField, nodeField); field != nil {
+		if err := _m.collectField(ctx, limit == 1, graphql.GetOperationContext(ctx), *field, []string{edgesField, nodeField}); err != nil {
+			return nil, err
+		}
+	}
+	_m = pager.applyOrder(_m)
+	nodes, err := _m.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn.build(nodes, pager, after, first, before, last)
+	return conn, nil
+}
+
+var (
+	// WorkflowStepOrderFieldCreatedAt orders WorkflowStep by created_at.
+	WorkflowStepOrderFieldCreatedAt = &WorkflowStepOrderField{
+		Value: func(_m *WorkflowStep) (ent.Value, error) {
+			return _m.CreatedAt, nil
+		},
+		column: workflowstep.FieldCreatedAt,
+		toTerm: workflowstep.ByCreatedAt,
+		toCursor: func(_m *WorkflowStep) Cursor {
+			return Cursor{
+				ID:    _m.ID,
+				Value: _m.CreatedAt,
+			}
+		},
+	}
+)
+
+// String implement fmt.Stringer interface.
+func (f WorkflowStepOrderField) String() string {
+	var str string
+	switch f.column {
+	case WorkflowStepOrderFieldCreatedAt.column:
+		str = "CREATED_AT"
+	}
+	return str
+}
+
+// MarshalGQL implements graphql.Marshaler interface.
+func (f WorkflowStepOrderField) MarshalGQL(w io.Writer) {
+	io.WriteString(w, strconv.Quote(f.String()))
+}
+
+// UnmarshalGQL implements graphql.Unmarshaler interface.
+func (f *WorkflowStepOrderField) UnmarshalGQL(v interface{}) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("WorkflowStepOrderField %T must be a string", v)
+	}
+	switch str {
+	case "CREATED_AT":
+		*f = *WorkflowStepOrderFieldCreatedAt
+	default:
+		return fmt.Errorf("%s is not a valid WorkflowStepOrderField", str)
+	}
+	return nil
+}
+
+// WorkflowStepOrderField defines the ordering field of WorkflowStep.
+type WorkflowStepOrderField struct {
+	// Value extracts the ordering value from the given WorkflowStep.
+	Value    func(*WorkflowStep) (ent.Value, error)
+	column   string // field or computed.
+	toTerm   func(...sql.OrderTermOption) workflowstep.OrderOption
+	toCursor func(*WorkflowStep) Cursor
+}
+
+// WorkflowStepOrder defines the ordering of WorkflowStep.
+type WorkflowStepOrder struct {
+	Direction OrderDirection          `json:"direction"`
+	Field     *WorkflowStepOrderField `json:"field"`
+}
+
+// DefaultWorkflowStepOrder is the default ordering of WorkflowStep.
+var DefaultWorkflowStepOrder = &WorkflowStepOrder{
+	Direction: entgql.OrderDirectionAsc,
+	Field: &WorkflowStepOrderField{
+		Value: func(_m *WorkflowStep) (ent.Value, error) {
+			return _m.ID, nil
+		},
+		column: workflowstep.FieldID,
+		toTerm: workflowstep.ByID,
+		toCursor: func(_m *WorkflowStep) Cursor {
+			return Cursor{ID: _m.ID}
+		},
+	},
+}
+
+// ToEdge converts WorkflowStep into WorkflowStepEdge.
+func (_m *WorkflowStep) ToEdge(order *WorkflowStepOrder) *WorkflowStepEdge {
+	if order == nil {
+		order = DefaultWorkflowStepOrder
+	}
+	return &WorkflowStepEdge{
 		Node:   _m,
 		Cursor: order.Field.toCursor(_m),
 	}

@@ -37,6 +37,7 @@ import (
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/webhookdelivery"
@@ -81,6 +82,7 @@ const (
 	TypeRunEvent            = "RunEvent"
 	TypeRunLogLine          = "RunLogLine"
 	TypeTask                = "Task"
+	TypeTaskBlocker         = "TaskBlocker"
 	TypeTaskSession         = "TaskSession"
 	TypeWakeupRequest       = "WakeupRequest"
 	TypeWebhookDelivery     = "WebhookDelivery"
@@ -1287,6 +1289,15 @@ type AgentMutation struct {
 	reports                    map[xid.ID]struct{}
 	removedreports             map[xid.ID]struct{}
 	clearedreports             bool
+	reviews                    map[xid.ID]struct{}
+	removedreviews             map[xid.ID]struct{}
+	clearedreviews             bool
+	approves                   map[xid.ID]struct{}
+	removedapproves            map[xid.ID]struct{}
+	clearedapproves            bool
+	mentioned_in               map[xid.ID]struct{}
+	removedmentioned_in        map[xid.ID]struct{}
+	clearedmentioned_in        bool
 	done                       bool
 	oldValue                   func(context.Context) (*Agent, error)
 	predicates                 []predicate.Agent
@@ -2211,6 +2222,168 @@ func (m *AgentMutation) ResetReports() {
 	m.removedreports = nil
 }
 
+// AddReviewIDs adds the "reviews" edge to the Task entity by ids.
+func (m *AgentMutation) AddReviewIDs(ids ...xid.ID) {
+	if m.reviews == nil {
+		m.reviews = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		m.reviews[ids[i]] = struct{}{}
+	}
+}
+
+// ClearReviews clears the "reviews" edge to the Task entity.
+func (m *AgentMutation) ClearReviews() {
+	m.clearedreviews = true
+}
+
+// ReviewsCleared reports if the "reviews" edge to the Task entity was cleared.
+func (m *AgentMutation) ReviewsCleared() bool {
+	return m.clearedreviews
+}
+
+// RemoveReviewIDs removes the "reviews" edge to the Task entity by IDs.
+func (m *AgentMutation) RemoveReviewIDs(ids ...xid.ID) {
+	if m.removedreviews == nil {
+		m.removedreviews = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		delete(m.reviews, ids[i])
+		m.removedreviews[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedReviews returns the removed IDs of the "reviews" edge to the Task entity.
+func (m *AgentMutation) RemovedReviewsIDs() (ids []xid.ID) {
+	for id := range m.removedreviews {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ReviewsIDs returns the "reviews" edge IDs in the mutation.
+func (m *AgentMutation) ReviewsIDs() (ids []xid.ID) {
+	for id := range m.reviews {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetReviews resets all changes to the "reviews" edge.
+func (m *AgentMutation) ResetReviews() {
+	m.reviews = nil
+	m.clearedreviews = false
+	m.removedreviews = nil
+}
+
+// AddApprofeIDs adds the "approves" edge to the Task entity by ids.
+func (m *AgentMutation) AddApprofeIDs(ids ...xid.ID) {
+	if m.approves == nil {
+		m.approves = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		m.approves[ids[i]] = struct{}{}
+	}
+}
+
+// ClearApproves clears the "approves" edge to the Task entity.
+func (m *AgentMutation) ClearApproves() {
+	m.clearedapproves = true
+}
+
+// ApprovesCleared reports if the "approves" edge to the Task entity was cleared.
+func (m *AgentMutation) ApprovesCleared() bool {
+	return m.clearedapproves
+}
+
+// RemoveApprofeIDs removes the "approves" edge to the Task entity by IDs.
+func (m *AgentMutation) RemoveApprofeIDs(ids ...xid.ID) {
+	if m.removedapproves == nil {
+		m.removedapproves = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		delete(m.approves, ids[i])
+		m.removedapproves[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedApproves returns the removed IDs of the "approves" edge to the Task entity.
+func (m *AgentMutation) RemovedApprovesIDs() (ids []xid.ID) {
+	for id := range m.removedapproves {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ApprovesIDs returns the "approves" edge IDs in the mutation.
+func (m *AgentMutation) ApprovesIDs() (ids []xid.ID) {
+	for id := range m.approves {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetApproves resets all changes to the "approves" edge.
+func (m *AgentMutation) ResetApproves() {
+	m.approves = nil
+	m.clearedapproves = false
+	m.removedapproves = nil
+}
+
+// AddMentionedInIDs adds the "mentioned_in" edge to the Comment entity by ids.
+func (m *AgentMutation) AddMentionedInIDs(ids ...xid.ID) {
+	if m.mentioned_in == nil {
+		m.mentioned_in = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		m.mentioned_in[ids[i]] = struct{}{}
+	}
+}
+
+// ClearMentionedIn clears the "mentioned_in" edge to the Comment entity.
+func (m *AgentMutation) ClearMentionedIn() {
+	m.clearedmentioned_in = true
+}
+
+// MentionedInCleared reports if the "mentioned_in" edge to the Comment entity was cleared.
+func (m *AgentMutation) MentionedInCleared() bool {
+	return m.clearedmentioned_in
+}
+
+// RemoveMentionedInIDs removes the "mentioned_in" edge to the Comment entity by IDs.
+func (m *AgentMutation) RemoveMentionedInIDs(ids ...xid.ID) {
+	if m.removedmentioned_in == nil {
+		m.removedmentioned_in = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		delete(m.mentioned_in, ids[i])
+		m.removedmentioned_in[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedMentionedIn returns the removed IDs of the "mentioned_in" edge to the Comment entity.
+func (m *AgentMutation) RemovedMentionedInIDs() (ids []xid.ID) {
+	for id := range m.removedmentioned_in {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// MentionedInIDs returns the "mentioned_in" edge IDs in the mutation.
+func (m *AgentMutation) MentionedInIDs() (ids []xid.ID) {
+	for id := range m.mentioned_in {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetMentionedIn resets all changes to the "mentioned_in" edge.
+func (m *AgentMutation) ResetMentionedIn() {
+	m.mentioned_in = nil
+	m.clearedmentioned_in = false
+	m.removedmentioned_in = nil
+}
+
 // Where appends a list predicates to the AgentMutation builder.
 func (m *AgentMutation) Where(ps ...predicate.Agent) {
 	m.predicates = append(m.predicates, ps...)
@@ -2678,7 +2851,7 @@ func (m *AgentMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *AgentMutation) AddedEdges() []string {
-	edges := make([]string, 0, 3)
+	edges := make([]string, 0, 6)
 	if m.workspace != nil {
 		edges = append(edges, agent.EdgeWorkspace)
 	}
@@ -2687,6 +2860,15 @@ func (m *AgentMutation) AddedEdges() []string {
 	}
 	if m.reports != nil {
 		edges = append(edges, agent.EdgeReports)
+	}
+	if m.reviews != nil {
+		edges = append(edges, agent.EdgeReviews)
+	}
+	if m.approves != nil {
+		edges = append(edges, agent.EdgeApproves)
+	}
+	if m.mentioned_in != nil {
+		edges = append(edges, agent.EdgeMentionedIn)
 	}
 	return edges
 }
@@ -2709,15 +2891,42 @@ func (m *AgentMutation) AddedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
+	case agent.EdgeReviews:
+		ids := make([]ent.Value, 0, len(m.reviews))
+		for id := range m.reviews {
+			ids = append(ids, id)
+		}
+		return ids
+	case agent.EdgeApproves:
+		ids := make([]ent.Value, 0, len(m.approves))
+		for id := range m.approves {
+			ids = append(ids, id)
+		}
+		return ids
+	case agent.EdgeMentionedIn:
+		ids := make([]ent.Value, 0, len(m.mentioned_in))
+		for id := range m.mentioned_in {
+			ids = append(ids, id)
+		}
+		return ids
 	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *AgentMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 3)
+	edges := make([]string, 0, 6)
 	if m.removedreports != nil {
 		edges = append(edges, agent.EdgeReports)
+	}
+	if m.removedreviews != nil {
+		edges = append(edges, agent.EdgeReviews)
+	}
+	if m.removedapproves != nil {
+		edges = append(edges, agent.EdgeApproves)
+	}
+	if m.removedmentioned_in != nil {
+		edges = append(edges, agent.EdgeMentionedIn)
 	}
 	return edges
 }
@@ -2732,13 +2941,31 @@ func (m *AgentMutation) RemovedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
+	case agent.EdgeReviews:
+		ids := make([]ent.Value, 0, len(m.removedreviews))
+		for id := range m.removedreviews {
+			ids = append(ids, id)
+		}
+		return ids
+	case agent.EdgeApproves:
+		ids := make([]ent.Value, 0, len(m.removedapproves))
+		for id := range m.removedapproves {
+			ids = append(ids, id)
+		}
+		return ids
+	case agent.EdgeMentionedIn:
+		ids := make([]ent.Value, 0, len(m.removedmentioned_in))
+		for id := range m.removedmentioned_in {
+			ids = append(ids, id)
+		}
+		return ids
 	}
 	return nil
 }
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *AgentMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 3)
+	edges := make([]string, 0, 6)
 	if m.clearedworkspace {
 		edges = append(edges, agent.EdgeWorkspace)
 	}
@@ -2747,6 +2974,15 @@ func (m *AgentMutation) ClearedEdges() []string {
 	}
 	if m.clearedreports {
 		edges = append(edges, agent.EdgeReports)
+	}
+	if m.clearedreviews {
+		edges = append(edges, agent.EdgeReviews)
+	}
+	if m.clearedapproves {
+		edges = append(edges, agent.EdgeApproves)
+	}
+	if m.clearedmentioned_in {
+		edges = append(edges, agent.EdgeMentionedIn)
 	}
 	return edges
 }
@@ -2761,6 +2997,12 @@ func (m *AgentMutation) EdgeCleared(name string) bool {
 		return m.clearedmanager
 	case agent.EdgeReports:
 		return m.clearedreports
+	case agent.EdgeReviews:
+		return m.clearedreviews
+	case agent.EdgeApproves:
+		return m.clearedapproves
+	case agent.EdgeMentionedIn:
+		return m.clearedmentioned_in
 	}
 	return false
 }
@@ -2791,6 +3033,15 @@ func (m *AgentMutation) ResetEdge(name string) error {
 		return nil
 	case agent.EdgeReports:
 		m.ResetReports()
+		return nil
+	case agent.EdgeReviews:
+		m.ResetReviews()
+		return nil
+	case agent.EdgeApproves:
+		m.ResetApproves()
+		return nil
+	case agent.EdgeMentionedIn:
+		m.ResetMentionedIn()
 		return nil
 	}
 	return fmt.Errorf("unknown Agent edge %s", name)
@@ -28144,12 +28395,6 @@ type TaskMutation struct {
 	clearedcheckout_agent bool
 	checkout_run          *xid.ID
 	clearedcheckout_run   bool
-	blocks                map[xid.ID]struct{}
-	removedblocks         map[xid.ID]struct{}
-	clearedblocks         bool
-	blocked_by            map[xid.ID]struct{}
-	removedblocked_by     map[xid.ID]struct{}
-	clearedblocked_by     bool
 	reviewers             map[xid.ID]struct{}
 	removedreviewers      map[xid.ID]struct{}
 	clearedreviewers      bool
@@ -29468,114 +29713,6 @@ func (m *TaskMutation) ResetCheckoutRun() {
 	m.clearedcheckout_run = false
 }
 
-// AddBlockIDs adds the "blocks" edge to the Task entity by ids.
-func (m *TaskMutation) AddBlockIDs(ids ...xid.ID) {
-	if m.blocks == nil {
-		m.blocks = make(map[xid.ID]struct{})
-	}
-	for i := range ids {
-		m.blocks[ids[i]] = struct{}{}
-	}
-}
-
-// ClearBlocks clears the "blocks" edge to the Task entity.
-func (m *TaskMutation) ClearBlocks() {
-	m.clearedblocks = true
-}
-
-// BlocksCleared reports if the "blocks" edge to the Task entity was cleared.
-func (m *TaskMutation) BlocksCleared() bool {
-	return m.clearedblocks
-}
-
-// RemoveBlockIDs removes the "blocks" edge to the Task entity by IDs.
-func (m *TaskMutation) RemoveBlockIDs(ids ...xid.ID) {
-	if m.removedblocks == nil {
-		m.removedblocks = make(map[xid.ID]struct{})
-	}
-	for i := range ids {
-		delete(m.blocks, ids[i])
-		m.removedblocks[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedBlocks returns the removed IDs of the "blocks" edge to the Task entity.
-func (m *TaskMutation) RemovedBlocksIDs() (ids []xid.ID) {
-	for id := range m.removedblocks {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// BlocksIDs returns the "blocks" edge IDs in the mutation.
-func (m *TaskMutation) BlocksIDs() (ids []xid.ID) {
-	for id := range m.blocks {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetBlocks resets all changes to the "blocks" edge.
-func (m *TaskMutation) ResetBlocks() {
-	m.blocks = nil
-	m.clearedblocks = false
-	m.removedblocks = nil
-}
-
-// AddBlockedByIDs adds the "blocked_by" edge to the Task entity by ids.
-func (m *TaskMutation) AddBlockedByIDs(ids ...xid.ID) {
-	if m.blocked_by == nil {
-		m.blocked_by = make(map[xid.ID]struct{})
-	}
-	for i := range ids {
-		m.blocked_by[ids[i]] = struct{}{}
-	}
-}
-
-// ClearBlockedBy clears the "blocked_by" edge to the Task entity.
-func (m *TaskMutation) ClearBlockedBy() {
-	m.clearedblocked_by = true
-}
-
-// BlockedByCleared reports if the "blocked_by" edge to the Task entity was cleared.
-func (m *TaskMutation) BlockedByCleared() bool {
-	return m.clearedblocked_by
-}
-
-// RemoveBlockedByIDs removes the "blocked_by" edge to the Task entity by IDs.
-func (m *TaskMutation) RemoveBlockedByIDs(ids ...xid.ID) {
-	if m.removedblocked_by == nil {
-		m.removedblocked_by = make(map[xid.ID]struct{})
-	}
-	for i := range ids {
-		delete(m.blocked_by, ids[i])
-		m.removedblocked_by[ids[i]] = struct{}{}
-	}
-}
-
-// RemovedBlockedBy returns the removed IDs of the "blocked_by" edge to the Task entity.
-func (m *TaskMutation) RemovedBlockedByIDs() (ids []xid.ID) {
-	for id := range m.removedblocked_by {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// BlockedByIDs returns the "blocked_by" edge IDs in the mutation.
-func (m *TaskMutation) BlockedByIDs() (ids []xid.ID) {
-	for id := range m.blocked_by {
-		ids = append(ids, id)
-	}
-	return
-}
-
-// ResetBlockedBy resets all changes to the "blocked_by" edge.
-func (m *TaskMutation) ResetBlockedBy() {
-	m.blocked_by = nil
-	m.clearedblocked_by = false
-	m.removedblocked_by = nil
-}
-
 // AddReviewerIDs adds the "reviewers" edge to the Agent entity by ids.
 func (m *TaskMutation) AddReviewerIDs(ids ...xid.ID) {
 	if m.reviewers == nil {
@@ -30253,7 +30390,7 @@ func (m *TaskMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *TaskMutation) AddedEdges() []string {
-	edges := make([]string, 0, 13)
+	edges := make([]string, 0, 11)
 	if m.workspace != nil {
 		edges = append(edges, task.EdgeWorkspace)
 	}
@@ -30280,12 +30417,6 @@ func (m *TaskMutation) AddedEdges() []string {
 	}
 	if m.checkout_run != nil {
 		edges = append(edges, task.EdgeCheckoutRun)
-	}
-	if m.blocks != nil {
-		edges = append(edges, task.EdgeBlocks)
-	}
-	if m.blocked_by != nil {
-		edges = append(edges, task.EdgeBlockedBy)
 	}
 	if m.reviewers != nil {
 		edges = append(edges, task.EdgeReviewers)
@@ -30338,18 +30469,6 @@ func (m *TaskMutation) AddedIDs(name string) []ent.Value {
 		if id := m.checkout_run; id != nil {
 			return []ent.Value{*id}
 		}
-	case task.EdgeBlocks:
-		ids := make([]ent.Value, 0, len(m.blocks))
-		for id := range m.blocks {
-			ids = append(ids, id)
-		}
-		return ids
-	case task.EdgeBlockedBy:
-		ids := make([]ent.Value, 0, len(m.blocked_by))
-		for id := range m.blocked_by {
-			ids = append(ids, id)
-		}
-		return ids
 	case task.EdgeReviewers:
 		ids := make([]ent.Value, 0, len(m.reviewers))
 		for id := range m.reviewers {
@@ -30368,15 +30487,9 @@ func (m *TaskMutation) AddedIDs(name string) []ent.Value {
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *TaskMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 13)
+	edges := make([]string, 0, 11)
 	if m.removedchildren != nil {
 		edges = append(edges, task.EdgeChildren)
-	}
-	if m.removedblocks != nil {
-		edges = append(edges, task.EdgeBlocks)
-	}
-	if m.removedblocked_by != nil {
-		edges = append(edges, task.EdgeBlockedBy)
 	}
 	if m.removedreviewers != nil {
 		edges = append(edges, task.EdgeReviewers)
@@ -30394,18 +30507,6 @@ func (m *TaskMutation) RemovedIDs(name string) []ent.Value {
 	case task.EdgeChildren:
 		ids := make([]ent.Value, 0, len(m.removedchildren))
 		for id := range m.removedchildren {
-			ids = append(ids, id)
-		}
-		return ids
-	case task.EdgeBlocks:
-		ids := make([]ent.Value, 0, len(m.removedblocks))
-		for id := range m.removedblocks {
-			ids = append(ids, id)
-		}
-		return ids
-	case task.EdgeBlockedBy:
-		ids := make([]ent.Value, 0, len(m.removedblocked_by))
-		for id := range m.removedblocked_by {
 			ids = append(ids, id)
 		}
 		return ids
@@ -30427,7 +30528,7 @@ func (m *TaskMutation) RemovedIDs(name string) []ent.Value {
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *TaskMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 13)
+	edges := make([]string, 0, 11)
 	if m.clearedworkspace {
 		edges = append(edges, task.EdgeWorkspace)
 	}
@@ -30454,12 +30555,6 @@ func (m *TaskMutation) ClearedEdges() []string {
 	}
 	if m.clearedcheckout_run {
 		edges = append(edges, task.EdgeCheckoutRun)
-	}
-	if m.clearedblocks {
-		edges = append(edges, task.EdgeBlocks)
-	}
-	if m.clearedblocked_by {
-		edges = append(edges, task.EdgeBlockedBy)
 	}
 	if m.clearedreviewers {
 		edges = append(edges, task.EdgeReviewers)
@@ -30492,10 +30587,6 @@ func (m *TaskMutation) EdgeCleared(name string) bool {
 		return m.clearedcheckout_agent
 	case task.EdgeCheckoutRun:
 		return m.clearedcheckout_run
-	case task.EdgeBlocks:
-		return m.clearedblocks
-	case task.EdgeBlockedBy:
-		return m.clearedblocked_by
 	case task.EdgeReviewers:
 		return m.clearedreviewers
 	case task.EdgeApprovers:
@@ -30567,12 +30658,6 @@ func (m *TaskMutation) ResetEdge(name string) error {
 	case task.EdgeCheckoutRun:
 		m.ResetCheckoutRun()
 		return nil
-	case task.EdgeBlocks:
-		m.ResetBlocks()
-		return nil
-	case task.EdgeBlockedBy:
-		m.ResetBlockedBy()
-		return nil
 	case task.EdgeReviewers:
 		m.ResetReviewers()
 		return nil
@@ -30581,6 +30666,646 @@ func (m *TaskMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Task edge %s", name)
+}
+
+// TaskBlockerMutation represents an operation that mutates the TaskBlocker nodes in the graph.
+type TaskBlockerMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *xid.ID
+	created_at       *time.Time
+	clearedFields    map[string]struct{}
+	workspace        *xid.ID
+	clearedworkspace bool
+	task             *xid.ID
+	clearedtask      bool
+	blocker          *xid.ID
+	clearedblocker   bool
+	done             bool
+	oldValue         func(context.Context) (*TaskBlocker, error)
+	predicates       []predicate.TaskBlocker
+}
+
+var _ ent.Mutation = (*TaskBlockerMutation)(nil)
+
+// taskblockerOption allows management of the mutation configuration using functional options.
+type taskblockerOption func(*TaskBlockerMutation)
+
+// newTaskBlockerMutation creates new mutation for the TaskBlocker entity.
+func newTaskBlockerMutation(c config, op Op, opts ...taskblockerOption) *TaskBlockerMutation {
+	m := &TaskBlockerMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTaskBlocker,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTaskBlockerID sets the ID field of the mutation.
+func withTaskBlockerID(id xid.ID) taskblockerOption {
+	return func(m *TaskBlockerMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *TaskBlocker
+		)
+		m.oldValue = func(ctx context.Context) (*TaskBlocker, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().TaskBlocker.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTaskBlocker sets the old TaskBlocker of the mutation.
+func withTaskBlocker(node *TaskBlocker) taskblockerOption {
+	return func(m *TaskBlockerMutation) {
+		m.oldValue = func(context.Context) (*TaskBlocker, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TaskBlockerMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TaskBlockerMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of TaskBlocker entities.
+func (m *TaskBlockerMutation) SetID(id xid.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TaskBlockerMutation) ID() (id xid.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TaskBlockerMutation) IDs(ctx context.Context) ([]xid.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []xid.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().TaskBlocker.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *TaskBlockerMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *TaskBlockerMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the TaskBlocker entity.
+// If the TaskBlocker object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskBlockerMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *TaskBlockerMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetWorkspaceID sets the "workspace_id" field.
+func (m *TaskBlockerMutation) SetWorkspaceID(x xid.ID) {
+	m.workspace = &x
+}
+
+// WorkspaceID returns the value of the "workspace_id" field in the mutation.
+func (m *TaskBlockerMutation) WorkspaceID() (r xid.ID, exists bool) {
+	v := m.workspace
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWorkspaceID returns the old "workspace_id" field's value of the TaskBlocker entity.
+// If the TaskBlocker object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskBlockerMutation) OldWorkspaceID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWorkspaceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWorkspaceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWorkspaceID: %w", err)
+	}
+	return oldValue.WorkspaceID, nil
+}
+
+// ResetWorkspaceID resets all changes to the "workspace_id" field.
+func (m *TaskBlockerMutation) ResetWorkspaceID() {
+	m.workspace = nil
+}
+
+// SetTaskID sets the "task_id" field.
+func (m *TaskBlockerMutation) SetTaskID(x xid.ID) {
+	m.task = &x
+}
+
+// TaskID returns the value of the "task_id" field in the mutation.
+func (m *TaskBlockerMutation) TaskID() (r xid.ID, exists bool) {
+	v := m.task
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTaskID returns the old "task_id" field's value of the TaskBlocker entity.
+// If the TaskBlocker object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskBlockerMutation) OldTaskID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTaskID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTaskID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTaskID: %w", err)
+	}
+	return oldValue.TaskID, nil
+}
+
+// ResetTaskID resets all changes to the "task_id" field.
+func (m *TaskBlockerMutation) ResetTaskID() {
+	m.task = nil
+}
+
+// SetBlockerID sets the "blocker_id" field.
+func (m *TaskBlockerMutation) SetBlockerID(x xid.ID) {
+	m.blocker = &x
+}
+
+// BlockerID returns the value of the "blocker_id" field in the mutation.
+func (m *TaskBlockerMutation) BlockerID() (r xid.ID, exists bool) {
+	v := m.blocker
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBlockerID returns the old "blocker_id" field's value of the TaskBlocker entity.
+// If the TaskBlocker object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskBlockerMutation) OldBlockerID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBlockerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBlockerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBlockerID: %w", err)
+	}
+	return oldValue.BlockerID, nil
+}
+
+// ResetBlockerID resets all changes to the "blocker_id" field.
+func (m *TaskBlockerMutation) ResetBlockerID() {
+	m.blocker = nil
+}
+
+// ClearWorkspace clears the "workspace" edge to the Workspace entity.
+func (m *TaskBlockerMutation) ClearWorkspace() {
+	m.clearedworkspace = true
+	m.clearedFields[taskblocker.FieldWorkspaceID] = struct{}{}
+}
+
+// WorkspaceCleared reports if the "workspace" edge to the Workspace entity was cleared.
+func (m *TaskBlockerMutation) WorkspaceCleared() bool {
+	return m.clearedworkspace
+}
+
+// WorkspaceIDs returns the "workspace" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// WorkspaceID instead. It exists only for internal usage by the builders.
+func (m *TaskBlockerMutation) WorkspaceIDs() (ids []xid.ID) {
+	if id := m.workspace; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetWorkspace resets all changes to the "workspace" edge.
+func (m *TaskBlockerMutation) ResetWorkspace() {
+	m.workspace = nil
+	m.clearedworkspace = false
+}
+
+// ClearTask clears the "task" edge to the Task entity.
+func (m *TaskBlockerMutation) ClearTask() {
+	m.clearedtask = true
+	m.clearedFields[taskblocker.FieldTaskID] = struct{}{}
+}
+
+// TaskCleared reports if the "task" edge to the Task entity was cleared.
+func (m *TaskBlockerMutation) TaskCleared() bool {
+	return m.clearedtask
+}
+
+// TaskIDs returns the "task" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// TaskID instead. It exists only for internal usage by the builders.
+func (m *TaskBlockerMutation) TaskIDs() (ids []xid.ID) {
+	if id := m.task; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetTask resets all changes to the "task" edge.
+func (m *TaskBlockerMutation) ResetTask() {
+	m.task = nil
+	m.clearedtask = false
+}
+
+// ClearBlocker clears the "blocker" edge to the Task entity.
+func (m *TaskBlockerMutation) ClearBlocker() {
+	m.clearedblocker = true
+	m.clearedFields[taskblocker.FieldBlockerID] = struct{}{}
+}
+
+// BlockerCleared reports if the "blocker" edge to the Task entity was cleared.
+func (m *TaskBlockerMutation) BlockerCleared() bool {
+	return m.clearedblocker
+}
+
+// BlockerIDs returns the "blocker" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// BlockerID instead. It exists only for internal usage by the builders.
+func (m *TaskBlockerMutation) BlockerIDs() (ids []xid.ID) {
+	if id := m.blocker; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetBlocker resets all changes to the "blocker" edge.
+func (m *TaskBlockerMutation) ResetBlocker() {
+	m.blocker = nil
+	m.clearedblocker = false
+}
+
+// Where appends a list predicates to the TaskBlockerMutation builder.
+func (m *TaskBlockerMutation) Where(ps ...predicate.TaskBlocker) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TaskBlockerMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TaskBlockerMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.TaskBlocker, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TaskBlockerMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TaskBlockerMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (TaskBlocker).
+func (m *TaskBlockerMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TaskBlockerMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.created_at != nil {
+		fields = append(fields, taskblocker.FieldCreatedAt)
+	}
+	if m.workspace != nil {
+		fields = append(fields, taskblocker.FieldWorkspaceID)
+	}
+	if m.task != nil {
+		fields = append(fields, taskblocker.FieldTaskID)
+	}
+	if m.blocker != nil {
+		fields = append(fields, taskblocker.FieldBlockerID)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TaskBlockerMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case taskblocker.FieldCreatedAt:
+		return m.CreatedAt()
+	case taskblocker.FieldWorkspaceID:
+		return m.WorkspaceID()
+	case taskblocker.FieldTaskID:
+		return m.TaskID()
+	case taskblocker.FieldBlockerID:
+		return m.BlockerID()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TaskBlockerMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case taskblocker.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case taskblocker.FieldWorkspaceID:
+		return m.OldWorkspaceID(ctx)
+	case taskblocker.FieldTaskID:
+		return m.OldTaskID(ctx)
+	case taskblocker.FieldBlockerID:
+		return m.OldBlockerID(ctx)
+	}
+	return nil, fmt.Errorf("unknown TaskBlocker field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TaskBlockerMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case taskblocker.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case taskblocker.FieldWorkspaceID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWorkspaceID(v)
+		return nil
+	case taskblocker.FieldTaskID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTaskID(v)
+		return nil
+	case taskblocker.FieldBlockerID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBlockerID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TaskBlocker field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TaskBlockerMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TaskBlockerMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TaskBlockerMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown TaskBlocker numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TaskBlockerMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TaskBlockerMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TaskBlockerMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown TaskBlocker nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TaskBlockerMutation) ResetField(name string) error {
+	switch name {
+	case taskblocker.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case taskblocker.FieldWorkspaceID:
+		m.ResetWorkspaceID()
+		return nil
+	case taskblocker.FieldTaskID:
+		m.ResetTaskID()
+		return nil
+	case taskblocker.FieldBlockerID:
+		m.ResetBlockerID()
+		return nil
+	}
+	return fmt.Errorf("unknown TaskBlocker field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TaskBlockerMutation) AddedEdges() []string {
+	edges := make([]string, 0, 3)
+	if m.workspace != nil {
+		edges = append(edges, taskblocker.EdgeWorkspace)
+	}
+	if m.task != nil {
+		edges = append(edges, taskblocker.EdgeTask)
+	}
+	if m.blocker != nil {
+		edges = append(edges, taskblocker.EdgeBlocker)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TaskBlockerMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case taskblocker.EdgeWorkspace:
+		if id := m.workspace; id != nil {
+			return []ent.Value{*id}
+		}
+	case taskblocker.EdgeTask:
+		if id := m.task; id != nil {
+			return []ent.Value{*id}
+		}
+	case taskblocker.EdgeBlocker:
+		if id := m.blocker; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TaskBlockerMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 3)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TaskBlockerMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TaskBlockerMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 3)
+	if m.clearedworkspace {
+		edges = append(edges, taskblocker.EdgeWorkspace)
+	}
+	if m.clearedtask {
+		edges = append(edges, taskblocker.EdgeTask)
+	}
+	if m.clearedblocker {
+		edges = append(edges, taskblocker.EdgeBlocker)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TaskBlockerMutation) EdgeCleared(name string) bool {
+	switch name {
+	case taskblocker.EdgeWorkspace:
+		return m.clearedworkspace
+	case taskblocker.EdgeTask:
+		return m.clearedtask
+	case taskblocker.EdgeBlocker:
+		return m.clearedblocker
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TaskBlockerMutation) ClearEdge(name string) error {
+	switch name {
+	case taskblocker.EdgeWorkspace:
+		m.ClearWorkspace()
+		return nil
+	case taskblocker.EdgeTask:
+		m.ClearTask()
+		return nil
+	case taskblocker.EdgeBlocker:
+		m.ClearBlocker()
+		return nil
+	}
+	return fmt.Errorf("unknown TaskBlocker unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TaskBlockerMutation) ResetEdge(name string) error {
+	switch name {
+	case taskblocker.EdgeWorkspace:
+		m.ResetWorkspace()
+		return nil
+	case taskblocker.EdgeTask:
+		m.ResetTask()
+		return nil
+	case taskblocker.EdgeBlocker:
+		m.ResetBlocker()
+		return nil
+	}
+	return fmt.Errorf("unknown TaskBlocker edge %s", name)
 }
 
 // TaskSessionMutation represents an operation that mutates the TaskSession nodes in the graph.

@@ -26,6 +26,7 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/webhookdelivery"
@@ -59,6 +60,7 @@ var tableOfPrefix = map[string]string{
 	"att": runattempt.Table,
 	"rct": runcontent.Table,
 	"tsk": task.Table,
+	"blk": taskblocker.Table,
 	"ses": tasksession.Table,
 	"wkp": wakeuprequest.Table,
 	"whd": webhookdelivery.Table,

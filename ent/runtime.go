@@ -31,6 +31,7 @@ import (
 	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/ent/schema"
 	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/webhookdelivery"
@@ -1214,6 +1215,35 @@ func init() {
 	task.DefaultID = taskDescID.Default.(func() xid.ID)
 	// task.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	task.IDValidator = taskDescID.Validators[0].(func(string) error)
+	taskblockerMixin := schema.TaskBlocker{}.Mixin()
+	taskblockerMixinFields0 := taskblockerMixin[0].Fields()
+	_ = taskblockerMixinFields0
+	taskblockerMixinFields1 := taskblockerMixin[1].Fields()
+	_ = taskblockerMixinFields1
+	taskblockerFields := schema.TaskBlocker{}.Fields()
+	_ = taskblockerFields
+	// taskblockerDescCreatedAt is the schema descriptor for created_at field.
+	taskblockerDescCreatedAt := taskblockerMixinFields0[1].Descriptor()
+	// taskblocker.DefaultCreatedAt holds the default value on creation for the created_at field.
+	taskblocker.DefaultCreatedAt = taskblockerDescCreatedAt.Default.(func() time.Time)
+	// taskblockerDescWorkspaceID is the schema descriptor for workspace_id field.
+	taskblockerDescWorkspaceID := taskblockerMixinFields1[0].Descriptor()
+	// taskblocker.WorkspaceIDValidator is a validator for the "workspace_id" field. It is called by the builders before save.
+	taskblocker.WorkspaceIDValidator = taskblockerDescWorkspaceID.Validators[0].(func(string) error)
+	// taskblockerDescTaskID is the schema descriptor for task_id field.
+	taskblockerDescTaskID := taskblockerFields[0].Descriptor()
+	// taskblocker.TaskIDValidator is a validator for the "task_id" field. It is called by the builders before save.
+	taskblocker.TaskIDValidator = taskblockerDescTaskID.Validators[0].(func(string) error)
+	// taskblockerDescBlockerID is the schema descriptor for blocker_id field.
+	taskblockerDescBlockerID := taskblockerFields[1].Descriptor()
+	// taskblocker.BlockerIDValidator is a validator for the "blocker_id" field. It is called by the builders before save.
+	taskblocker.BlockerIDValidator = taskblockerDescBlockerID.Validators[0].(func(string) error)
+	// taskblockerDescID is the schema descriptor for id field.
+	taskblockerDescID := taskblockerMixinFields0[0].Descriptor()
+	// taskblocker.DefaultID holds the default value on creation for the id field.
+	taskblocker.DefaultID = taskblockerDescID.Default.(func() xid.ID)
+	// taskblocker.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	taskblocker.IDValidator = taskblockerDescID.Validators[0].(func(string) error)
 	tasksessionMixin := schema.TaskSession{}.Mixin()
 	tasksessionMixinFields0 := tasksessionMixin[0].Fields()
 	_ = tasksessionMixinFields0

@@ -94,23 +94,17 @@ type TaskEdges struct {
 	CheckoutAgent *Agent `json:"checkout_agent,omitempty"`
 	// CheckoutRun holds the value of the checkout_run edge.
 	CheckoutRun *Run `json:"checkout_run,omitempty"`
-	// Blocks holds the value of the blocks edge.
-	Blocks []*Task `json:"blocks,omitempty"`
-	// BlockedBy holds the value of the blocked_by edge.
-	BlockedBy []*Task `json:"blocked_by,omitempty"`
 	// Reviewers holds the value of the reviewers edge.
 	Reviewers []*Agent `json:"reviewers,omitempty"`
 	// Approvers holds the value of the approvers edge.
 	Approvers []*Agent `json:"approvers,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [13]bool
+	loadedTypes [11]bool
 	// totalCount holds the count of the edges above.
 	totalCount [6]map[string]int
 
 	namedChildren  map[string][]*Task
-	namedBlocks    map[string][]*Task
-	namedBlockedBy map[string][]*Task
 	namedReviewers map[string][]*Agent
 	namedApprovers map[string][]*Agent
 }
@@ -212,28 +206,10 @@ func (e TaskEdges) CheckoutRunOrErr() (*Run, error) {
 	return nil, &NotLoadedError{edge: "checkout_run"}
 }
 
-// BlocksOrErr returns the Blocks value or an error if the edge
-// was not loaded in eager-loading.
-func (e TaskEdges) BlocksOrErr() ([]*Task, error) {
-	if e.loadedTypes[9] {
-		return e.Blocks, nil
-	}
-	return nil, &NotLoadedError{edge: "blocks"}
-}
-
-// BlockedByOrErr returns the BlockedBy value or an error if the edge
-// was not loaded in eager-loading.
-func (e TaskEdges) BlockedByOrErr() ([]*Task, error) {
-	if e.loadedTypes[10] {
-		return e.BlockedBy, nil
-	}
-	return nil, &NotLoadedError{edge: "blocked_by"}
-}
-
 // ReviewersOrErr returns the Reviewers value or an error if the edge
 // was not loaded in eager-loading.
 func (e TaskEdges) ReviewersOrErr() ([]*Agent, error) {
-	if e.loadedTypes[11] {
+	if e.loadedTypes[9] {
 		return e.Reviewers, nil
 	}
 	return nil, &NotLoadedError{edge: "reviewers"}
@@ -242,7 +218,7 @@ func (e TaskEdges) ReviewersOrErr() ([]*Agent, error) {
 // ApproversOrErr returns the Approvers value or an error if the edge
 // was not loaded in eager-loading.
 func (e TaskEdges) ApproversOrErr() ([]*Agent, error) {
-	if e.loadedTypes[12] {
+	if e.loadedTypes[10] {
 		return e.Approvers, nil
 	}
 	return nil, &NotLoadedError{edge: "approvers"}
@@ -475,16 +451,6 @@ func (_m *Task) QueryCheckoutRun() *RunQuery {
 	return NewTaskClient(_m.config).QueryCheckoutRun(_m)
 }
 
-// QueryBlocks queries the "blocks" edge of the Task entity.
-func (_m *Task) QueryBlocks() *TaskQuery {
-	return NewTaskClient(_m.config).QueryBlocks(_m)
-}
-
-// QueryBlockedBy queries the "blocked_by" edge of the Task entity.
-func (_m *Task) QueryBlockedBy() *TaskQuery {
-	return NewTaskClient(_m.config).QueryBlockedBy(_m)
-}
-
 // QueryReviewers queries the "reviewers" edge of the Task entity.
 func (_m *Task) QueryReviewers() *AgentQuery {
 	return NewTaskClient(_m.config).QueryReviewers(_m)
@@ -611,54 +577,6 @@ func (_m *Task) appendNamedChildren(name string, edges ...*Task) {
 		_m.Edges.namedChildren[name] = []*Task{}
 	} else {
 		_m.Edges.namedChildren[name] = append(_m.Edges.namedChildren[name], edges...)
-	}
-}
-
-// NamedBlocks returns the Blocks named value or an error if the edge was not
-// loaded in eager-loading with this name.
-func (_m *Task) NamedBlocks(name string) ([]*Task, error) {
-	if _m.Edges.namedBlocks == nil {
-		return nil, &NotLoadedError{edge: name}
-	}
-	nodes, ok := _m.Edges.namedBlocks[name]
-	if !ok {
-		return nil, &NotLoadedError{edge: name}
-	}
-	return nodes, nil
-}
-
-func (_m *Task) appendNamedBlocks(name string, edges ...*Task) {
-	if _m.Edges.namedBlocks == nil {
-		_m.Edges.namedBlocks = make(map[string][]*Task)
-	}
-	if len(edges) == 0 {
-		_m.Edges.namedBlocks[name] = []*Task{}
-	} else {
-		_m.Edges.namedBlocks[name] = append(_m.Edges.namedBlocks[name], edges...)
-	}
-}
-
-// NamedBlockedBy returns the BlockedBy named value or an error if the edge was not
-// loaded in eager-loading with this name.
-func (_m *Task) NamedBlockedBy(name string) ([]*Task, error) {
-	if _m.Edges.namedBlockedBy == nil {
-		return nil, &NotLoadedError{edge: name}
-	}
-	nodes, ok := _m.Edges.namedBlockedBy[name]
-	if !ok {
-		return nil, &NotLoadedError{edge: name}
-	}
-	return nodes, nil
-}
-
-func (_m *Task) appendNamedBlockedBy(name string, edges ...*Task) {
-	if _m.Edges.namedBlockedBy == nil {
-		_m.Edges.namedBlockedBy = make(map[string][]*Task)
-	}
-	if len(edges) == 0 {
-		_m.Edges.namedBlockedBy[name] = []*Task{}
-	} else {
-		_m.Edges.namedBlockedBy[name] = append(_m.Edges.namedBlockedBy[name], edges...)
 	}
 }
 

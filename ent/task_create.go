@@ -354,36 +354,6 @@ func (_c *TaskCreate) SetCheckoutRun(v *Run) *TaskCreate {
 	return _c.SetCheckoutRunID(v.ID)
 }
 
-// AddBlockIDs adds the "blocks" edge to the Task entity by IDs.
-func (_c *TaskCreate) AddBlockIDs(ids ...xid.ID) *TaskCreate {
-	_c.mutation.AddBlockIDs(ids...)
-	return _c
-}
-
-// AddBlocks adds the "blocks" edges to the Task entity.
-func (_c *TaskCreate) AddBlocks(v ...*Task) *TaskCreate {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddBlockIDs(ids...)
-}
-
-// AddBlockedByIDs adds the "blocked_by" edge to the Task entity by IDs.
-func (_c *TaskCreate) AddBlockedByIDs(ids ...xid.ID) *TaskCreate {
-	_c.mutation.AddBlockedByIDs(ids...)
-	return _c
-}
-
-// AddBlockedBy adds the "blocked_by" edges to the Task entity.
-func (_c *TaskCreate) AddBlockedBy(v ...*Task) *TaskCreate {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _c.AddBlockedByIDs(ids...)
-}
-
 // AddReviewerIDs adds the "reviewers" edge to the Agent entity by IDs.
 func (_c *TaskCreate) AddReviewerIDs(ids ...xid.ID) *TaskCreate {
 	_c.mutation.AddReviewerIDs(ids...)
@@ -823,44 +793,12 @@ func (_c *TaskCreate) createSpec() (*Task, *sqlgraph.CreateSpec) {
 		_node.CheckoutRunID = nodes[0]
 		_spec.Edges = append(_spec.Edges, edge)
 	}
-	if nodes := _c.mutation.BlocksIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: true,
-			Table:   task.BlocksTable,
-			Columns: task.BlocksPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
-	if nodes := _c.mutation.BlockedByIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: false,
-			Table:   task.BlockedByTable,
-			Columns: task.BlockedByPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges = append(_spec.Edges, edge)
-	}
 	if nodes := _c.mutation.ReviewersIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ReviewersTable,
-			Columns: []string{task.ReviewersColumn},
+			Columns: task.ReviewersPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -873,10 +811,10 @@ func (_c *TaskCreate) createSpec() (*Task, *sqlgraph.CreateSpec) {
 	}
 	if nodes := _c.mutation.ApproversIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ApproversTable,
-			Columns: []string{task.ApproversColumn},
+			Columns: task.ApproversPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),

@@ -40,15 +40,11 @@ type TaskQuery struct {
 	withAssignee       *AgentQuery
 	withCheckoutAgent  *AgentQuery
 	withCheckoutRun    *RunQuery
-	withBlocks         *TaskQuery
-	withBlockedBy      *TaskQuery
 	withReviewers      *AgentQuery
 	withApprovers      *AgentQuery
 	loadTotal          []func(context.Context, []*Task) error
 	modifiers          []func(*sql.Selector)
 	withNamedChildren  map[string]*TaskQuery
-	withNamedBlocks    map[string]*TaskQuery
-	withNamedBlockedBy map[string]*TaskQuery
 	withNamedReviewers map[string]*AgentQuery
 	withNamedApprovers map[string]*AgentQuery
 	// intermediate query (i.e. traversal path).
@@ -285,50 +281,6 @@ func (_q *TaskQuery) QueryCheckoutRun() *RunQuery {
 	return query
 }
 
-// QueryBlocks chains the current query on the "blocks" edge.
-func (_q *TaskQuery) QueryBlocks() *TaskQuery {
-	query := (&TaskClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(task.Table, task.FieldID, selector),
-			sqlgraph.To(task.Table, task.FieldID),
-			sqlgraph.Edge(sqlgraph.M2M, true, task.BlocksTable, task.BlocksPrimaryKey...),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
-// QueryBlockedBy chains the current query on the "blocked_by" edge.
-func (_q *TaskQuery) QueryBlockedBy() *TaskQuery {
-	query := (&TaskClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(task.Table, task.FieldID, selector),
-			sqlgraph.To(task.Table, task.FieldID),
-			sqlgraph.Edge(sqlgraph.M2M, false, task.BlockedByTable, task.BlockedByPrimaryKey...),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
 // QueryReviewers chains the current query on the "reviewers" edge.
 func (_q *TaskQuery) QueryReviewers() *AgentQuery {
 	query := (&AgentClient{config: _q.config}).Query()
@@ -343,7 +295,7 @@ func (_q *TaskQuery) QueryReviewers() *AgentQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(task.Table, task.FieldID, selector),
 			sqlgraph.To(agent.Table, agent.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, task.ReviewersTable, task.ReviewersColumn),
+			sqlgraph.Edge(sqlgraph.M2M, false, task.ReviewersTable, task.ReviewersPrimaryKey...),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -365,7 +317,7 @@ func (_q *TaskQuery) QueryApprovers() *AgentQuery {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(task.Table, task.FieldID, selector),
 			sqlgraph.To(agent.Table, agent.FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, task.ApproversTable, task.ApproversColumn),
+			sqlgraph.Edge(sqlgraph.M2M, false, task.ApproversTable, task.ApproversPrimaryKey...),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -574,8 +526,6 @@ func (_q *TaskQuery) Clone() *TaskQuery {
 		withAssignee:      _q.withAssignee.Clone(),
 		withCheckoutAgent: _q.withCheckoutAgent.Clone(),
 		withCheckoutRun:   _q.withCheckoutRun.Clone(),
-		withBlocks:        _q.withBlocks.Clone(),
-		withBlockedBy:     _q.withBlockedBy.Clone(),
 		withReviewers:     _q.withReviewers.Clone(),
 		withApprovers:     _q.withApprovers.Clone(),
 		// clone intermediate query.
@@ -684,28 +634,6 @@ func (_q *TaskQuery) WithCheckoutRun(opts ...func(*RunQuery)) *TaskQuery {
 	return _q
 }
 
-// WithBlocks tells the query-builder to eager-load the nodes that are connected to
-// the "blocks" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *TaskQuery) WithBlocks(opts ...func(*TaskQuery)) *TaskQuery {
-	query := (&TaskClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withBlocks = query
-	return _q
-}
-
-// WithBlockedBy tells the query-builder to eager-load the nodes that are connected to
-// the "blocked_by" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *TaskQuery) WithBlockedBy(opts ...func(*TaskQuery)) *TaskQuery {
-	query := (&TaskClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withBlockedBy = query
-	return _q
-}
-
 // WithReviewers tells the query-builder to eager-load the nodes that are connected to
 // the "reviewers" edge. The optional arguments are used to configure the query builder of the edge.
 func (_q *TaskQuery) WithReviewers(opts ...func(*AgentQuery)) *TaskQuery {
@@ -806,7 +734,7 @@ func (_q *TaskQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Task, e
 	var (
 		nodes       = []*Task{}
 		_spec       = _q.querySpec()
-		loadedTypes = [13]bool{
+		loadedTypes = [11]bool{
 			_q.withWorkspace != nil,
 			_q.withWorkflow != nil,
 			_q.withStep != nil,
@@ -816,8 +744,6 @@ func (_q *TaskQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Task, e
 			_q.withAssignee != nil,
 			_q.withCheckoutAgent != nil,
 			_q.withCheckoutRun != nil,
-			_q.withBlocks != nil,
-			_q.withBlockedBy != nil,
 			_q.withReviewers != nil,
 			_q.withApprovers != nil,
 		}
@@ -898,20 +824,6 @@ func (_q *TaskQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Task, e
 			return nil, err
 		}
 	}
-	if query := _q.withBlocks; query != nil {
-		if err := _q.loadBlocks(ctx, query, nodes,
-			func(n *Task) { n.Edges.Blocks = []*Task{} },
-			func(n *Task, e *Task) { n.Edges.Blocks = append(n.Edges.Blocks, e) }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withBlockedBy; query != nil {
-		if err := _q.loadBlockedBy(ctx, query, nodes,
-			func(n *Task) { n.Edges.BlockedBy = []*Task{} },
-			func(n *Task, e *Task) { n.Edges.BlockedBy = append(n.Edges.BlockedBy, e) }); err != nil {
-			return nil, err
-		}
-	}
 	if query := _q.withReviewers; query != nil {
 		if err := _q.loadReviewers(ctx, query, nodes,
 			func(n *Task) { n.Edges.Reviewers = []*Agent{} },
@@ -930,20 +842,6 @@ func (_q *TaskQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Task, e
 		if err := _q.loadChildren(ctx, query, nodes,
 			func(n *Task) { n.appendNamedChildren(name) },
 			func(n *Task, e *Task) { n.appendNamedChildren(name, e) }); err != nil {
-			return nil, err
-		}
-	}
-	for name, query := range _q.withNamedBlocks {
-		if err := _q.loadBlocks(ctx, query, nodes,
-			func(n *Task) { n.appendNamedBlocks(name) },
-			func(n *Task, e *Task) { n.appendNamedBlocks(name, e) }); err != nil {
-			return nil, err
-		}
-	}
-	for name, query := range _q.withNamedBlockedBy {
-		if err := _q.loadBlockedBy(ctx, query, nodes,
-			func(n *Task) { n.appendNamedBlockedBy(name) },
-			func(n *Task, e *Task) { n.appendNamedBlockedBy(name, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -1231,187 +1129,125 @@ func (_q *TaskQuery) loadCheckoutRun(ctx context.Context, query *RunQuery, nodes
 	}
 	return nil
 }
-func (_q *TaskQuery) loadBlocks(ctx context.Context, query *TaskQuery, nodes []*Task, init func(*Task), assign func(*Task, *Task)) error {
-	edgeIDs := make([]driver.Value, len(nodes))
-	byID := make(map[xid.ID]*Task)
-	nids := make(map[xid.ID]map[*Task]struct{})
-	for i, node := range nodes {
-		edgeIDs[i] = node.ID
-		byID[node.ID] = node
-		if init != nil {
-			init(node)
-		}
-	}
-	query.Where(func(s *sql.Selector) {
-		joinT := sql.Table(task.BlocksTable)
-		s.Join(joinT).On(s.C(task.FieldID), joinT.C(task.BlocksPrimaryKey[0]))
-		s.Where(sql.InValues(joinT.C(task.BlocksPrimaryKey[1]), edgeIDs...))
-		columns := s.SelectedColumns()
-		s.Select(joinT.C(task.BlocksPrimaryKey[1]))
-		s.AppendSelect(columns...)
-		s.SetDistinct(false)
-	})
-	if err := query.prepareQuery(ctx); err != nil {
-		return err
-	}
-	qr := QuerierFunc(func(ctx context.Context, q Query) (Value, error) {
-		return query.sqlAll(ctx, func(_ context.Context, spec *sqlgraph.QuerySpec) {
-			assign := spec.Assign
-			values := spec.ScanValues
-			spec.ScanValues = func(columns []string) ([]any, error) {
-				values, err := values(columns[1:])
-				if err != nil {
-					return nil, err
-				}
-				return append([]any{new(xid.ID)}, values...), nil
-			}
-			spec.Assign = func(columns []string, values []any) error {
-				outValue := *values[0].(*xid.ID)
-				inValue := *values[1].(*xid.ID)
-				if nids[inValue] == nil {
-					nids[inValue] = map[*Task]struct{}{byID[outValue]: {}}
-					return assign(columns[1:], values[1:])
-				}
-				nids[inValue][byID[outValue]] = struct{}{}
-				return nil
-			}
-		})
-	})
-	neighbors, err := withInterceptors[[]*Task](ctx, query, qr, query.inters)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		nodes, ok := nids[n.ID]
-		if !ok {
-			return fmt.Errorf(`unexpected "blocks" node returned %v`, n.ID)
-		}
-		for kn := range nodes {
-			assign(kn, n)
-		}
-	}
-	return nil
-}
-func (_q *TaskQuery) loadBlockedBy(ctx context.Context, query *TaskQuery, nodes []*Task, init func(*Task), assign func(*Task, *Task)) error {
-	edgeIDs := make([]driver.Value, len(nodes))
-	byID := make(map[xid.ID]*Task)
-	nids := make(map[xid.ID]map[*Task]struct{})
-	for i, node := range nodes {
-		edgeIDs[i] = node.ID
-		byID[node.ID] = node
-		if init != nil {
-			init(node)
-		}
-	}
-	query.Where(func(s *sql.Selector) {
-		joinT := sql.Table(task.BlockedByTable)
-		s.Join(joinT).On(s.C(task.FieldID), joinT.C(task.BlockedByPrimaryKey[1]))
-		s.Where(sql.InValues(joinT.C(task.BlockedByPrimaryKey[0]), edgeIDs...))
-		columns := s.SelectedColumns()
-		s.Select(joinT.C(task.BlockedByPrimaryKey[0]))
-		s.AppendSelect(columns...)
-		s.SetDistinct(false)
-	})
-	if err := query.prepareQuery(ctx); err != nil {
-		return err
-	}
-	qr := QuerierFunc(func(ctx context.Context, q Query) (Value, error) {
-		return query.sqlAll(ctx, func(_ context.Context, spec *sqlgraph.QuerySpec) {
-			assign := spec.Assign
-			values := spec.ScanValues
-			spec.ScanValues = func(columns []string) ([]any, error) {
-				values, err := values(columns[1:])
-				if err != nil {
-					return nil, err
-				}
-				return append([]any{new(xid.ID)}, values...), nil
-			}
-			spec.Assign = func(columns []string, values []any) error {
-				outValue := *values[0].(*xid.ID)
-				inValue := *values[1].(*xid.ID)
-				if nids[inValue] == nil {
-					nids[inValue] = map[*Task]struct{}{byID[outValue]: {}}
-					return assign(columns[1:], values[1:])
-				}
-				nids[inValue][byID[outValue]] = struct{}{}
-				return nil
-			}
-		})
-	})
-	neighbors, err := withInterceptors[[]*Task](ctx, query, qr, query.inters)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		nodes, ok := nids[n.ID]
-		if !ok {
-			return fmt.Errorf(`unexpected "blocked_by" node returned %v`, n.ID)
-		}
-		for kn := range nodes {
-			assign(kn, n)
-		}
-	}
-	return nil
-}
 func (_q *TaskQuery) loadReviewers(ctx context.Context, query *AgentQuery, nodes []*Task, init func(*Task), assign func(*Task, *Agent)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[xid.ID]*Task)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
+	edgeIDs := make([]driver.Value, len(nodes))
+	byID := make(map[xid.ID]*Task)
+	nids := make(map[xid.ID]map[*Task]struct{})
+	for i, node := range nodes {
+		edgeIDs[i] = node.ID
+		byID[node.ID] = node
 		if init != nil {
-			init(nodes[i])
+			init(node)
 		}
 	}
-	query.withFKs = true
-	query.Where(predicate.Agent(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(task.ReviewersColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
+	query.Where(func(s *sql.Selector) {
+		joinT := sql.Table(task.ReviewersTable)
+		s.Join(joinT).On(s.C(agent.FieldID), joinT.C(task.ReviewersPrimaryKey[1]))
+		s.Where(sql.InValues(joinT.C(task.ReviewersPrimaryKey[0]), edgeIDs...))
+		columns := s.SelectedColumns()
+		s.Select(joinT.C(task.ReviewersPrimaryKey[0]))
+		s.AppendSelect(columns...)
+		s.SetDistinct(false)
+	})
+	if err := query.prepareQuery(ctx); err != nil {
+		return err
+	}
+	qr := QuerierFunc(func(ctx context.Context, q Query) (Value, error) {
+		return query.sqlAll(ctx, func(_ context.Context, spec *sqlgraph.QuerySpec) {
+			assign := spec.Assign
+			values := spec.ScanValues
+			spec.ScanValues = func(columns []string) ([]any, error) {
+				values, err := values(columns[1:])
+				if err != nil {
+					return nil, err
+				}
+				return append([]any{new(xid.ID)}, values...), nil
+			}
+			spec.Assign = func(columns []string, values []any) error {
+				outValue := *values[0].(*xid.ID)
+				inValue := *values[1].(*xid.ID)
+				if nids[inValue] == nil {
+					nids[inValue] = map[*Task]struct{}{byID[outValue]: {}}
+					return assign(columns[1:], values[1:])
+				}
+				nids[inValue][byID[outValue]] = struct{}{}
+				return nil
+			}
+		})
+	})
+	neighbors, err := withInterceptors[[]*Agent](ctx, query, qr, query.inters)
 	if err != nil {
 		return err
 	}
 	for _, n := range neighbors {
-		fk := n.task_reviewers
-		if fk == nil {
-			return fmt.Errorf(`foreign-key "task_reviewers" is nil for node %v`, n.ID)
-		}
-		node, ok := nodeids[*fk]
+		nodes, ok := nids[n.ID]
 		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "task_reviewers" returned %v for node %v`, *fk, n.ID)
+			return fmt.Errorf(`unexpected "reviewers" node returned %v`, n.ID)
 		}
-		assign(node, n)
+		for kn := range nodes {
+			assign(kn, n)
+		}
 	}
 	return nil
 }
 func (_q *TaskQuery) loadApprovers(ctx context.Context, query *AgentQuery, nodes []*Task, init func(*Task), assign func(*Task, *Agent)) error {
-	fks := make([]driver.Value, 0, len(nodes))
-	nodeids := make(map[xid.ID]*Task)
-	for i := range nodes {
-		fks = append(fks, nodes[i].ID)
-		nodeids[nodes[i].ID] = nodes[i]
+	edgeIDs := make([]driver.Value, len(nodes))
+	byID := make(map[xid.ID]*Task)
+	nids := make(map[xid.ID]map[*Task]struct{})
+	for i, node := range nodes {
+		edgeIDs[i] = node.ID
+		byID[node.ID] = node
 		if init != nil {
-			init(nodes[i])
+			init(node)
 		}
 	}
-	query.withFKs = true
-	query.Where(predicate.Agent(func(s *sql.Selector) {
-		s.Where(sql.InValues(s.C(task.ApproversColumn), fks...))
-	}))
-	neighbors, err := query.All(ctx)
+	query.Where(func(s *sql.Selector) {
+		joinT := sql.Table(task.ApproversTable)
+		s.Join(joinT).On(s.C(agent.FieldID), joinT.C(task.ApproversPrimaryKey[1]))
+		s.Where(sql.InValues(joinT.C(task.ApproversPrimaryKey[0]), edgeIDs...))
+		columns := s.SelectedColumns()
+		s.Select(joinT.C(task.ApproversPrimaryKey[0]))
+		s.AppendSelect(columns...)
+		s.SetDistinct(false)
+	})
+	if err := query.prepareQuery(ctx); err != nil {
+		return err
+	}
+	qr := QuerierFunc(func(ctx context.Context, q Query) (Value, error) {
+		return query.sqlAll(ctx, func(_ context.Context, spec *sqlgraph.QuerySpec) {
+			assign := spec.Assign
+			values := spec.ScanValues
+			spec.ScanValues = func(columns []string) ([]any, error) {
+				values, err := values(columns[1:])
+				if err != nil {
+					return nil, err
+				}
+				return append([]any{new(xid.ID)}, values...), nil
+			}
+			spec.Assign = func(columns []string, values []any) error {
+				outValue := *values[0].(*xid.ID)
+				inValue := *values[1].(*xid.ID)
+				if nids[inValue] == nil {
+					nids[inValue] = map[*Task]struct{}{byID[outValue]: {}}
+					return assign(columns[1:], values[1:])
+				}
+				nids[inValue][byID[outValue]] = struct{}{}
+				return nil
+			}
+		})
+	})
+	neighbors, err := withInterceptors[[]*Agent](ctx, query, qr, query.inters)
 	if err != nil {
 		return err
 	}
 	for _, n := range neighbors {
-		fk := n.task_approvers
-		if fk == nil {
-			return fmt.Errorf(`foreign-key "task_approvers" is nil for node %v`, n.ID)
-		}
-		node, ok := nodeids[*fk]
+		nodes, ok := nids[n.ID]
 		if !ok {
-			return fmt.Errorf(`unexpected referenced foreign-key "task_approvers" returned %v for node %v`, *fk, n.ID)
+			return fmt.Errorf(`unexpected "approvers" node returned %v`, n.ID)
 		}
-		assign(node, n)
+		for kn := range nodes {
+			assign(kn, n)
+		}
 	}
 	return nil
 }
@@ -1570,34 +1406,6 @@ func (_q *TaskQuery) WithNamedChildren(name string, opts ...func(*TaskQuery)) *T
 		_q.withNamedChildren = make(map[string]*TaskQuery)
 	}
 	_q.withNamedChildren[name] = query
-	return _q
-}
-
-// WithNamedBlocks tells the query-builder to eager-load the nodes that are connected to the "blocks"
-// edge with the given name. The optional arguments are used to configure the query builder of the edge.
-func (_q *TaskQuery) WithNamedBlocks(name string, opts ...func(*TaskQuery)) *TaskQuery {
-	query := (&TaskClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	if _q.withNamedBlocks == nil {
-		_q.withNamedBlocks = make(map[string]*TaskQuery)
-	}
-	_q.withNamedBlocks[name] = query
-	return _q
-}
-
-// WithNamedBlockedBy tells the query-builder to eager-load the nodes that are connected to the "blocked_by"
-// edge with the given name. The optional arguments are used to configure the query builder of the edge.
-func (_q *TaskQuery) WithNamedBlockedBy(name string, opts ...func(*TaskQuery)) *TaskQuery {
-	query := (&TaskClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	if _q.withNamedBlockedBy == nil {
-		_q.withNamedBlockedBy = make(map[string]*TaskQuery)
-	}
-	_q.withNamedBlockedBy[name] = query
 	return _q
 }
 

@@ -411,36 +411,6 @@ func (_u *TaskUpdate) SetCheckoutRun(v *Run) *TaskUpdate {
 	return _u.SetCheckoutRunID(v.ID)
 }
 
-// AddBlockIDs adds the "blocks" edge to the Task entity by IDs.
-func (_u *TaskUpdate) AddBlockIDs(ids ...xid.ID) *TaskUpdate {
-	_u.mutation.AddBlockIDs(ids...)
-	return _u
-}
-
-// AddBlocks adds the "blocks" edges to the Task entity.
-func (_u *TaskUpdate) AddBlocks(v ...*Task) *TaskUpdate {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddBlockIDs(ids...)
-}
-
-// AddBlockedByIDs adds the "blocked_by" edge to the Task entity by IDs.
-func (_u *TaskUpdate) AddBlockedByIDs(ids ...xid.ID) *TaskUpdate {
-	_u.mutation.AddBlockedByIDs(ids...)
-	return _u
-}
-
-// AddBlockedBy adds the "blocked_by" edges to the Task entity.
-func (_u *TaskUpdate) AddBlockedBy(v ...*Task) *TaskUpdate {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddBlockedByIDs(ids...)
-}
-
 // AddReviewerIDs adds the "reviewers" edge to the Agent entity by IDs.
 func (_u *TaskUpdate) AddReviewerIDs(ids ...xid.ID) *TaskUpdate {
 	_u.mutation.AddReviewerIDs(ids...)
@@ -537,48 +507,6 @@ func (_u *TaskUpdate) ClearCheckoutAgent() *TaskUpdate {
 func (_u *TaskUpdate) ClearCheckoutRun() *TaskUpdate {
 	_u.mutation.ClearCheckoutRun()
 	return _u
-}
-
-// ClearBlocks clears all "blocks" edges to the Task entity.
-func (_u *TaskUpdate) ClearBlocks() *TaskUpdate {
-	_u.mutation.ClearBlocks()
-	return _u
-}
-
-// RemoveBlockIDs removes the "blocks" edge to Task entities by IDs.
-func (_u *TaskUpdate) RemoveBlockIDs(ids ...xid.ID) *TaskUpdate {
-	_u.mutation.RemoveBlockIDs(ids...)
-	return _u
-}
-
-// RemoveBlocks removes "blocks" edges to Task entities.
-func (_u *TaskUpdate) RemoveBlocks(v ...*Task) *TaskUpdate {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveBlockIDs(ids...)
-}
-
-// ClearBlockedBy clears all "blocked_by" edges to the Task entity.
-func (_u *TaskUpdate) ClearBlockedBy() *TaskUpdate {
-	_u.mutation.ClearBlockedBy()
-	return _u
-}
-
-// RemoveBlockedByIDs removes the "blocked_by" edge to Task entities by IDs.
-func (_u *TaskUpdate) RemoveBlockedByIDs(ids ...xid.ID) *TaskUpdate {
-	_u.mutation.RemoveBlockedByIDs(ids...)
-	return _u
-}
-
-// RemoveBlockedBy removes "blocked_by" edges to Task entities.
-func (_u *TaskUpdate) RemoveBlockedBy(v ...*Task) *TaskUpdate {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveBlockedByIDs(ids...)
 }
 
 // ClearReviewers clears all "reviewers" edges to the Agent entity.
@@ -1041,102 +969,12 @@ func (_u *TaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 		}
 		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
-	if _u.mutation.BlocksCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: true,
-			Table:   task.BlocksTable,
-			Columns: task.BlocksPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedBlocksIDs(); len(nodes) > 0 && !_u.mutation.BlocksCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: true,
-			Table:   task.BlocksTable,
-			Columns: task.BlocksPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.BlocksIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: true,
-			Table:   task.BlocksTable,
-			Columns: task.BlocksPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.BlockedByCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: false,
-			Table:   task.BlockedByTable,
-			Columns: task.BlockedByPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedBlockedByIDs(); len(nodes) > 0 && !_u.mutation.BlockedByCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: false,
-			Table:   task.BlockedByTable,
-			Columns: task.BlockedByPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.BlockedByIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: false,
-			Table:   task.BlockedByTable,
-			Columns: task.BlockedByPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
 	if _u.mutation.ReviewersCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ReviewersTable,
-			Columns: []string{task.ReviewersColumn},
+			Columns: task.ReviewersPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -1146,10 +984,10 @@ func (_u *TaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if nodes := _u.mutation.RemovedReviewersIDs(); len(nodes) > 0 && !_u.mutation.ReviewersCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ReviewersTable,
-			Columns: []string{task.ReviewersColumn},
+			Columns: task.ReviewersPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -1162,10 +1000,10 @@ func (_u *TaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if nodes := _u.mutation.ReviewersIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ReviewersTable,
-			Columns: []string{task.ReviewersColumn},
+			Columns: task.ReviewersPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -1178,10 +1016,10 @@ func (_u *TaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.ApproversCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ApproversTable,
-			Columns: []string{task.ApproversColumn},
+			Columns: task.ApproversPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -1191,10 +1029,10 @@ func (_u *TaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if nodes := _u.mutation.RemovedApproversIDs(); len(nodes) > 0 && !_u.mutation.ApproversCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ApproversTable,
-			Columns: []string{task.ApproversColumn},
+			Columns: task.ApproversPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -1207,10 +1045,10 @@ func (_u *TaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if nodes := _u.mutation.ApproversIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ApproversTable,
-			Columns: []string{task.ApproversColumn},
+			Columns: task.ApproversPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -1618,36 +1456,6 @@ func (_u *TaskUpdateOne) SetCheckoutRun(v *Run) *TaskUpdateOne {
 	return _u.SetCheckoutRunID(v.ID)
 }
 
-// AddBlockIDs adds the "blocks" edge to the Task entity by IDs.
-func (_u *TaskUpdateOne) AddBlockIDs(ids ...xid.ID) *TaskUpdateOne {
-	_u.mutation.AddBlockIDs(ids...)
-	return _u
-}
-
-// AddBlocks adds the "blocks" edges to the Task entity.
-func (_u *TaskUpdateOne) AddBlocks(v ...*Task) *TaskUpdateOne {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddBlockIDs(ids...)
-}
-
-// AddBlockedByIDs adds the "blocked_by" edge to the Task entity by IDs.
-func (_u *TaskUpdateOne) AddBlockedByIDs(ids ...xid.ID) *TaskUpdateOne {
-	_u.mutation.AddBlockedByIDs(ids...)
-	return _u
-}
-
-// AddBlockedBy adds the "blocked_by" edges to the Task entity.
-func (_u *TaskUpdateOne) AddBlockedBy(v ...*Task) *TaskUpdateOne {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddBlockedByIDs(ids...)
-}
-
 // AddReviewerIDs adds the "reviewers" edge to the Agent entity by IDs.
 func (_u *TaskUpdateOne) AddReviewerIDs(ids ...xid.ID) *TaskUpdateOne {
 	_u.mutation.AddReviewerIDs(ids...)
@@ -1744,48 +1552,6 @@ func (_u *TaskUpdateOne) ClearCheckoutAgent() *TaskUpdateOne {
 func (_u *TaskUpdateOne) ClearCheckoutRun() *TaskUpdateOne {
 	_u.mutation.ClearCheckoutRun()
 	return _u
-}
-
-// ClearBlocks clears all "blocks" edges to the Task entity.
-func (_u *TaskUpdateOne) ClearBlocks() *TaskUpdateOne {
-	_u.mutation.ClearBlocks()
-	return _u
-}
-
-// RemoveBlockIDs removes the "blocks" edge to Task entities by IDs.
-func (_u *TaskUpdateOne) RemoveBlockIDs(ids ...xid.ID) *TaskUpdateOne {
-	_u.mutation.RemoveBlockIDs(ids...)
-	return _u
-}
-
-// RemoveBlocks removes "blocks" edges to Task entities.
-func (_u *TaskUpdateOne) RemoveBlocks(v ...*Task) *TaskUpdateOne {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveBlockIDs(ids...)
-}
-
-// ClearBlockedBy clears all "blocked_by" edges to the Task entity.
-func (_u *TaskUpdateOne) ClearBlockedBy() *TaskUpdateOne {
-	_u.mutation.ClearBlockedBy()
-	return _u
-}
-
-// RemoveBlockedByIDs removes the "blocked_by" edge to Task entities by IDs.
-func (_u *TaskUpdateOne) RemoveBlockedByIDs(ids ...xid.ID) *TaskUpdateOne {
-	_u.mutation.RemoveBlockedByIDs(ids...)
-	return _u
-}
-
-// RemoveBlockedBy removes "blocked_by" edges to Task entities.
-func (_u *TaskUpdateOne) RemoveBlockedBy(v ...*Task) *TaskUpdateOne {
-	ids := make([]xid.ID, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveBlockedByIDs(ids...)
 }
 
 // ClearReviewers clears all "reviewers" edges to the Agent entity.
@@ -2278,102 +2044,12 @@ func (_u *TaskUpdateOne) sqlSave(ctx context.Context) (_node *Task, err error) {
 		}
 		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
-	if _u.mutation.BlocksCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: true,
-			Table:   task.BlocksTable,
-			Columns: task.BlocksPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedBlocksIDs(); len(nodes) > 0 && !_u.mutation.BlocksCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: true,
-			Table:   task.BlocksTable,
-			Columns: task.BlocksPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.BlocksIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: true,
-			Table:   task.BlocksTable,
-			Columns: task.BlocksPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.BlockedByCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: false,
-			Table:   task.BlockedByTable,
-			Columns: task.BlockedByPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedBlockedByIDs(); len(nodes) > 0 && !_u.mutation.BlockedByCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: false,
-			Table:   task.BlockedByTable,
-			Columns: task.BlockedByPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.BlockedByIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2M,
-			Inverse: false,
-			Table:   task.BlockedByTable,
-			Columns: task.BlockedByPrimaryKey,
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
 	if _u.mutation.ReviewersCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ReviewersTable,
-			Columns: []string{task.ReviewersColumn},
+			Columns: task.ReviewersPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -2383,10 +2059,10 @@ func (_u *TaskUpdateOne) sqlSave(ctx context.Context) (_node *Task, err error) {
 	}
 	if nodes := _u.mutation.RemovedReviewersIDs(); len(nodes) > 0 && !_u.mutation.ReviewersCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ReviewersTable,
-			Columns: []string{task.ReviewersColumn},
+			Columns: task.ReviewersPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -2399,10 +2075,10 @@ func (_u *TaskUpdateOne) sqlSave(ctx context.Context) (_node *Task, err error) {
 	}
 	if nodes := _u.mutation.ReviewersIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ReviewersTable,
-			Columns: []string{task.ReviewersColumn},
+			Columns: task.ReviewersPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -2415,10 +2091,10 @@ func (_u *TaskUpdateOne) sqlSave(ctx context.Context) (_node *Task, err error) {
 	}
 	if _u.mutation.ApproversCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ApproversTable,
-			Columns: []string{task.ApproversColumn},
+			Columns: task.ApproversPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -2428,10 +2104,10 @@ func (_u *TaskUpdateOne) sqlSave(ctx context.Context) (_node *Task, err error) {
 	}
 	if nodes := _u.mutation.RemovedApproversIDs(); len(nodes) > 0 && !_u.mutation.ApproversCleared() {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ApproversTable,
-			Columns: []string{task.ApproversColumn},
+			Columns: task.ApproversPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),
@@ -2444,10 +2120,10 @@ func (_u *TaskUpdateOne) sqlSave(ctx context.Context) (_node *Task, err error) {
 	}
 	if nodes := _u.mutation.ApproversIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
+			Rel:     sqlgraph.M2M,
 			Inverse: false,
 			Table:   task.ApproversTable,
-			Columns: []string{task.ApproversColumn},
+			Columns: task.ApproversPrimaryKey,
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(agent.FieldID, field.TypeString),

@@ -56,7 +56,7 @@ type TaskSessionEdges struct {
 	// type was loaded (or requested) in eager-loading or not.
 	loadedTypes [3]bool
 	// totalCount holds the count of the edges above.
-	totalCount [2]map[string]int
+	totalCount [3]map[string]int
 }
 
 // WorkspaceOrErr returns the Workspace value or an error if the edge

@@ -62,6 +62,8 @@ type Tx struct {
 	RunLogLine *RunLogLineClient
 	// Task is the client for interacting with the Task builders.
 	Task *TaskClient
+	// TaskBlocker is the client for interacting with the TaskBlocker builders.
+	TaskBlocker *TaskBlockerClient
 	// TaskSession is the client for interacting with the TaskSession builders.
 	TaskSession *TaskSessionClient
 	// WakeupRequest is the client for interacting with the WakeupRequest builders.
@@ -231,6 +233,7 @@ func (tx *Tx) init() {
 	tx.RunEvent = NewRunEventClient(tx.config)
 	tx.RunLogLine = NewRunLogLineClient(tx.config)
 	tx.Task = NewTaskClient(tx.config)
+	tx.TaskBlocker = NewTaskBlockerClient(tx.config)
 	tx.TaskSession = NewTaskSessionClient(tx.config)
 	tx.WakeupRequest = NewWakeupRequestClient(tx.config)
 	tx.WebhookDelivery = NewWebhookDeliveryClient(tx.config)

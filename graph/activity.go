@@ -99,19 +99,30 @@ func activityPosition(c ent.Cursor, workspaceID xid.ID) (store.ActivityPosition,
 
 // actorOf shows who did something.
 func actorOf(ctx context.Context, a *model.Activity) (model.Actor, error) {
-	switch a.ActorKind {
+	return actorBy(ctx, a.ActorKind, xid.ID(a.Activity.Actor), a.Activity.Actor, "")
+}
+
+// actorBy shows an actor: an agent by its id, anybody else by name, with the channel that somebody wrote through.
+func actorBy(ctx context.Context, kind domain.AuthorKind, agentID xid.ID, name, channel string) (model.Actor, error) {
+	switch kind {
 	case domain.AuthorKindAgent:
-		row, err := required(ctx, load(ctx).agents, xid.ID(a.Activity.Actor))
+		row, err := required(ctx, load(ctx).agents, agentID)
 		if err != nil {
 			return nil, err
 		}
 		return row, nil
 	case domain.AuthorKindUser:
-		return &model.UserActor{UserID: a.Activity.Actor}, nil
+		return &model.UserActor{UserID: name}, nil
 	case domain.AuthorKindSystem:
-		return &model.SystemActor{Component: a.Activity.Actor}, nil
+		return &model.SystemActor{Component: name}, nil
+	case domain.AuthorKindChannel:
+		out := &model.ChannelActor{Channel: channel}
+		if name != "" {
+			out.Sender = &name
+		}
+		return out, nil
 	}
-	return nil, fmt.Errorf("activity %s: an actor of kind %s has no type in the API", a.ID, a.ActorKind)
+	return nil, fmt.Errorf("an actor of kind %q has no type in the API", kind)
 }
 
 // recordOf loads what an entry is about, if its id is of one of the prefixes; null for none, and for one that is gone.
@@ -124,6 +135,10 @@ func recordOf(ctx context.Context, id *string, prefixes ...string) (ent.Noder, e
 	switch subject.Prefix() {
 	case "agt":
 		return record(l.agents.Load(ctx, subject))
+	case "tsk":
+		return record(l.tasks.Load(ctx, subject))
+	case "apr":
+		return record(l.approvals.Load(ctx, subject))
 	case "rtn":
 		return record(l.routines.Load(ctx, subject))
 	case "rrn":

@@ -25,6 +25,21 @@ func (r *agentResolver) Manager(ctx context.Context, obj *ent.Agent) (*ent.Agent
 	return manager, nil
 }
 
+// Task is the resolver for the task field.
+func (r *approvalResolver) Task(ctx context.Context, obj *ent.Approval) (*ent.Task, error) {
+	return required(ctx, load(ctx).tasks, obj.TaskID)
+}
+
+// Task is the resolver for the task field.
+func (r *commentResolver) Task(ctx context.Context, obj *ent.Comment) (*ent.Task, error) {
+	return required(ctx, load(ctx).tasks, obj.TaskID)
+}
+
+// Workspace is the resolver for the workspace field.
+func (r *projectResolver) Workspace(ctx context.Context, obj *ent.Project) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Agent is the resolver for the agent field.
 func (r *continuationSummaryResolver) Agent(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Agent, error) {
 	return required(ctx, load(ctx).agents, obj.AgentID)
@@ -60,6 +75,41 @@ func (r *runResolver) Routine(ctx context.Context, obj *ent.Run) (*ent.Routine, 
 	return linked(ctx, load(ctx).routines, obj.RoutineID)
 }
 
+// Workspace is the resolver for the workspace field.
+func (r *taskResolver) Workspace(ctx context.Context, obj *ent.Task) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
+// Workflow is the resolver for the workflow field.
+func (r *taskResolver) Workflow(ctx context.Context, obj *ent.Task) (*ent.Workflow, error) {
+	return required(ctx, load(ctx).workflows, obj.WorkflowID)
+}
+
+// Step is the resolver for the step field.
+func (r *taskResolver) Step(ctx context.Context, obj *ent.Task) (*ent.WorkflowStep, error) {
+	return required(ctx, load(ctx).steps, obj.StepID)
+}
+
+// Project is the resolver for the project field.
+func (r *taskResolver) Project(ctx context.Context, obj *ent.Task) (*ent.Project, error) {
+	return linked(ctx, load(ctx).projects, obj.ProjectID)
+}
+
+// Parent is the resolver for the parent field.
+func (r *taskResolver) Parent(ctx context.Context, obj *ent.Task) (*ent.Task, error) {
+	return linked(ctx, load(ctx).tasks, obj.ParentID)
+}
+
+// Assignee is the resolver for the assignee field.
+func (r *taskResolver) Assignee(ctx context.Context, obj *ent.Task) (*ent.Agent, error) {
+	return linked(ctx, load(ctx).agents, obj.AssigneeID)
+}
+
+// Agent is the resolver for the agent field.
+func (r *taskSessionResolver) Agent(ctx context.Context, obj *ent.TaskSession) (*ent.Agent, error) {
+	return required(ctx, load(ctx).agents, obj.AgentID)
+}
+
 // Agent is the resolver for the agent field.
 func (r *wakeupRequestResolver) Agent(ctx context.Context, obj *ent.WakeupRequest) (*ent.Agent, error) {
 	return required(ctx, load(ctx).agents, obj.AgentID)
@@ -70,8 +120,22 @@ func (r *wakeupRequestResolver) Run(ctx context.Context, obj *ent.WakeupRequest)
 	return linked(ctx, load(ctx).runs, obj.RunID)
 }
 
+// Workspace is the resolver for the workspace field.
+func (r *workflowResolver) Workspace(ctx context.Context, obj *ent.Workflow) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Agent returns AgentResolver implementation.
 func (r *Resolver) Agent() AgentResolver { return &agentResolver{r} }
+
+// Approval returns ApprovalResolver implementation.
+func (r *Resolver) Approval() ApprovalResolver { return &approvalResolver{r} }
+
+// Comment returns CommentResolver implementation.
+func (r *Resolver) Comment() CommentResolver { return &commentResolver{r} }
+
+// Project returns ProjectResolver implementation.
+func (r *Resolver) Project() ProjectResolver { return &projectResolver{r} }
 
 // ContinuationSummary returns ContinuationSummaryResolver implementation.
 func (r *Resolver) ContinuationSummary() ContinuationSummaryResolver {
@@ -87,18 +151,19 @@ func (r *Resolver) RoutineRun() RoutineRunResolver { return &routineRunResolver{
 // Run returns RunResolver implementation.
 func (r *Resolver) Run() RunResolver { return &runResolver{r} }
 
+// Task returns TaskResolver implementation.
+func (r *Resolver) Task() TaskResolver { return &taskResolver{r} }
+
+// TaskSession returns TaskSessionResolver implementation.
+func (r *Resolver) TaskSession() TaskSessionResolver { return &taskSessionResolver{r} }
+
 // WakeupRequest returns WakeupRequestResolver implementation.
 func (r *Resolver) WakeupRequest() WakeupRequestResolver { return &wakeupRequestResolver{r} }
+
+// Workflow returns WorkflowResolver implementation.
+func (r *Resolver) Workflow() WorkflowResolver { return &workflowResolver{r} }
 
 // Workspace returns WorkspaceResolver implementation.
 func (r *Resolver) Workspace() WorkspaceResolver { return &workspaceResolver{r} }
 
-type (
-	agentResolver               struct{ *Resolver }
-	continuationSummaryResolver struct{ *Resolver }
-	routineResolver             struct{ *Resolver }
-	routineRunResolver          struct{ *Resolver }
-	runResolver                 struct{ *Resolver }
-	wakeupRequestResolver       struct{ *Resolver }
-	workspaceResolver           struct{ *Resolver }
-)
+type ()

@@ -128,6 +128,9 @@ func (r *Resolver) filterRuns(q *ent.RunQuery, f *model.RunFilter) error {
 	if f.AgentID != nil {
 		q.Where(run.AgentID(*f.AgentID))
 	}
+	if f.TaskID != nil {
+		q.Where(run.TaskID(*f.TaskID))
+	}
 	if f.RoutineID != nil {
 		q.Where(run.RoutineID(*f.RoutineID))
 	}

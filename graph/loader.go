@@ -11,13 +11,20 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/approval"
 	"rouse.dev/rouse/ent/budgetpolicy"
+	"rouse.dev/rouse/ent/comment"
+	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
 	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/runattempt"
+	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
+	"rouse.dev/rouse/ent/workflow"
+	"rouse.dev/rouse/ent/workflowstep"
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
@@ -47,8 +54,22 @@ type loaders struct {
 	attemptsOf loader[[]*ent.RunAttempt]     // by run
 	wakeupOf   loader[*ent.WakeupRequest]    // by routine run
 	wakeups    loader[*ent.WakeupRequest]
-	head       func() (store.ActivityPosition, error) // of the log, read once: no later than its first use
-	waiting    loader[*domain.Waiting]                // by run
+	tasks      loader[*ent.Task]
+	comments   loader[*ent.Comment]
+	approvals  loader[*ent.Approval]
+	projects   loader[*ent.Project]
+	workflows  loader[*ent.Workflow]
+	steps      loader[*ent.WorkflowStep]
+	stepsOf    loader[[]*ent.WorkflowStep] // by workflow
+	sessionsOf loader[[]*ent.TaskSession]  // by task
+	fireOfTask loader[*ent.RoutineRun]     // by the task it made
+	mentionsOf loader[[]xid.ID]            // by comment
+	blocked    loader[bool]                // by task
+	actionable loader[int]                 // by agent
+
+	participants loader[*store.Participants]            // by task
+	head         func() (store.ActivityPosition, error) // of the log, read once: no later than its first use
+	waiting      loader[*domain.Waiting]                // by run
 
 	waitingRequests loader[*domain.Waiting] // by wakeup request
 
@@ -100,8 +121,39 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
 			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
 		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
-		scheduled: mapped("schedules of agents", r.scheduledAgents),
-		budgets:   mapped("budgets", r.budgets),
+		tasks: rows("tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.Task, error) {
+			return db.Task.Query().Where(task.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Task) xid.ID { return x.ID }),
+		comments: rows("comments", func(ctx context.Context, ids []xid.ID) ([]*ent.Comment, error) {
+			return db.Comment.Query().Where(comment.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Comment) xid.ID { return x.ID }),
+		approvals: rows("approvals", func(ctx context.Context, ids []xid.ID) ([]*ent.Approval, error) {
+			return db.Approval.Query().Where(approval.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Approval) xid.ID { return x.ID }),
+		projects: rows("projects", func(ctx context.Context, ids []xid.ID) ([]*ent.Project, error) {
+			return db.Project.Query().Where(project.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Project) xid.ID { return x.ID }),
+		workflows: rows("workflows", func(ctx context.Context, ids []xid.ID) ([]*ent.Workflow, error) {
+			return db.Workflow.Query().Where(workflow.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Workflow) xid.ID { return x.ID }),
+		steps: rows("workflow steps", func(ctx context.Context, ids []xid.ID) ([]*ent.WorkflowStep, error) {
+			return db.WorkflowStep.Query().Where(workflowstep.IDIn(ids...)).All(ctx)
+		}, func(x *ent.WorkflowStep) xid.ID { return x.ID }),
+		stepsOf: groups("steps of workflows", func(ctx context.Context, ids []xid.ID) ([]*ent.WorkflowStep, error) {
+			return db.WorkflowStep.Query().Where(workflowstep.WorkflowIDIn(ids...)).Order(workflowstep.ByPosition()).All(ctx)
+		}, func(x *ent.WorkflowStep) xid.ID { return x.WorkflowID }),
+		sessionsOf: groups("sessions of tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.TaskSession, error) {
+			return db.TaskSession.Query().Where(tasksession.TaskIDIn(ids...)).Order(tasksession.ByCreatedAt(), tasksession.ByID()).All(ctx)
+		}, func(x *ent.TaskSession) xid.ID { return x.TaskID }),
+		fireOfTask: rows("fires of tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineRun, error) {
+			return db.RoutineRun.Query().Where(routinerun.TaskIDIn(ids...)).Order(routinerun.ByID()).All(ctx)
+		}, func(x *ent.RoutineRun) xid.ID { return x.TaskID }),
+		mentionsOf:   mapped("mentions", r.Store.Mentions),
+		blocked:      mapped("which tasks are blocked", r.Store.BlockedTasks),
+		actionable:   mapped("counts of tasks", r.Store.ActionableTasks),
+		participants: mapped("participants", r.Store.Participants),
+		budgets:      mapped("budgets", r.budgets),
+		scheduled:    mapped("schedules of agents", r.scheduledAgents),
 		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
 			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
 		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),

@@ -35,12 +35,54 @@ func payloadOf(ctx context.Context, w *ent.WakeupRequest) (model.WakeupPayload, 
 		return &model.SelfWakeup{Reason: p.Reason, Payload: p.Payload}, nil
 	case *domain.UserPayload:
 		return &model.UserWakeup{UserID: p.UserID, Context: p.Context}, nil
+	case *domain.CommentPayload:
+		out := &model.CommentWakeup{}
+		if out.Task, err = linked(ctx, l.tasks, xid.ID(p.TaskID)); err != nil {
+			return nil, err
+		}
+		out.Comment, err = linked(ctx, l.comments, xid.ID(p.CommentID))
+		return out, err
+	case *domain.TaskPayload:
+		out := &model.TaskWakeup{}
+		if p.Basis != "" {
+			out.Basis = &p.Basis
+		}
+		out.Task, err = linked(ctx, l.tasks, xid.ID(p.TaskID))
+		return out, err
+	case *domain.BlockersPayload:
+		return blockersWakeup(ctx, l, p)
+	case *domain.ApprovalPayload:
+		out := &model.ApprovalWakeup{Status: p.Status}
+		if p.DecisionNote != "" {
+			out.Note = &p.DecisionNote
+		}
+		out.Approval, err = linked(ctx, l.approvals, xid.ID(p.ApprovalID))
+		return out, err
 	case *domain.BudgetPayload:
 		out := &model.BudgetWakeup{PercentUsed: p.BudgetPct}
 		out.Agent, err = linked(ctx, l.agents, xid.ID(p.AgentID))
 		return out, err
 	}
 	return nil, fmt.Errorf("wakeup request %s: source %s has no type in the API", w.ID, w.Source)
+}
+
+func blockersWakeup(ctx context.Context, l *loaders, p *domain.BlockersPayload) (*model.BlockersWakeup, error) {
+	out := &model.BlockersWakeup{ResolvedBlockers: []*ent.Task{}}
+	var err error
+	if out.Task, err = linked(ctx, l.tasks, xid.ID(p.TaskID)); err != nil {
+		return nil, err
+	}
+	keys := make([]xid.ID, len(p.ResolvedBlockerIDs))
+	for i, id := range p.ResolvedBlockerIDs {
+		keys[i] = xid.ID(id)
+	}
+	resolved, err := l.tasks.LoadAll(ctx, keys)
+	for _, row := range resolved {
+		if row != nil {
+			out.ResolvedBlockers = append(out.ResolvedBlockers, row)
+		}
+	}
+	return out, err
 }
 
 func routineWakeup(ctx context.Context, l *loaders, p *domain.RoutinePayload) (*model.RoutineWakeup, error) {

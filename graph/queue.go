@@ -15,17 +15,29 @@ import (
 // statsBeat is how often a stream of queue numbers looks, and so the most often that it sends.
 const statsBeat = time.Second
 
-// blockers are the runs that hold something back, in the order given; those that are gone meanwhile are left out.
+// blockers are the runs or the tasks that hold something back, in the order given; those that are gone meanwhile are left
+// out.
 func blockers(ctx context.Context, ids []string) ([]ent.Noder, error) {
-	list := make([]ent.Noder, 0, len(ids))
 	keys := make([]xid.ID, len(ids))
 	for i, id := range ids {
 		keys[i] = xid.ID(id)
 	}
-	runs, err := load(ctx).runs.LoadAll(ctx, keys)
-	for _, run := range runs {
-		if run != nil {
-			list = append(list, run)
+	if len(keys) > 0 && keys[0].Prefix() == "tsk" {
+		return loadNodes(ctx, load(ctx).tasks, keys)
+	}
+	return loadNodes(ctx, load(ctx).runs, keys)
+}
+
+// loadNodes loads records of one kind; those that are not there are left out.
+func loadNodes[T any, P interface {
+	*T
+	ent.Noder
+}](ctx context.Context, l loader[P], keys []xid.ID) ([]ent.Noder, error) {
+	list := make([]ent.Noder, 0, len(keys))
+	rows, err := l.LoadAll(ctx, keys)
+	for _, row := range rows {
+		if row != nil {
+			list = append(list, row)
 		}
 	}
 	return list, err

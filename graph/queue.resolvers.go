@@ -43,7 +43,8 @@ func (r *waitingResolver) BlockedBy(ctx context.Context, obj *domain.Waiting) ([
 
 // Waiting is the resolver for the waiting field.
 func (r *wakeupRequestResolver) Waiting(ctx context.Context, obj *ent.WakeupRequest) (*domain.Waiting, error) {
-	if obj.Status != domain.WakeupStatusQueued {
+	held := obj.Status == domain.WakeupStatusSkipped && valueOf(obj.EndReason) == domain.EndReasonCheckoutHeld
+	if obj.Status != domain.WakeupStatusQueued && !held {
 		return nil, nil
 	}
 	return load(ctx).waitingRequests.Load(ctx, obj.ID)

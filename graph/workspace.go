@@ -38,6 +38,7 @@ func (r *Resolver) updateSettings(ctx context.Context, in model.UpdateWorkspaceS
 	}
 	return r.Store.UpdateSettings(ctx, store.UpdateSettings{
 		WorkspaceID: in.WorkspaceID, ExpectedRevision: in.ExpectedRevision, DefaultExecutor: executor,
+		OfficeWorkflowID: changeOfID(in.OfficeWorkflowID),
 		Patch: domain.SettingsPatch{
 			MaxRuns: changeOf(in.MaxConcurrentRuns), LookbackHours: changeOf(in.RecoveryLookbackHours),
 			Window: changeOf(in.CoalescingWindow), TimeZone: changeOf(in.DefaultTimeZone),

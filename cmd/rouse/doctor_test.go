@@ -22,7 +22,7 @@ func TestDoctor(t *testing.T) {
 
 	t.Run("all is well, and no agent is asked without --ask", func(t *testing.T) {
 		code, out := doctor()
-		for _, want := range []string{"ok   database: PostgreSQL", "ok   migrations:", "ok   clock:", "journey/good: program: /bin/sh"} {
+		for _, want := range []string{"ok   database: PostgreSQL", "ok   migrations:", "ok   clock:", "ok   journey: loop: NOT_ARMED", "journey/good: program: /bin/sh"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing", want)
 			}
@@ -56,6 +56,13 @@ func TestDoctor(t *testing.T) {
 	t.Run("an agent that cannot be started is named with a hint, and the exit code is 1", func(t *testing.T) {
 		code, out := doctor()
 		if code != 1 || !strings.Contains(out, "FAIL journey/bad: program: the program /no/such/codex does not exist") || !strings.Contains(out, "→ ") || !strings.Contains(out, "ok   journey/good") {
+			t.Errorf("exit %d:\n%s", code, out)
+		}
+	})
+	t.Run("a secret that cannot be opened is told, and not said", func(t *testing.T) {
+		j.on(t, j.program).agent("sealed", map[string]any{"command": map[string]any{"argv": []string{"/bin/cat"}, "environment": []any{map[string]any{"name": "KEY", "value": "hunter2hunter2"}}}})
+		other := launch(t, []string{"ROUSE_SECRET_KEY=" + strings.Repeat("0123456789abcdef", 4)}, "doctor", "--data-dir", data)
+		if code, out := other.wait(), other.out.String(); code != 1 || !strings.Contains(out, "FAIL journey/sealed: secrets: the value of KEY cannot be opened") || strings.Contains(out, "hunter2") {
 			t.Errorf("exit %d:\n%s", code, out)
 		}
 	})

@@ -54,6 +54,12 @@ const (
 	EdgeManager = "manager"
 	// EdgeReports holds the string denoting the reports edge name in mutations.
 	EdgeReports = "reports"
+	// EdgeReviews holds the string denoting the reviews edge name in mutations.
+	EdgeReviews = "reviews"
+	// EdgeApproves holds the string denoting the approves edge name in mutations.
+	EdgeApproves = "approves"
+	// EdgeMentionedIn holds the string denoting the mentioned_in edge name in mutations.
+	EdgeMentionedIn = "mentioned_in"
 	// Table holds the table name of the agent in the database.
 	Table = "agents"
 	// WorkspaceTable is the table that holds the workspace relation/edge.
@@ -71,6 +77,21 @@ const (
 	ReportsTable = "agents"
 	// ReportsColumn is the table column denoting the reports relation/edge.
 	ReportsColumn = "manager_id"
+	// ReviewsTable is the table that holds the reviews relation/edge. The primary key declared below.
+	ReviewsTable = "task_reviewers"
+	// ReviewsInverseTable is the table name for the Task entity.
+	// It exists in this package in order to avoid circular dependency with the "task" package.
+	ReviewsInverseTable = "tasks"
+	// ApprovesTable is the table that holds the approves relation/edge. The primary key declared below.
+	ApprovesTable = "task_approvers"
+	// ApprovesInverseTable is the table name for the Task entity.
+	// It exists in this package in order to avoid circular dependency with the "task" package.
+	ApprovesInverseTable = "tasks"
+	// MentionedInTable is the table that holds the mentioned_in relation/edge. The primary key declared below.
+	MentionedInTable = "comment_mentions"
+	// MentionedInInverseTable is the table name for the Comment entity.
+	// It exists in this package in order to avoid circular dependency with the "comment" package.
+	MentionedInInverseTable = "comments"
 )
 
 // Columns holds all SQL columns for agent fields.
@@ -93,23 +114,22 @@ var Columns = []string{
 	FieldDeletedAt,
 }
 
-// ForeignKeys holds the SQL foreign-keys that are owned by the "agents"
-// table and are not defined as standalone fields in the schema.
-var ForeignKeys = []string{
-	"comment_mentions",
-	"task_reviewers",
-	"task_approvers",
-}
+var (
+	// ReviewsPrimaryKey and ReviewsColumn2 are the table columns denoting the
+	// primary key for the reviews relation (M2M).
+	ReviewsPrimaryKey = []string{"task_id", "agent_id"}
+	// ApprovesPrimaryKey and ApprovesColumn2 are the table columns denoting the
+	// primary key for the approves relation (M2M).
+	ApprovesPrimaryKey = []string{"task_id", "agent_id"}
+	// MentionedInPrimaryKey and MentionedInColumn2 are the table columns denoting the
+	// primary key for the mentioned_in relation (M2M).
+	MentionedInPrimaryKey = []string{"comment_id", "agent_id"}
+)
 
 // ValidColumn reports if the column name is valid (part of the table columns).
 func ValidColumn(column string) bool {
 	for i := range Columns {
 		if column == Columns[i] {
-			return true
-		}
-	}
-	for i := range ForeignKeys {
-		if column == ForeignKeys[i] {
 			return true
 		}
 	}
@@ -258,6 +278,48 @@ func ByReports(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
 		sqlgraph.OrderByNeighborTerms(s, newReportsStep(), append([]sql.OrderTerm{term}, terms...)...)
 	}
 }
+
+// ByReviewsCount orders the results by reviews count.
+func ByReviewsCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newReviewsStep(), opts...)
+	}
+}
+
+// ByReviews orders the results by reviews terms.
+func ByReviews(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newReviewsStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
+
+// ByApprovesCount orders the results by approves count.
+func ByApprovesCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newApprovesStep(), opts...)
+	}
+}
+
+// ByApproves orders the results by approves terms.
+func ByApproves(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newApprovesStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
+
+// ByMentionedInCount orders the results by mentioned_in count.
+func ByMentionedInCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newMentionedInStep(), opts...)
+	}
+}
+
+// ByMentionedIn orders the results by mentioned_in terms.
+func ByMentionedIn(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newMentionedInStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
 func newWorkspaceStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
@@ -277,6 +339,27 @@ func newReportsStep() *sqlgraph.Step {
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(Table, FieldID),
 		sqlgraph.Edge(sqlgraph.O2M, false, ReportsTable, ReportsColumn),
+	)
+}
+func newReviewsStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(ReviewsInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.M2M, true, ReviewsTable, ReviewsPrimaryKey...),
+	)
+}
+func newApprovesStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(ApprovesInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.M2M, true, ApprovesTable, ApprovesPrimaryKey...),
+	)
+}
+func newMentionedInStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(MentionedInInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.M2M, true, MentionedInTable, MentionedInPrimaryKey...),
 	)
 }
 

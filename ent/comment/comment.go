@@ -67,13 +67,11 @@ const (
 	AuthorAgentInverseTable = "agents"
 	// AuthorAgentColumn is the table column denoting the author_agent relation/edge.
 	AuthorAgentColumn = "author_agent_id"
-	// MentionsTable is the table that holds the mentions relation/edge.
-	MentionsTable = "agents"
+	// MentionsTable is the table that holds the mentions relation/edge. The primary key declared below.
+	MentionsTable = "comment_mentions"
 	// MentionsInverseTable is the table name for the Agent entity.
 	// It exists in this package in order to avoid circular dependency with the "agent" package.
 	MentionsInverseTable = "agents"
-	// MentionsColumn is the table column denoting the mentions relation/edge.
-	MentionsColumn = "comment_mentions"
 )
 
 // Columns holds all SQL columns for comment fields.
@@ -89,6 +87,12 @@ var Columns = []string{
 	FieldChannel,
 	FieldBody,
 }
+
+var (
+	// MentionsPrimaryKey and MentionsColumn2 are the table columns denoting the
+	// primary key for the mentions relation (M2M).
+	MentionsPrimaryKey = []string{"comment_id", "agent_id"}
+)
 
 // ValidColumn reports if the column name is valid (part of the table columns).
 func ValidColumn(column string) bool {
@@ -249,7 +253,7 @@ func newMentionsStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(MentionsInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, MentionsTable, MentionsColumn),
+		sqlgraph.Edge(sqlgraph.M2M, false, MentionsTable, MentionsPrimaryKey...),
 	)
 }
 

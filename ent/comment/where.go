@@ -726,7 +726,7 @@ func HasMentions() predicate.Comment {
 	return predicate.Comment(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, MentionsTable, MentionsColumn),
+			sqlgraph.Edge(sqlgraph.M2M, false, MentionsTable, MentionsPrimaryKey...),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})

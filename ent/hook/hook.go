@@ -297,6 +297,18 @@ func (f TaskFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error)
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TaskMutation", m)
 }
 
+// The TaskBlockerFunc type is an adapter to allow the use of ordinary
+// function as TaskBlocker mutator.
+type TaskBlockerFunc func(context.Context, *ent.TaskBlockerMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TaskBlockerFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TaskBlockerMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TaskBlockerMutation", m)
+}
+
 // The TaskSessionFunc type is an adapter to allow the use of ordinary
 // function as TaskSession mutator.
 type TaskSessionFunc func(context.Context, *ent.TaskSessionMutation) (ent.Value, error)

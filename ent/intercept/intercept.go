@@ -33,6 +33,7 @@ import (
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/ent/webhookdelivery"
@@ -746,6 +747,33 @@ func (f TraverseTask) Traverse(ctx context.Context, q ent.Query) error {
 	return fmt.Errorf("unexpected query type %T. expect *ent.TaskQuery", q)
 }
 
+// The TaskBlockerFunc type is an adapter to allow the use of ordinary function as a Querier.
+type TaskBlockerFunc func(context.Context, *ent.TaskBlockerQuery) (ent.Value, error)
+
+// Query calls f(ctx, q).
+func (f TaskBlockerFunc) Query(ctx context.Context, q ent.Query) (ent.Value, error) {
+	if q, ok := q.(*ent.TaskBlockerQuery); ok {
+		return f(ctx, q)
+	}
+	return nil, fmt.Errorf("unexpected query type %T. expect *ent.TaskBlockerQuery", q)
+}
+
+// The TraverseTaskBlocker type is an adapter to allow the use of ordinary function as Traverser.
+type TraverseTaskBlocker func(context.Context, *ent.TaskBlockerQuery) error
+
+// Intercept is a dummy implementation of Intercept that returns the next Querier in the pipeline.
+func (f TraverseTaskBlocker) Intercept(next ent.Querier) ent.Querier {
+	return next
+}
+
+// Traverse calls f(ctx, q).
+func (f TraverseTaskBlocker) Traverse(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TaskBlockerQuery); ok {
+		return f(ctx, q)
+	}
+	return fmt.Errorf("unexpected query type %T. expect *ent.TaskBlockerQuery", q)
+}
+
 // The TaskSessionFunc type is an adapter to allow the use of ordinary function as a Querier.
 type TaskSessionFunc func(context.Context, *ent.TaskSessionQuery) (ent.Value, error)
 
@@ -986,6 +1014,8 @@ func NewQuery(q ent.Query) (Query, error) {
 		return &query[*ent.RunLogLineQuery, predicate.RunLogLine, runlogline.OrderOption]{typ: ent.TypeRunLogLine, tq: q}, nil
 	case *ent.TaskQuery:
 		return &query[*ent.TaskQuery, predicate.Task, task.OrderOption]{typ: ent.TypeTask, tq: q}, nil
+	case *ent.TaskBlockerQuery:
+		return &query[*ent.TaskBlockerQuery, predicate.TaskBlocker, taskblocker.OrderOption]{typ: ent.TypeTaskBlocker, tq: q}, nil
 	case *ent.TaskSessionQuery:
 		return &query[*ent.TaskSessionQuery, predicate.TaskSession, tasksession.OrderOption]{typ: ent.TypeTaskSession, tq: q}, nil
 	case *ent.WakeupRequestQuery:

@@ -83,9 +83,6 @@ var (
 		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 		{Name: "manager_id", Type: field.TypeString, Nullable: true, Size: 64},
-		{Name: "comment_mentions", Type: field.TypeString, Nullable: true, Size: 64},
-		{Name: "task_reviewers", Type: field.TypeString, Nullable: true, Size: 64},
-		{Name: "task_approvers", Type: field.TypeString, Nullable: true, Size: 64},
 	}
 	// AgentsTable holds the schema information for the "agents" table.
 	AgentsTable = &schema.Table{
@@ -103,24 +100,6 @@ var (
 				Symbol:     "agents_agents_reports",
 				Columns:    []*schema.Column{AgentsColumns[15]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
-				OnDelete:   schema.SetNull,
-			},
-			{
-				Symbol:     "agents_comments_mentions",
-				Columns:    []*schema.Column{AgentsColumns[16]},
-				RefColumns: []*schema.Column{CommentsColumns[0]},
-				OnDelete:   schema.SetNull,
-			},
-			{
-				Symbol:     "agents_tasks_reviewers",
-				Columns:    []*schema.Column{AgentsColumns[17]},
-				RefColumns: []*schema.Column{TasksColumns[0]},
-				OnDelete:   schema.SetNull,
-			},
-			{
-				Symbol:     "agents_tasks_approvers",
-				Columns:    []*schema.Column{AgentsColumns[18]},
-				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 		},
@@ -1054,6 +1033,14 @@ var (
 				},
 			},
 			{
+				Name:    "runs_task_blocked",
+				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[38]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'QUEUED' AND parked_reason = 'TASK_BLOCKED'",
+				},
+			},
+			{
 				Name:    "runs_queued",
 				Unique:  false,
 				Columns: []*schema.Column{RunsColumns[37], RunsColumns[9]},
@@ -1400,6 +1387,52 @@ var (
 				Annotation: &entsql.IndexAnnotation{
 					Where: "checkout_run_id IS NOT NULL",
 				},
+			},
+		},
+	}
+	// TaskBlockersColumns holds the columns for the "task_blockers" table.
+	TaskBlockersColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Size: 64},
+		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
+		{Name: "workspace_id", Type: field.TypeString, Size: 64},
+		{Name: "task_id", Type: field.TypeString, Size: 64},
+		{Name: "blocker_id", Type: field.TypeString, Size: 64},
+	}
+	// TaskBlockersTable holds the schema information for the "task_blockers" table.
+	TaskBlockersTable = &schema.Table{
+		Name:       "task_blockers",
+		Columns:    TaskBlockersColumns,
+		PrimaryKey: []*schema.Column{TaskBlockersColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "task_blockers_workspaces_workspace",
+				Columns:    []*schema.Column{TaskBlockersColumns[2]},
+				RefColumns: []*schema.Column{WorkspacesColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+			{
+				Symbol:     "task_blockers_tasks_task",
+				Columns:    []*schema.Column{TaskBlockersColumns[3]},
+				RefColumns: []*schema.Column{TasksColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+			{
+				Symbol:     "task_blockers_tasks_blocker",
+				Columns:    []*schema.Column{TaskBlockersColumns[4]},
+				RefColumns: []*schema.Column{TasksColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "taskblocker_task_id_blocker_id",
+				Unique:  true,
+				Columns: []*schema.Column{TaskBlockersColumns[3], TaskBlockersColumns[4]},
+			},
+			{
+				Name:    "taskblocker_blocker_id",
+				Unique:  false,
+				Columns: []*schema.Column{TaskBlockersColumns[4]},
 			},
 		},
 	}
@@ -1764,27 +1797,77 @@ var (
 		Columns:    WorkspaceLanesColumns,
 		PrimaryKey: []*schema.Column{WorkspaceLanesColumns[0]},
 	}
-	// TaskBlockedByColumns holds the columns for the "task_blocked_by" table.
-	TaskBlockedByColumns = []*schema.Column{
-		{Name: "task_id", Type: field.TypeString, Size: 64},
-		{Name: "block_id", Type: field.TypeString, Size: 64},
+	// CommentMentionsColumns holds the columns for the "comment_mentions" table.
+	CommentMentionsColumns = []*schema.Column{
+		{Name: "comment_id", Type: field.TypeString, Size: 64},
+		{Name: "agent_id", Type: field.TypeString, Size: 64},
 	}
-	// TaskBlockedByTable holds the schema information for the "task_blocked_by" table.
-	TaskBlockedByTable = &schema.Table{
-		Name:       "task_blocked_by",
-		Columns:    TaskBlockedByColumns,
-		PrimaryKey: []*schema.Column{TaskBlockedByColumns[0], TaskBlockedByColumns[1]},
+	// CommentMentionsTable holds the schema information for the "comment_mentions" table.
+	CommentMentionsTable = &schema.Table{
+		Name:       "comment_mentions",
+		Columns:    CommentMentionsColumns,
+		PrimaryKey: []*schema.Column{CommentMentionsColumns[0], CommentMentionsColumns[1]},
 		ForeignKeys: []*schema.ForeignKey{
 			{
-				Symbol:     "task_blocked_by_task_id",
-				Columns:    []*schema.Column{TaskBlockedByColumns[0]},
+				Symbol:     "comment_mentions_comment_id",
+				Columns:    []*schema.Column{CommentMentionsColumns[0]},
+				RefColumns: []*schema.Column{CommentsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+			{
+				Symbol:     "comment_mentions_agent_id",
+				Columns:    []*schema.Column{CommentMentionsColumns[1]},
+				RefColumns: []*schema.Column{AgentsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+	}
+	// TaskReviewersColumns holds the columns for the "task_reviewers" table.
+	TaskReviewersColumns = []*schema.Column{
+		{Name: "task_id", Type: field.TypeString, Size: 64},
+		{Name: "agent_id", Type: field.TypeString, Size: 64},
+	}
+	// TaskReviewersTable holds the schema information for the "task_reviewers" table.
+	TaskReviewersTable = &schema.Table{
+		Name:       "task_reviewers",
+		Columns:    TaskReviewersColumns,
+		PrimaryKey: []*schema.Column{TaskReviewersColumns[0], TaskReviewersColumns[1]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "task_reviewers_task_id",
+				Columns:    []*schema.Column{TaskReviewersColumns[0]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
 			{
-				Symbol:     "task_blocked_by_block_id",
-				Columns:    []*schema.Column{TaskBlockedByColumns[1]},
+				Symbol:     "task_reviewers_agent_id",
+				Columns:    []*schema.Column{TaskReviewersColumns[1]},
+				RefColumns: []*schema.Column{AgentsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+	}
+	// TaskApproversColumns holds the columns for the "task_approvers" table.
+	TaskApproversColumns = []*schema.Column{
+		{Name: "task_id", Type: field.TypeString, Size: 64},
+		{Name: "agent_id", Type: field.TypeString, Size: 64},
+	}
+	// TaskApproversTable holds the schema information for the "task_approvers" table.
+	TaskApproversTable = &schema.Table{
+		Name:       "task_approvers",
+		Columns:    TaskApproversColumns,
+		PrimaryKey: []*schema.Column{TaskApproversColumns[0], TaskApproversColumns[1]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "task_approvers_task_id",
+				Columns:    []*schema.Column{TaskApproversColumns[0]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+			{
+				Symbol:     "task_approvers_agent_id",
+				Columns:    []*schema.Column{TaskApproversColumns[1]},
+				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
 		},
@@ -1815,6 +1898,7 @@ var (
 		RunEventsTable,
 		RunLogLinesTable,
 		TasksTable,
+		TaskBlockersTable,
 		TaskSessionsTable,
 		WakeupRequestsTable,
 		WebhookDeliveriesTable,
@@ -1822,7 +1906,9 @@ var (
 		WorkflowStepsTable,
 		WorkspacesTable,
 		WorkspaceLanesTable,
-		TaskBlockedByTable,
+		CommentMentionsTable,
+		TaskReviewersTable,
+		TaskApproversTable,
 	}
 )
 
@@ -1835,9 +1921,6 @@ func init() {
 	}
 	AgentsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	AgentsTable.ForeignKeys[1].RefTable = AgentsTable
-	AgentsTable.ForeignKeys[2].RefTable = CommentsTable
-	AgentsTable.ForeignKeys[3].RefTable = TasksTable
-	AgentsTable.ForeignKeys[4].RefTable = TasksTable
 	AgentsTable.Annotation = &entsql.Annotation{}
 	AgentsTable.Annotation.Checks = map[string]string{
 		"agents_cooldown":                "cooldown_ms >= 0",
@@ -1981,6 +2064,9 @@ func init() {
 		"tasks_checkout": "(checkout_agent_id IS NULL) = (checkout_run_id IS NULL)",
 		"tasks_state":    "state IN ('TODO', 'IN_PROGRESS', 'IN_REVIEW', 'BLOCKED', 'DONE', 'CANCELLED')",
 	}
+	TaskBlockersTable.ForeignKeys[0].RefTable = WorkspacesTable
+	TaskBlockersTable.ForeignKeys[1].RefTable = TasksTable
+	TaskBlockersTable.ForeignKeys[2].RefTable = TasksTable
 	TaskSessionsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	TaskSessionsTable.ForeignKeys[1].RefTable = TasksTable
 	TaskSessionsTable.ForeignKeys[2].RefTable = AgentsTable
@@ -2028,6 +2114,10 @@ func init() {
 	WorkspaceLanesTable.Annotation.Checks = map[string]string{
 		"workspace_lanes_running": "running >= 0",
 	}
-	TaskBlockedByTable.ForeignKeys[0].RefTable = TasksTable
-	TaskBlockedByTable.ForeignKeys[1].RefTable = TasksTable
+	CommentMentionsTable.ForeignKeys[0].RefTable = CommentsTable
+	CommentMentionsTable.ForeignKeys[1].RefTable = AgentsTable
+	TaskReviewersTable.ForeignKeys[0].RefTable = TasksTable
+	TaskReviewersTable.ForeignKeys[1].RefTable = AgentsTable
+	TaskApproversTable.ForeignKeys[0].RefTable = TasksTable
+	TaskApproversTable.ForeignKeys[1].RefTable = AgentsTable
 }

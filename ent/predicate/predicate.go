@@ -78,6 +78,9 @@ type RunLogLine func(*sql.Selector)
 // Task is the predicate function for task builders.
 type Task func(*sql.Selector)
 
+// TaskBlocker is the predicate function for taskblocker builders.
+type TaskBlocker func(*sql.Selector)
+
 // TaskSession is the predicate function for tasksession builders.
 type TaskSession func(*sql.Selector)
 

@@ -39,6 +39,9 @@ func (Agent) Fields() []ent.Field {
 func (Agent) Edges() []ent.Edge {
 	return []ent.Edge{
 		edge.To("reports", Agent.Type).Annotations(hidden()).From("manager").Field("manager_id").Unique(),
+		edge.From("reviews", Task.Type).Ref("reviewers").Annotations(hidden()),
+		edge.From("approves", Task.Type).Ref("approvers").Annotations(hidden()),
+		edge.From("mentioned_in", Comment.Type).Ref("mentions").Annotations(hidden()),
 	}
 }
 

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"entgo.io/contrib/entgql"
 	"entgo.io/ent"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
@@ -30,4 +31,6 @@ func (Project) Indexes() []ent.Index {
 }
 
 // Annotations of Project.
-func (Project) Annotations() []schema.Annotation { return []schema.Annotation{hidden()} }
+func (Project) Annotations() []schema.Annotation {
+	return []schema.Annotation{entgql.RelayConnection(), entgql.Implements("Versioned")}
+}

@@ -1,11 +1,13 @@
 package schema
 
 import (
+	"entgo.io/contrib/entgql"
 	"entgo.io/ent"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
+	"entgo.io/ent/schema/mixin"
 
 	"rouse.dev/rouse/internal/domain"
 )
@@ -14,28 +16,38 @@ import (
 type Task struct{ ent.Schema }
 
 // Mixin of Task.
-func (Task) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "tsk"}, owned{}, versioned{}} }
+func (Task) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "tsk"}, owned{}, versionedInOrder{}} }
+
+// versionedInOrder is versioned for records that are listed by their last change.
+type versionedInOrder struct{ mixin.Schema }
+
+func (versionedInOrder) Fields() []ent.Field {
+	fields := versioned{}.Fields()
+	updated := fields[1].Descriptor()
+	updated.Annotations = append(updated.Annotations, entgql.OrderField("UPDATED_AT"))
+	return fields
+}
 
 // Fields of Task. wake_generation is part of the idempotency keys of its wakes (SPEC S3.3).
 func (Task) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("title").MaxLen(200).NotEmpty(),
-		field.String("description").Default("").SchemaType(text()),
-		field.Enum("state").GoType(domain.TaskState("")).Default(string(domain.TaskStateTodo)),
+		field.String("description").Default("").SchemaType(text()).Annotations(entgql.Type("Markdown")),
+		field.Enum("state").GoType(domain.TaskState("")).Default(string(domain.TaskStateTodo)).Annotations(entgql.Type("TaskState")),
 		field.Time("archived_at").Optional().Nillable(),
-		field.Time("deleted_at").Optional().Nillable(),
+		field.Time("deleted_at").Optional().Nillable().Annotations(hidden()),
 		ref("workflow_id"),
 		ref("step_id"),
 		optionalRef("project_id"),
 		optionalRef("parent_id"),
 		optionalRef("assignee_id"),
-		field.Int("assignment_version").Default(0),
-		field.Int("wake_generation").Default(0),
+		field.Int("assignment_version").Default(0).Annotations(hidden()),
+		field.Int("wake_generation").Default(0).Annotations(hidden()),
 		field.Bool("requires_approval").Default(false),
-		field.JSON("executor", &domain.ExecutorSpec{}).Optional().SchemaType(jsonb()),
+		field.JSON("executor", &domain.ExecutorSpec{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
 		optionalRef("checkout_agent_id"),
 		optionalRef("checkout_run_id"),
-		field.Time("checkout_at").Optional().Nillable(),
+		field.Time("checkout_at").Optional().Nillable().Annotations(hidden()),
 	}
 }
 
@@ -45,13 +57,12 @@ func (Task) Edges() []ent.Edge {
 		edge.To("workflow", Workflow.Type).Field("workflow_id").Unique().Required(),
 		edge.To("step", WorkflowStep.Type).Field("step_id").Unique().Required(),
 		edge.To("project", Project.Type).Field("project_id").Unique(),
-		edge.To("children", Task.Type).From("parent").Field("parent_id").Unique(),
+		edge.To("children", Task.Type).Annotations(hidden()).From("parent").Field("parent_id").Unique(),
 		edge.To("assignee", Agent.Type).Field("assignee_id").Unique(),
-		edge.To("checkout_agent", Agent.Type).Field("checkout_agent_id").Unique(),
-		edge.To("checkout_run", Run.Type).Field("checkout_run_id").Unique(),
-		edge.To("blocked_by", Task.Type).From("blocks"),
-		edge.To("reviewers", Agent.Type),
-		edge.To("approvers", Agent.Type),
+		edge.To("checkout_agent", Agent.Type).Field("checkout_agent_id").Unique().Annotations(hidden()),
+		edge.To("checkout_run", Run.Type).Field("checkout_run_id").Unique().Annotations(hidden()),
+		edge.To("reviewers", Agent.Type).Annotations(hidden()),
+		edge.To("approvers", Agent.Type).Annotations(hidden()),
 	}
 }
 
@@ -69,11 +80,36 @@ func (Task) Indexes() []ent.Index {
 
 // Annotations of Task.
 func (Task) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{
+	return []schema.Annotation{entgql.RelayConnection(), entgql.Implements("Versioned"), table(map[string]string{
 		"tasks_state":    oneOf("state", domain.TaskState("").Values()),
 		"tasks_checkout": "(checkout_agent_id IS NULL) = (checkout_run_id IS NULL)",
 	})}
 }
+
+// TaskBlocker says that a task waits for another one (SPEC S5.3). The links form no cycle.
+type TaskBlocker struct{ ent.Schema }
+
+// Mixin of TaskBlocker.
+func (TaskBlocker) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "blk"}, owned{}} }
+
+// Fields of TaskBlocker.
+func (TaskBlocker) Fields() []ent.Field { return []ent.Field{ref("task_id"), ref("blocker_id")} }
+
+// Edges of TaskBlocker.
+func (TaskBlocker) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.To("task", Task.Type).Field("task_id").Unique().Required(),
+		edge.To("blocker", Task.Type).Field("blocker_id").Unique().Required(),
+	}
+}
+
+// Indexes of TaskBlocker.
+func (TaskBlocker) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("task_id", "blocker_id").Unique(), index.Fields("blocker_id")}
+}
+
+// Annotations of TaskBlocker.
+func (TaskBlocker) Annotations() []schema.Annotation { return []schema.Annotation{hidden()} }
 
 // Comment is a remark on a task.
 type Comment struct{ ent.Schema }
@@ -85,11 +121,11 @@ func (Comment) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "cmt"}, o
 func (Comment) Fields() []ent.Field {
 	return []ent.Field{
 		ref("task_id"),
-		field.Enum("author_kind").GoType(domain.AuthorKind("")),
+		field.Enum("author_kind").GoType(domain.AuthorKind("")).Annotations(hidden()),
 		optionalRef("author_agent_id"),
-		field.String("author_name").MaxLen(200).Default(""),
-		field.String("channel").MaxLen(64).Default(""),
-		field.String("body").SchemaType(text()).NotEmpty(),
+		field.String("author_name").MaxLen(200).Default("").Annotations(hidden()),
+		field.String("channel").MaxLen(64).Default("").Annotations(hidden()),
+		field.String("body").SchemaType(text()).NotEmpty().Annotations(entgql.Type("Markdown")),
 	}
 }
 
@@ -97,8 +133,8 @@ func (Comment) Fields() []ent.Field {
 func (Comment) Edges() []ent.Edge {
 	return []ent.Edge{
 		edge.To("task", Task.Type).Field("task_id").Unique().Required(),
-		edge.To("author_agent", Agent.Type).Field("author_agent_id").Unique(),
-		edge.To("mentions", Agent.Type),
+		edge.To("author_agent", Agent.Type).Field("author_agent_id").Unique().Annotations(hidden()),
+		edge.To("mentions", Agent.Type).Annotations(hidden()),
 	}
 }
 
@@ -107,7 +143,7 @@ func (Comment) Indexes() []ent.Index { return []ent.Index{index.Fields("task_id"
 
 // Annotations of Comment.
 func (Comment) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{"comments_author_kind": oneOf("author_kind", domain.AuthorKind("").Values())})}
+	return []schema.Annotation{entgql.RelayConnection(), table(map[string]string{"comments_author_kind": oneOf("author_kind", domain.AuthorKind("").Values())})}
 }
 
 // Approval is a decision asked of a person or an agent.
@@ -120,14 +156,14 @@ func (Approval) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "apr"}, 
 func (Approval) Fields() []ent.Field {
 	return []ent.Field{
 		ref("task_id"),
-		field.String("question").SchemaType(text()),
-		field.Enum("status").GoType(domain.ApprovalStatus("")).Default(string(domain.ApprovalStatusPending)),
+		field.String("question").SchemaType(text()).Annotations(entgql.Type("Markdown")),
+		field.Enum("status").GoType(domain.ApprovalStatus("")).Default(string(domain.ApprovalStatusPending)).Annotations(entgql.Type("ApprovalStatus")),
 		field.Bool("completion").Default(false),
 		optionalRef("requested_by_id"),
-		field.Enum("decided_by_kind").GoType(domain.AuthorKind("")).Optional().Nillable(),
+		field.Enum("decided_by_kind").GoType(domain.AuthorKind("")).Optional().Nillable().Annotations(hidden()),
 		optionalRef("decided_by_id"),
-		field.String("decided_by_name").MaxLen(200).Default(""),
-		field.String("note").SchemaType(text()).Default(""),
+		field.String("decided_by_name").MaxLen(200).Default("").Annotations(hidden()),
+		field.String("note").SchemaType(text()).Default("").Annotations(hidden()),
 		field.Time("decided_at").Optional().Nillable(),
 	}
 }
@@ -136,8 +172,8 @@ func (Approval) Fields() []ent.Field {
 func (Approval) Edges() []ent.Edge {
 	return []ent.Edge{
 		edge.To("task", Task.Type).Field("task_id").Unique().Required(),
-		edge.To("requested_by", Agent.Type).Field("requested_by_id").Unique(),
-		edge.To("decided_by", Agent.Type).Field("decided_by_id").Unique(),
+		edge.To("requested_by", Agent.Type).Field("requested_by_id").Unique().Annotations(hidden()),
+		edge.To("decided_by", Agent.Type).Field("decided_by_id").Unique().Annotations(hidden()),
 	}
 }
 
@@ -148,7 +184,7 @@ func (Approval) Indexes() []ent.Index {
 
 // Annotations of Approval.
 func (Approval) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{
+	return []schema.Annotation{entgql.RelayConnection(), table(map[string]string{
 		"approvals_status":          oneOf("status", domain.ApprovalStatus("").Values()),
 		"approvals_decided_by_kind": oneOf("decided_by_kind", domain.AuthorKind("").Values()),
 	})}
@@ -165,8 +201,8 @@ func (TaskSession) Fields() []ent.Field {
 	return []ent.Field{
 		ref("task_id"),
 		ref("agent_id"),
-		field.String("external_id").MaxLen(500),
-		field.Enum("state").GoType(domain.TaskSessionState("")).Default(string(domain.TaskSessionStateStarting)),
+		field.String("external_id").MaxLen(500).Annotations(entgql.MapsTo("externalId")),
+		field.Enum("state").GoType(domain.TaskSessionState("")).Default(string(domain.TaskSessionStateStarting)).Annotations(entgql.Type("TaskSessionState")),
 		field.Int("run_count").Default(0),
 		field.Time("last_used_at"),
 	}
@@ -190,5 +226,5 @@ func (TaskSession) Indexes() []ent.Index {
 
 // Annotations of TaskSession.
 func (TaskSession) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{"task_sessions_state": oneOf("state", domain.TaskSessionState("").Values())})}
+	return []schema.Annotation{table(map[string]string{"task_sessions_state": oneOf("state", domain.TaskSessionState("").Values())})}
 }

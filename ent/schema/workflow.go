@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"entgo.io/contrib/entgql"
 	"entgo.io/ent"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
@@ -20,14 +21,14 @@ func (Workflow) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "wfl"}, 
 func (Workflow) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("name").MaxLen(200).NotEmpty(),
-		field.Enum("kind").GoType(domain.WorkflowKind("")),
+		field.Enum("kind").GoType(domain.WorkflowKind("")).Annotations(entgql.Type("WorkflowKind")),
 		field.Bool("system").Default(false),
 		field.Bool("hidden").Default(false),
 	}
 }
 
 // Edges of Workflow.
-func (Workflow) Edges() []ent.Edge { return []ent.Edge{edge.To("steps", WorkflowStep.Type)} }
+func (Workflow) Edges() []ent.Edge { return []ent.Edge{edge.To("steps", WorkflowStep.Type).Annotations(hidden())} }
 
 // Indexes of Workflow: one ROUTINE workflow of the system in a workspace.
 func (Workflow) Indexes() []ent.Index {
@@ -39,7 +40,7 @@ func (Workflow) Indexes() []ent.Index {
 
 // Annotations of Workflow.
 func (Workflow) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{"workflows_kind": oneOf("kind", domain.WorkflowKind("").Values())})}
+	return []schema.Annotation{entgql.RelayConnection(), table(map[string]string{"workflows_kind": oneOf("kind", domain.WorkflowKind("").Values())})}
 }
 
 // WorkflowStep is a column of a workflow.
@@ -53,15 +54,15 @@ func (WorkflowStep) Fields() []ent.Field {
 	return []ent.Field{
 		ref("workflow_id"),
 		field.String("name").MaxLen(200).NotEmpty(),
-		field.Int("position"),
-		field.Enum("state").GoType(domain.TaskState("")),
-		field.JSON("on_enter", []domain.StepAction{}).SchemaType(jsonb()).Default([]domain.StepAction{}),
+		field.Int("position").Annotations(hidden()),
+		field.Enum("state").GoType(domain.TaskState("")).Annotations(entgql.Type("TaskState")),
+		field.JSON("on_enter", []domain.StepAction{}).SchemaType(jsonb()).Default([]domain.StepAction{}).Annotations(hidden()),
 	}
 }
 
 // Edges of WorkflowStep.
 func (WorkflowStep) Edges() []ent.Edge {
-	return []ent.Edge{edge.From("workflow", Workflow.Type).Ref("steps").Field("workflow_id").Unique().Required()}
+	return []ent.Edge{edge.From("workflow", Workflow.Type).Ref("steps").Field("workflow_id").Unique().Required().Annotations(hidden())}
 }
 
 // Indexes of WorkflowStep.
@@ -71,5 +72,5 @@ func (WorkflowStep) Indexes() []ent.Index {
 
 // Annotations of WorkflowStep.
 func (WorkflowStep) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{"workflow_steps_state": oneOf("state", domain.TaskState("").Values())})}
+	return []schema.Annotation{table(map[string]string{"workflow_steps_state": oneOf("state", domain.TaskState("").Values())})}
 }

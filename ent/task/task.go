@@ -78,10 +78,6 @@ const (
 	EdgeCheckoutAgent = "checkout_agent"
 	// EdgeCheckoutRun holds the string denoting the checkout_run edge name in mutations.
 	EdgeCheckoutRun = "checkout_run"
-	// EdgeBlocks holds the string denoting the blocks edge name in mutations.
-	EdgeBlocks = "blocks"
-	// EdgeBlockedBy holds the string denoting the blocked_by edge name in mutations.
-	EdgeBlockedBy = "blocked_by"
 	// EdgeReviewers holds the string denoting the reviewers edge name in mutations.
 	EdgeReviewers = "reviewers"
 	// EdgeApprovers holds the string denoting the approvers edge name in mutations.
@@ -145,24 +141,16 @@ const (
 	CheckoutRunInverseTable = "runs"
 	// CheckoutRunColumn is the table column denoting the checkout_run relation/edge.
 	CheckoutRunColumn = "checkout_run_id"
-	// BlocksTable is the table that holds the blocks relation/edge. The primary key declared below.
-	BlocksTable = "task_blocked_by"
-	// BlockedByTable is the table that holds the blocked_by relation/edge. The primary key declared below.
-	BlockedByTable = "task_blocked_by"
-	// ReviewersTable is the table that holds the reviewers relation/edge.
-	ReviewersTable = "agents"
+	// ReviewersTable is the table that holds the reviewers relation/edge. The primary key declared below.
+	ReviewersTable = "task_reviewers"
 	// ReviewersInverseTable is the table name for the Agent entity.
 	// It exists in this package in order to avoid circular dependency with the "agent" package.
 	ReviewersInverseTable = "agents"
-	// ReviewersColumn is the table column denoting the reviewers relation/edge.
-	ReviewersColumn = "task_reviewers"
-	// ApproversTable is the table that holds the approvers relation/edge.
-	ApproversTable = "agents"
+	// ApproversTable is the table that holds the approvers relation/edge. The primary key declared below.
+	ApproversTable = "task_approvers"
 	// ApproversInverseTable is the table name for the Agent entity.
 	// It exists in this package in order to avoid circular dependency with the "agent" package.
 	ApproversInverseTable = "agents"
-	// ApproversColumn is the table column denoting the approvers relation/edge.
-	ApproversColumn = "task_approvers"
 )
 
 // Columns holds all SQL columns for task fields.
@@ -192,12 +180,12 @@ var Columns = []string{
 }
 
 var (
-	// BlocksPrimaryKey and BlocksColumn2 are the table columns denoting the
-	// primary key for the blocks relation (M2M).
-	BlocksPrimaryKey = []string{"task_id", "block_id"}
-	// BlockedByPrimaryKey and BlockedByColumn2 are the table columns denoting the
-	// primary key for the blocked_by relation (M2M).
-	BlockedByPrimaryKey = []string{"task_id", "block_id"}
+	// ReviewersPrimaryKey and ReviewersColumn2 are the table columns denoting the
+	// primary key for the reviewers relation (M2M).
+	ReviewersPrimaryKey = []string{"task_id", "agent_id"}
+	// ApproversPrimaryKey and ApproversColumn2 are the table columns denoting the
+	// primary key for the approvers relation (M2M).
+	ApproversPrimaryKey = []string{"task_id", "agent_id"}
 )
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -441,34 +429,6 @@ func ByCheckoutRunField(field string, opts ...sql.OrderTermOption) OrderOption {
 	}
 }
 
-// ByBlocksCount orders the results by blocks count.
-func ByBlocksCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newBlocksStep(), opts...)
-	}
-}
-
-// ByBlocks orders the results by blocks terms.
-func ByBlocks(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newBlocksStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
-
-// ByBlockedByCount orders the results by blocked_by count.
-func ByBlockedByCount(opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborsCount(s, newBlockedByStep(), opts...)
-	}
-}
-
-// ByBlockedBy orders the results by blocked_by terms.
-func ByBlockedBy(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newBlockedByStep(), append([]sql.OrderTerm{term}, terms...)...)
-	}
-}
-
 // ByReviewersCount orders the results by reviewers count.
 func ByReviewersCount(opts ...sql.OrderTermOption) OrderOption {
 	return func(s *sql.Selector) {
@@ -559,32 +519,18 @@ func newCheckoutRunStep() *sqlgraph.Step {
 		sqlgraph.Edge(sqlgraph.M2O, false, CheckoutRunTable, CheckoutRunColumn),
 	)
 }
-func newBlocksStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(Table, FieldID),
-		sqlgraph.Edge(sqlgraph.M2M, true, BlocksTable, BlocksPrimaryKey...),
-	)
-}
-func newBlockedByStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(Table, FieldID),
-		sqlgraph.Edge(sqlgraph.M2M, false, BlockedByTable, BlockedByPrimaryKey...),
-	)
-}
 func newReviewersStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(ReviewersInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, ReviewersTable, ReviewersColumn),
+		sqlgraph.Edge(sqlgraph.M2M, false, ReviewersTable, ReviewersPrimaryKey...),
 	)
 }
 func newApproversStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(ApproversInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.O2M, false, ApproversTable, ApproversColumn),
+		sqlgraph.Edge(sqlgraph.M2M, false, ApproversTable, ApproversPrimaryKey...),
 	)
 }
 

@@ -1499,58 +1499,12 @@ func HasCheckoutRunWith(preds ...predicate.Run) predicate.Task {
 	})
 }
 
-// HasBlocks applies the HasEdge predicate on the "blocks" edge.
-func HasBlocks() predicate.Task {
-	return predicate.Task(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2M, true, BlocksTable, BlocksPrimaryKey...),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasBlocksWith applies the HasEdge predicate on the "blocks" edge with a given conditions (other predicates).
-func HasBlocksWith(preds ...predicate.Task) predicate.Task {
-	return predicate.Task(func(s *sql.Selector) {
-		step := newBlocksStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
-// HasBlockedBy applies the HasEdge predicate on the "blocked_by" edge.
-func HasBlockedBy() predicate.Task {
-	return predicate.Task(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2M, false, BlockedByTable, BlockedByPrimaryKey...),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasBlockedByWith applies the HasEdge predicate on the "blocked_by" edge with a given conditions (other predicates).
-func HasBlockedByWith(preds ...predicate.Task) predicate.Task {
-	return predicate.Task(func(s *sql.Selector) {
-		step := newBlockedByStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
 // HasReviewers applies the HasEdge predicate on the "reviewers" edge.
 func HasReviewers() predicate.Task {
 	return predicate.Task(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, ReviewersTable, ReviewersColumn),
+			sqlgraph.Edge(sqlgraph.M2M, false, ReviewersTable, ReviewersPrimaryKey...),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})
@@ -1573,7 +1527,7 @@ func HasApprovers() predicate.Task {
 	return predicate.Task(func(s *sql.Selector) {
 		step := sqlgraph.NewStep(
 			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.O2M, false, ApproversTable, ApproversColumn),
+			sqlgraph.Edge(sqlgraph.M2M, false, ApproversTable, ApproversPrimaryKey...),
 		)
 		sqlgraph.HasNeighbors(s, step)
 	})

@@ -3,7 +3,8 @@ package domain
 import "time"
 
 // AdmitFacts are what the guards look at when a due run is about to be claimed (SPEC S6.2). ActionableTasks counts the
-// agent's tasks in TODO or IN_PROGRESS; it is read only when CountsIdle says that it matters.
+// agent's tasks in TODO or IN_PROGRESS; it is read only when CountsIdle says that it matters. The rest is of a run about a
+// task: its open requests and the task.
 type AdmitFacts struct {
 	AgentStatus     AgentStatus
 	AgentDeleted    bool
@@ -11,6 +12,24 @@ type AdmitFacts struct {
 	SkipIdleWakeups bool
 	ActionableTasks int
 	CancelRequested bool
+
+	Requests     []RequestFacts
+	Retry        bool // an attempt of the run has failed
+	TaskBlocked  bool // a blocker is open
+	CheckoutHeld bool // another run holds the task
+}
+
+// RequestFacts is the requests of one source and basis about a task: what one of them has lost, all have.
+type RequestFacts struct {
+	Source WakeupSource
+	Basis  BasisFacts
+}
+
+// StaleRequests are the requests of a source and basis that have lost their reason.
+type StaleRequests struct {
+	Source WakeupSource
+	Basis  WakeBasis
+	Reason EndReason
 }
 
 // CountsIdle says whether the idle guard needs the count of actionable tasks.
@@ -25,10 +44,15 @@ const (
 	OutcomeBudgetBlocked = "budget_blocked"
 )
 
-// Admission is what the guards decide about a run. The zero value launches it.
+// Admission is what the guards decide about a run. The zero value launches it. Stale requests end first, each for its own reason.
 type Admission struct {
 	Settle *Settlement
+	Park   ParkedReason // "": it is not parked
+	Stale  []StaleRequests
 }
+
+// Launches says whether the run is launched as it is.
+func (a Admission) Launches() bool { return a.Settle == nil && a.Park == "" && len(a.Stale) == 0 }
 
 // Settlement ends a run without launching it; all its requests end alike (SPEC S3.8).
 type Settlement struct {
@@ -43,21 +67,79 @@ type Settlement struct {
 func Admit(f AdmitFacts) Admission {
 	switch {
 	case f.AgentDeleted:
-		return Admission{&Settlement{Run: RunStatusCancelled, Request: WakeupStatusCancelled, Reason: EndReasonAgentDeleted, Activity: ActivityCodeWakeupStaleCancelled}}
+		return settled(Settlement{Run: RunStatusCancelled, Request: WakeupStatusCancelled, Reason: EndReasonAgentDeleted, Activity: ActivityCodeWakeupStaleCancelled})
 	case f.CancelRequested:
-		return Admission{&Settlement{Run: RunStatusCancelled, Request: WakeupStatusCancelled, Reason: EndReasonCancelledByUser, Activity: ActivityCodeRunCancelled}}
+		return settled(Settlement{Run: RunStatusCancelled, Request: WakeupStatusCancelled, Reason: EndReasonCancelledByUser, Activity: ActivityCodeRunCancelled})
 	case f.AgentStatus == AgentStatusPaused, f.AgentStatus == AgentStatusStopped:
-		return Admission{&Settlement{Run: RunStatusFinished, Outcome: OutcomeAgentInactive, Request: WakeupStatusFinished, Reason: EndReasonAgentInactive, Activity: ActivityCodeWakeupAgentInactive}}
-	case f.CountsIdle() && f.ActionableTasks == 0:
-		return Admission{&Settlement{Run: RunStatusFinished, Outcome: OutcomeIdleSkipped, Request: WakeupStatusFinished, Reason: EndReasonIdleSkipped, Activity: ActivityCodeWakeupIdleSkipped}}
+		return settled(Settlement{Run: RunStatusFinished, Outcome: OutcomeAgentInactive, Request: WakeupStatusFinished, Reason: EndReasonAgentInactive, Activity: ActivityCodeWakeupAgentInactive})
 	}
-	return Admission{}
+	stale, left := f.judgeRequests()
+	switch {
+	case len(f.Requests) > 0 && len(left) == 0:
+		end := staleSettlement(stale[0].Reason)
+		return Admission{Settle: &end, Stale: stale}
+	case f.TaskBlocked && onlyAssignments(left):
+		return Admission{Park: ParkedReasonTaskBlocked, Stale: stale}
+	case f.CountsIdle() && f.ActionableTasks == 0:
+		return settled(Settlement{Run: RunStatusFinished, Outcome: OutcomeIdleSkipped, Request: WakeupStatusFinished, Reason: EndReasonIdleSkipped, Activity: ActivityCodeWakeupIdleSkipped})
+	case f.CheckoutHeld:
+		held := Settlement{Run: RunStatusFinished, Outcome: OutcomeCheckoutHeld, Request: WakeupStatusSkipped, Reason: EndReasonCheckoutHeld, Activity: ActivityCodeWakeupCheckoutHeld}
+		return Admission{Settle: &held, Stale: stale}
+	}
+	return Admission{Stale: stale}
 }
 
-// AdmitStart repeats the guards that may have changed between claim and start: agent, cancel (SPEC S6.2). The idle guard
-// is not repeated: it decided at the claim.
+func settled(s Settlement) Admission { return Admission{Settle: &s} }
+
+// judgeRequests tells the requests that have lost their reason from those that are left (SPEC S6.2, "stale").
+func (f AdmitFacts) judgeRequests() (stale []StaleRequests, left []RequestFacts) {
+	for _, q := range f.Requests {
+		if reason := BasisLost(q.Basis); reason != "" {
+			stale = append(stale, StaleRequests{Source: q.Source, Basis: q.Basis.Basis, Reason: RetryReason(reason, f.Retry)})
+			continue
+		}
+		left = append(left, q)
+	}
+	return stale, left
+}
+
+// RetryReason names the loss of a request's basis as it is called when the run was to be tried again (SPEC S8.3).
+func RetryReason(reason EndReason, retry bool) EndReason {
+	switch {
+	case retry && reason == EndReasonAssigneeChanged:
+		return EndReasonRetryStaleAssignee
+	case retry && reason == EndReasonTaskCancelled:
+		return EndReasonRetryTaskCancelled
+	}
+	return reason
+}
+
+// StaleActivity is the entry that tells of a lost basis.
+func StaleActivity(reason EndReason) ActivityCode {
+	if reason == EndReasonRetryStaleAssignee || reason == EndReasonRetryTaskCancelled {
+		return ActivityCodeWakeupRetryCancelled
+	}
+	return ActivityCodeWakeupStaleCancelled
+}
+
+func staleSettlement(reason EndReason) Settlement {
+	return Settlement{Run: RunStatusCancelled, Request: WakeupStatusCancelled, Reason: reason, Activity: StaleActivity(reason)}
+}
+
+// onlyAssignments says whether the requests only tell an assignee of its task, which an open blocker holds back.
+func onlyAssignments(requests []RequestFacts) bool {
+	for _, q := range requests {
+		if q.Source != WakeupSourceTaskAssigned || q.Basis.Basis != WakeBasisAssignee {
+			return false
+		}
+	}
+	return len(requests) > 0
+}
+
+// AdmitStart repeats the guards that may have changed between claim and start: agent, staleness, cancel (SPEC S6.2). The
+// others are not repeated: they decided at the claim.
 func AdmitStart(f AdmitFacts) Admission {
-	f.SkipIdleWakeups = false
+	f.SkipIdleWakeups, f.TaskBlocked, f.CheckoutHeld = false, false, false
 	return Admit(f)
 }
 

@@ -44,3 +44,16 @@ func (f BasisFacts) partLost() EndReason {
 	}
 	return EndReasonAssigneeChanged
 }
+
+// ReassignCancels is why a request of the former assignee ends at once when a task is given to somebody else, "" when it
+// does not: its assignment, and all that waits for the retry of a failed attempt as the assignee (SPEC S5.5). The rest is
+// judged when it is claimed.
+func ReassignCancels(source WakeupSource, basis WakeBasis, retry bool) EndReason {
+	switch {
+	case basis != "" && basis != WakeBasisAssignee:
+		return ""
+	case retry || source == WakeupSourceTaskAssigned:
+		return RetryReason(EndReasonAssigneeChanged, retry)
+	}
+	return ""
+}

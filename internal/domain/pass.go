@@ -15,6 +15,7 @@ type PassRun struct {
 	ParkedUntil  time.Time // zero: without a date
 	RequestedAt  time.Time
 	Settles      bool // a guard will end it without a launch (Admit)
+	Blocked      bool // a guard will park it TASK_BLOCKED
 }
 
 // PassLane is an agent's lane before a pass. Runs holds at least: the runs asked about with all of their scopes, what is
@@ -133,17 +134,22 @@ func (p *Pass) oldest() *passLane {
 func (p *Pass) full() bool     { return p.places != nil && *p.places <= 0 }
 func (l *passLane) full() bool { return l.Running+len(l.ahead) >= l.MaxSessions }
 
-// takeHead claims the lane's oldest due run, or settles it: then its scope falls free and the next run of it is due.
+// takeHead claims the lane's oldest due run, or settles or parks it: then its scope falls free and the next run of it is due.
 func (l *passLane) takeHead() (claimed bool) {
 	run := l.due[0]
 	l.due = l.due[1:]
-	l.taken[run.ID] = true
-	if !run.Settles {
+	switch {
+	case run.Settles:
+		l.taken[run.ID] = true
+		run.Status = RunStatusFinished
+	case run.Blocked:
+		run.ParkedReason = ParkedReasonTaskBlocked
+	default:
+		l.taken[run.ID] = true
 		run.Status = RunStatusClaimed
 		l.ahead = append(l.ahead, run.ID)
 		return true
 	}
-	run.Status = RunStatusFinished
 	if len(l.holders(run)) > 0 {
 		return false
 	}

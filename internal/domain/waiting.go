@@ -3,7 +3,7 @@ package domain
 import "time"
 
 // Waiting is why a queued run or an unrouted request waits (SPEC S3.9). Until is zero where no instant is known; BlockedBy
-// holds ids of runs.
+// holds ids of runs, for TASK_BLOCKED of tasks.
 type Waiting struct {
 	Hold      QueueHold
 	Until     time.Time

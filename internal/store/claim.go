@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -110,7 +111,7 @@ ORDER BY l.head_at, l.head_id LIMIT $1`
 // batch is what one transaction of the claim did.
 type batch struct {
 	claimed []Claimed
-	locked  []xid.ID // lanes that nobody held
+	locked  []xid.ID // lanes that nobody held, whose head's task nobody held
 	settled int      // runs that a guard ended or parked
 	offered int      // runs that wait for a worker now
 }
@@ -135,12 +136,14 @@ func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err e
 		if err != nil || len(lanes) == 0 {
 			return err
 		}
-		for _, l := range lanes {
-			done.locked = append(done.locked, l.agentID)
-		}
-		c := claimer{tx: t, claimOrder: o, taken: map[xid.ID]int{}, settled: map[xid.ID]int{}}
+		c := claimer{tx: t, claimOrder: o, taken: map[xid.ID]int{}, settled: map[xid.ID]int{}, busy: map[xid.ID]bool{}}
 		if len(o.agents) >= o.limit {
 			c.newest = ptr(lanes[len(lanes)-1])
+		}
+		if o.wait {
+			if err := t.waitForHeads(ctx, lanes); err != nil {
+				return err
+			}
 		}
 		if err := c.lockCeilings(ctx, lanes); err != nil {
 			return err
@@ -150,6 +153,11 @@ func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err e
 		}
 		if err := c.claimAll(ctx, lanes, &done); err != nil {
 			return err
+		}
+		for _, l := range lanes {
+			if !c.busy[l.agentID] {
+				done.locked = append(done.locked, l.agentID)
+			}
 		}
 		return c.countTaken(ctx)
 	})
@@ -169,10 +177,11 @@ func (c *claimer) claimAll(ctx context.Context, lanes []lane, done *batch) (err 
 		if err != nil {
 			return err
 		}
-		if got == nil {
-			done.settled++
-		} else {
+		switch {
+		case got != nil:
 			done.claimed = append(done.claimed, *got)
+		case !c.busy[l.agentID]:
+			done.settled++
 		}
 	}
 	return nil
@@ -206,10 +215,11 @@ ORDER BY head_at, head_id FOR NO KEY UPDATE`
 type claimer struct {
 	*tx
 	claimOrder
-	free    map[xid.ID]int // free places of workspaces that have a ceiling
-	taken   map[xid.ID]int // runs claimed, by workspace
-	settled map[xid.ID]int // runs ended or parked by a guard, by lane
-	newest  *lane          // the newest head that may be taken; nil: there are no other lanes
+	free    map[xid.ID]int  // free places of workspaces that have a ceiling
+	taken   map[xid.ID]int  // runs claimed, by workspace
+	settled map[xid.ID]int  // runs ended or parked by a guard, by lane
+	newest  *lane           // the newest head that may be taken; nil: there are no other lanes
+	busy    map[xid.ID]bool // lanes whose head is about a task that somebody holds
 	budgets budgets
 }
 
@@ -246,7 +256,7 @@ func (c *claimer) oldest(lanes []lane) *lane {
 	for i := range lanes {
 		l := &lanes[i]
 		places, bound := c.free[l.workspaceID]
-		if l.headAt == nil || l.running >= l.maxSessions || c.settled[l.agentID] >= settlesPerLane || bound && places <= 0 {
+		if l.headAt == nil || c.busy[l.agentID] || l.running >= l.maxSessions || c.settled[l.agentID] >= settlesPerLane || bound && places <= 0 {
 			continue
 		}
 		if first == nil || l.headBefore(first) {
@@ -269,7 +279,12 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 	var got *Claimed
 	if found {
 		var foreign bool
-		if got, foreign, err = c.judge(ctx, l, run); err != nil {
+		got, foreign, err = c.judge(ctx, l, run)
+		if errors.Is(err, errTaskBusy) {
+			c.busy[l.agentID] = true
+			return nil, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 		if foreign {
@@ -308,8 +323,15 @@ func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed,
 		if foreign = c.queue != "" && queue != c.queue; foreign {
 			return nil
 		}
-		if a := domain.Admit(facts); a.Settle != nil {
+		a := domain.Admit(facts)
+		if err := c.dropStale(ctx, run, a.Stale, a.Settle != nil); err != nil {
+			return err
+		}
+		switch {
+		case a.Settle != nil:
 			return c.settle(ctx, run, *a.Settle)
+		case a.Park != "":
+			return c.parkBlocked(ctx, run)
 		}
 		if refused, err := c.judgeBudget(ctx, l, run); err != nil || refused {
 			return err
@@ -318,7 +340,7 @@ func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed,
 		got, err = c.take(ctx, *l, run)
 		return err
 	})
-	if err == nil || ctx.Err() != nil || isConnectionError(err) || isRetryable(err) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || isConnectionError(err) || isRetryable(err) {
 		return got, foreign, err
 	}
 	return nil, false, c.parkGuardError(ctx, run, err)
@@ -332,12 +354,34 @@ SELECT a.deleted_at IS NOT NULL, a.skip_idle_wakeups, coalesce(` + queueOfRun + 
 	if err := queryRow(ctx, t, []any{&f.AgentDeleted, &f.SkipIdleWakeups, &queue}, agent, run.id); err != nil {
 		return f, "", fmt.Errorf("read the agent: %w", err)
 	}
+	if run.taskID != "" {
+		if err := t.admitTask(ctx, run, &f); err != nil {
+			return f, "", err
+		}
+	}
 	if !f.CountsIdle() {
 		return f, queue, nil
 	}
 	const actionable = `SELECT count(*) FROM tasks WHERE assignee_id = $1 AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL`
 	f.ActionableTasks, err = queryOne[int](ctx, t, actionable, l.agentID)
 	return f, queue, wrap("count the agent's tasks", err)
+}
+
+// admitTask locks the run's task, without waiting, and reads what the guards look at.
+func (t *tx) admitTask(ctx context.Context, run runRow, f *domain.AdmitFacts) error {
+	locked, err := t.tryTasks(ctx, []xid.ID{run.taskID})
+	if err != nil {
+		return err
+	}
+	if !locked[run.taskID] {
+		return errTaskBusy
+	}
+	guards, err := t.readGuards(ctx, []runRow{run})
+	if err != nil {
+		return err
+	}
+	guards[run.id].into(f, run)
+	return nil
 }
 
 // take claims one run.
@@ -349,8 +393,8 @@ func (c *claimer) take(ctx context.Context, l lane, run runRow) (*Claimed, error
 	return &taken[0], nil
 }
 
-// takeAll claims runs of locked lanes: their rows, attempts, leases, events and requests in one statement. All or none. A
-// run with a queue is offered: its lease has no owner.
+// takeAll claims runs of locked lanes: their rows, checkouts, attempts, leases, events and requests in one statement. All or
+// none. The tasks are locked, free, and each of one run only. A run with a queue is offered: its lease has no owner.
 func (c *claimer) takeAll(ctx context.Context, runs []runRow) ([]Claimed, error) {
 	const query = `
 WITH n AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $11::text[]) AS n (run_id, attempt_id, activity_id, queue)),
@@ -359,6 +403,8 @@ r AS (
     revision = revision + 1, event_seq = event_seq + 1
   FROM n WHERE id = n.run_id AND status = 'QUEUED'
   RETURNING id, workspace_id, agent_id, task_id, causation_id, attempt, event_seq, attempt_id, activity_id, NULLIF(queue, '') AS queue),
+co AS (
+  UPDATE tasks t SET checkout_agent_id = r.agent_id, checkout_run_id = r.id, checkout_at = $4 FROM r WHERE t.id = r.task_id),
 act AS (` + activityInto + `
   SELECT activity_id, workspace_id, 'RUN_CLAIMED', CASE WHEN queue IS NULL THEN 'The run was claimed.' ELSE 'The run was offered to workers.' END, 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $4 FROM r),
 att AS (
@@ -441,21 +487,21 @@ WHERE workspace_id = $1 RETURNING EXISTS (SELECT 1 FROM budget_policies b WHERE 
 }
 
 func (c *claimer) parkGuardError(ctx context.Context, run runRow, cause error) error {
-	errors := run.guardErrors + 1
+	count := run.guardErrors + 1
 	const park = `
 UPDATE runs SET parked_reason = 'GUARD_ERROR', parked_until = $2, guard_errors = $3, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
-	if err := execOne(ctx, c, park, run.id, c.now.Add(domain.GuardBackoff(errors)), errors); err != nil {
+	if err := execOne(ctx, c, park, run.id, c.now.Add(domain.GuardBackoff(count)), count); err != nil {
 		return fmt.Errorf("park run after a guard error: %w", err)
 	}
-	if err := c.runEvent(ctx, run, domain.RunEventKindGuard, 0, map[string]any{"parked": domain.ParkedReasonGuardError, "errors": errors}); err != nil {
+	if err := c.runEvent(ctx, run, domain.RunEventKindGuard, 0, map[string]any{"parked": domain.ParkedReasonGuardError, "errors": count}); err != nil {
 		return err
 	}
 	c.onCommit(func(s *Store) {
-		s.log.Error("guard could not be evaluated", "run_id", run.id, "errors", errors, "error", cause)
+		s.log.Error("guard could not be evaluated", "run_id", run.id, "errors", count, "error", cause)
 	})
-	if errors != domain.GuardErrorsForInbox {
+	if count != domain.GuardErrorsForInbox {
 		return nil
 	}
 	return c.inbox(ctx, run.workspaceID, domain.InboxKindAgentError, "guard_error:"+string(run.id), "A run cannot be judged",
-		fmt.Sprintf("The guards of run %s failed %d times. The server's log has the cause.", run.id, errors), run.id, run.causationID)
+		fmt.Sprintf("The guards of run %s failed %d times. The server's log has the cause.", run.id, count), run.id, run.causationID)
 }

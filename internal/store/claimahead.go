@@ -13,6 +13,7 @@ import (
 type candidate struct {
 	run   runRow
 	facts domain.AdmitFacts
+	busy  bool // somebody holds its task
 }
 
 // claimAhead claims what no guard refuses in a few statements for the whole batch: the usual case. It stops before the
@@ -66,7 +67,30 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 	for i, x := range candidates {
 		runs[i] = x.run
 	}
-	return candidates, c.readProjects(ctx, runs...)
+	if err := c.readProjects(ctx, runs...); err != nil {
+		return nil, err
+	}
+	return candidates, c.readTasksAhead(ctx, candidates, runs)
+}
+
+// readTasksAhead locks the tasks of candidates that nobody holds, and reads what their guards look at.
+func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate, runs []runRow) error {
+	locked, err := c.tryTasks(ctx, tasksOf(runs))
+	if err != nil {
+		return err
+	}
+	guards, err := c.readGuards(ctx, runs)
+	if err != nil {
+		return err
+	}
+	for i := range candidates {
+		x := &candidates[i]
+		if x.run.taskID != "" {
+			guards[x.run.id].into(&x.facts, x.run)
+			x.busy = !locked[x.run.taskID]
+		}
+	}
+	return nil
 }
 
 const readAheadQuery = `
@@ -80,14 +104,18 @@ ORDER BY r.requested_at, r.id`
 // admitted is the runs to claim: in their order, within the workspaces' ceilings, up to the first that a guard refuses and
 // to the newest head that was looked at.
 func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
-	taken, reserved := map[xid.ID]int{}, map[string]domain.Money{}
+	taken, tasks, reserved := map[xid.ID]int{}, map[xid.ID]bool{}, map[string]domain.Money{}
 	for _, x := range candidates {
 		places, bound := c.free[x.run.workspaceID]
 		if bound && taken[x.run.workspaceID] >= places {
 			continue
 		}
-		if len(runs) == limit || c.beyond(x.run) || domain.Admit(x.facts).Settle != nil || c.budgets.admit(x.run, reserved) != (domain.BudgetAnswer{}) {
+		if len(runs) == limit || c.beyond(x.run) || x.busy || tasks[x.run.taskID] || !domain.Admit(x.facts).Launches() ||
+			c.budgets.admit(x.run, reserved) != (domain.BudgetAnswer{}) {
 			break
+		}
+		if x.run.taskID != "" {
+			tasks[x.run.taskID] = true
 		}
 		c.budgets.reserve(x.run, reserved)
 		taken[x.run.workspaceID]++

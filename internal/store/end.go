@@ -163,7 +163,7 @@ type routineRunEnd struct {
 	err    string
 }
 
-// endRoutineRuns ends the fires among ids that have not ended yet.
+// endRoutineRuns ends the fires among ids that have not ended yet. A heavy one ends with its task instead (SPEC S4.6).
 func (t *tx) endRoutineRuns(ctx context.Context, list []xid.ID, e routineRunEnd) error {
 	var fires []xid.ID
 	for _, id := range list {
@@ -175,7 +175,7 @@ func (t *tx) endRoutineRuns(ctx context.Context, list []xid.ID, e routineRunEnd)
 		return nil
 	}
 	const query = `
-UPDATE routine_runs SET status = $2, skip_reason = $3, error = NULLIF($4, ''), completed_at = $5 WHERE id = ANY($1) AND completed_at IS NULL`
+UPDATE routine_runs SET status = $2, skip_reason = $3, error = NULLIF($4, ''), completed_at = $5 WHERE id = ANY($1) AND completed_at IS NULL AND task_id IS NULL`
 	if _, err := exec(ctx, t, query, ids(fires), e.status, e.reason, e.err, t.now); err != nil {
 		return fmt.Errorf("end routine runs: %w", err)
 	}
@@ -192,7 +192,7 @@ type leave struct {
 }
 
 // leaveClaimed is every way out of CLAIMED (queue rule 5): the attempt ended, the lease gone, the counts down, the scope
-// released. The run's own row is changed by the caller, before. The workspace's lane comes last, though the lock order
+// released, the checkout freed. The run's own row is changed by the caller, before. The workspace's lane comes last, though the lock order
 // has it before runs: nobody who holds it waits for a run of a lane that he does not hold, and it is held so for the
 // shortest time by those who all need it. Budgets follow it, as in the claim.
 func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) error {
@@ -209,6 +209,9 @@ SELECT started_at FROM attempt`
 	claimedAt, err := queryOne[time.Time](ctx, t, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message)
 	if err != nil {
 		return fmt.Errorf("end attempt: %w", err)
+	}
+	if err := t.freeCheckout(ctx, run); err != nil {
+		return err
 	}
 	if err := t.restSession(ctx, run); err != nil {
 		return err

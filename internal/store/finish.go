@@ -22,15 +22,22 @@ type Success struct {
 	Usage     *Usage
 }
 
-// finish ends one run well: its requests and fires end with it, and event requests that came too late for the prompt go
-// back to unrouted (SPEC S3.6).
-func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, e leave) error {
+// finish ends one run well: what its result asks for is done, its requests and fires end with it, and event requests that
+// came too late for the prompt go back to unrouted (SPEC S3.6). tasks are those of lockFollowUps.
+func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks map[xid.ID]*taskRow, e leave) error {
+	outcomes, err := t.carryOut(ctx, &followUp{run: run, actions: domain.ParseActions(ok.Result, run.taskID != ""), tasks: tasks, cause: causeOfRun(run)})
+	if err != nil {
+		return err
+	}
+	data := map[string]any{"outcome": domain.OutcomeProcessed}
+	if len(outcomes) > 0 {
+		data["actions"] = outcomes
+	}
 	if err := t.endServedRequests(ctx, run, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
 		return err
 	}
-	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
-		summary: ok.Summary, result: ok.Result,
-		event: domain.RunEventKindFinished, eventData: map[string]any{"outcome": domain.OutcomeProcessed}})
+	err = t.endRun(ctx, run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
+		summary: ok.Summary, result: ok.Result, event: domain.RunEventKindFinished, eventData: data})
 	if err != nil {
 		return err
 	}

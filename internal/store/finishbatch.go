@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/lib/pq"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -26,6 +28,9 @@ const (
 // than the disk can flush.
 func (s *Store) Finish(ctx context.Context, a Attempt, ok Success) error {
 	f := &finishing{attempt: a, success: ok, turn: make(chan struct{}, 1), done: make(chan error, 1)}
+	if ok.Result["actions"] != nil { // they may touch more tasks than its own
+		return s.finishAlone(ctx, f)
+	}
 	if s.finishers.join(f) {
 		return s.lead(ctx, f)
 	}
@@ -125,7 +130,13 @@ func (s *Store) lead(ctx context.Context, f *finishing) error {
 }
 
 func (s *Store) finishAlone(ctx context.Context, f *finishing) error {
-	return wrap("finish run", s.withLive(ctx, f.attempt, func(t *tx, l lane, run runRow) error { return t.finish(ctx, l, run, f.success, leave{}) }))
+	return wrap("finish run", s.withLive(ctx, f.attempt, func(t *tx, l lane, run runRow) error {
+		tasks, err := t.lockFollowUps(ctx, []runRow{run}, domain.ParseActions(f.success.Result, run.taskID != ""))
+		if err != nil {
+			return err
+		}
+		return t.finish(ctx, l, run, f.success, tasks, leave{})
+	}))
 }
 
 // finishTogether ends a batch in one transaction, or, when one of them spoils it, each alone.
@@ -160,6 +171,10 @@ func (t *tx) finishAll(ctx context.Context, batch []*finishing, results []error)
 	if err != nil {
 		return err
 	}
+	tasks, err := t.lockFollowUps(ctx, slices.Collect(maps.Values(runs)), nil)
+	if err != nil {
+		return err
+	}
 	left := map[xid.ID][]runRow{}
 	for i, f := range batch {
 		run, live := runs[f.attempt]
@@ -168,7 +183,7 @@ func (t *tx) finishAll(ctx context.Context, batch []*finishing, results []error)
 			continue
 		}
 		delete(runs, f.attempt) // said twice, it is fenced the second time
-		if err := t.finish(ctx, lanes[run.agentID], run, f.success, leave{countLater: true}); err != nil {
+		if err := t.finish(ctx, lanes[run.agentID], run, f.success, tasks, leave{countLater: true}); err != nil {
 			return err
 		}
 		left[run.workspaceID] = append(left[run.workspaceID], run)

@@ -30,12 +30,13 @@ func (w *world) refused(err error, want domain.UserErrorCode) {
 	}
 }
 
-// task makes a task of the assignee; "" for nobody's.
-func (w *world) task(assignee xid.ID) xid.ID {
+// bareTask makes a task of the assignee; "" for nobody's.
+func (w *world) bareTask(assignee xid.ID) xid.ID {
 	w.Helper()
 	id := xid.New("tsk")
 	w.sql(`INSERT INTO tasks (id, workspace_id, title, workflow_id, step_id, assignee_id)
-SELECT $1, s.workspace_id, 'Task', s.workflow_id, s.id, $3 FROM workflow_steps s WHERE s.workspace_id = $2 LIMIT 1`, id, w.workspace, assignee)
+SELECT $1, s.workspace_id, 'Task', s.workflow_id, s.id, $3 FROM workflow_steps s JOIN workflows f ON f.id = s.workflow_id
+WHERE s.workspace_id = $2 AND f.kind = 'OFFICE' ORDER BY s.position LIMIT 1`, id, w.workspace, assignee)
 	return id
 }
 
@@ -49,8 +50,8 @@ func about(task xid.ID, source domain.WakeupSource, basis *domain.WakeBasis) fun
 func TestAPausedAgentLaunchesNothingAndGetsItAllAgain(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent("echo")
-	commented, reviewed, lost := w.task(agent), w.task(""), w.task(agent)
-	w.sql(`UPDATE agents SET task_reviewers = $2 WHERE id = $1`, agent, reviewed)
+	commented, reviewed, lost := w.bareTask(agent), w.bareTask(""), w.bareTask(agent)
+	w.sql(`INSERT INTO task_reviewers (task_id, agent_id) VALUES ($1, $2)`, reviewed, agent)
 	w.pause(agent)
 	before := w.wake(agent)
 	comment := w.request(agent, about(commented, domain.WakeupSourceComment, nil))

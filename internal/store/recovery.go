@@ -134,7 +134,7 @@ func scanUnstarted(rows *sql.Rows) (u unstarted, err error) {
 // unstartedQuery selects office tasks in TODO that have an assignee and were made inside their workspace's lookback, with
 // the facts of domain.Recover but the budgets. The last assignment is the newest TASK_ASSIGNED of the assignee, or the
 // task itself where there was none.
-const unstartedQuery = `
+var unstartedQuery = `
 SELECT t.id, t.workspace_id, t.assignee_id, t.project_id, t.created_at, 'recovery:' || t.id || ':' || t.assignment_version,
   a.deleted_at IS NOT NULL OR l.status IN ('PAUSED', 'STOPPED'),
   EXISTS (SELECT 1 FROM runs r WHERE r.task_id = t.id AND (r.status IN ('QUEUED', 'CLAIMED') OR r.status = 'FINISHED'
@@ -148,12 +148,8 @@ SELECT t.id, t.workspace_id, t.assignee_id, t.project_id, t.created_at, 'recover
 FROM tasks t JOIN workspaces w ON w.id = t.workspace_id JOIN workflows f ON f.id = t.workflow_id
 JOIN agents a ON a.id = t.assignee_id JOIN agent_lanes l ON l.agent_id = t.assignee_id
 WHERE t.state = 'TODO' AND t.assignee_id IS NOT NULL AND t.archived_at IS NULL AND t.deleted_at IS NULL
-  AND (t.project_id IS NOT NULL OR t.workflow_id IS NOT DISTINCT FROM w.office_workflow_id OR f.kind = 'ROUTINE')
+  AND ` + officeTask + `
   AND t.created_at >= clock_timestamp() - w.recovery_lookback_hours * interval '1 hour'`
 
 // recoveryAfter goes through them page by page.
 const recoveryAfter = ` AND (t.created_at, t.id) > ($1, $2) ORDER BY t.created_at, t.id LIMIT $3`
-
-// hasOpenBlocker says that a blocker of the task t is open (SPEC S5.3).
-const hasOpenBlocker = `EXISTS (SELECT 1 FROM task_blocked_by b JOIN tasks x ON x.id = b.block_id
-  WHERE b.task_id = t.id AND x.state NOT IN ('DONE', 'CANCELLED') AND x.archived_at IS NULL AND x.deleted_at IS NULL)`

@@ -10,7 +10,7 @@ import (
 // unstarted makes an office task of the agent that nobody was woken for.
 func (w *world) unstarted(agent xid.ID) xid.ID {
 	w.Helper()
-	id := w.task(agent)
+	id := w.bareTask(agent)
 	w.sql(`UPDATE tasks t SET workflow_id = w.office_workflow_id FROM workspaces w WHERE w.id = t.workspace_id AND t.id = $1`, id)
 	return id
 }
@@ -121,8 +121,8 @@ func TestRecoveryKeepsOffWhatIsNotItsOwn(t *testing.T) {
 			w.sql(`UPDATE runs SET status = 'FINISHED', outcome = 'checkout_held', finished_at = now()`)
 		},
 		"C315 an open blocker": func(w *world, agent, task xid.ID) {
-			blocker := w.task("")
-			w.sql(`INSERT INTO task_blocked_by (task_id, block_id) VALUES ($1, $2)`, task, blocker)
+			blocker := w.bareTask("")
+			w.sql(`INSERT INTO task_blockers (id, workspace_id, task_id, blocker_id) VALUES ('blk_' || $2, $3, $1, $2)`, task, blocker, w.workspace)
 		},
 		"C315 a run that a person cancelled": func(w *world, agent, task xid.ID) {
 			run := w.runOf(w.assigned(agent, task))
@@ -166,9 +166,9 @@ func TestRecoveryDispatchesWhatOnlyLooksStarted(t *testing.T) {
 			w.sql(`UPDATE wakeup_requests SET end_reason = 'ASSIGNEE_CHANGED' WHERE requested_at = (SELECT max(requested_at) FROM wakeup_requests)`)
 		},
 		"a blocker that is done": func(w *world, agent, task xid.ID) {
-			blocker := w.task("")
+			blocker := w.bareTask("")
 			w.sql(`UPDATE tasks SET state = 'DONE' WHERE id = $1`, blocker)
-			w.sql(`INSERT INTO task_blocked_by (task_id, block_id) VALUES ($1, $2)`, task, blocker)
+			w.sql(`INSERT INTO task_blockers (id, workspace_id, task_id, blocker_id) VALUES ('blk_' || $2, $3, $1, $2)`, task, blocker, w.workspace)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

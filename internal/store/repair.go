@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"rouse.dev/rouse/internal/event"
@@ -9,14 +10,14 @@ import (
 )
 
 // Repairs counts what a repair sweep had to put right. All zero is the normal case: each is a defect to look into.
-type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds int }
+type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds, Checkouts, Blocked int }
 
 // repairLock is the advisory lock that keeps sweeps of several processes apart.
 const repairLock = 0x726f757365 // "rouse"
 
 // Repair puts right what should never be wrong (queue rule 6): lanes' heads and counts, workspaces' counts, runs that
-// wait for a scope that is free, leases without a live run, and holds of budgets without one. It does nothing while
-// another process sweeps.
+// wait for a scope that is free or a blocker that is gone, leases, checkouts and holds of budgets without a live
+// run. It does nothing while another process sweeps.
 func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 	var done Repairs
 	suspects, err := s.suspectLanes(ctx)
@@ -31,6 +32,9 @@ func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 	if err := s.inTx(ctx, func(t *tx) error { return t.repairWorkspaces(ctx, &done) }); err != nil {
 		return done, fmt.Errorf("repair workspaces: %w", err)
 	}
+	if err := s.repairCheckouts(ctx, &done); err != nil {
+		return done, fmt.Errorf("repair checkouts: %w", err)
+	}
 	if err := s.repairHolds(ctx, &done); err != nil {
 		return done, fmt.Errorf("repair holds: %w", err)
 	}
@@ -38,9 +42,30 @@ func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 	return done, nil
 }
 
+// repairCheckouts frees tasks whose holder is not live, each in its own transaction (C87).
+func (s *Store) repairCheckouts(ctx context.Context, done *Repairs) error {
+	orphans, err := collect(ctx, s.db, scanOne[xid.ID], orphanCheckoutsQuery)
+	if err != nil {
+		return err
+	}
+	for _, id := range orphans {
+		err := s.inTx(ctx, func(t *tx) error {
+			freed, err := t.reapCheckout(ctx, id)
+			if freed {
+				done.Checkouts++
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *Store) countRepairs(done Repairs) {
 	for what, n := range map[string]int{"head": done.Heads, "running": done.Running, "workspace": done.Workspaces, "scope": done.Scopes,
-		"lease": done.Leases, "hold": done.Holds} {
+		"lease": done.Leases, "hold": done.Holds, "checkout": done.Checkouts, "blocked": done.Blocked} {
 		s.counters.Repaired(what, n)
 	}
 }
@@ -52,8 +77,10 @@ func (s *Store) suspectLanes(ctx context.Context) ([]xid.ID, error) {
 
 // One probe for the head of each lane; live runs, leases and runs that wait for a scope are each read once, from indexes
 // that hold nothing else, however long the queues are.
-const suspectLanesQuery = `
-WITH live AS (SELECT agent_id, count(*) AS n FROM runs WHERE status = 'CLAIMED' GROUP BY agent_id),
+var suspectLanesQuery = `
+WITH blocked AS (
+  SELECT DISTINCT b.agent_id FROM runs b WHERE ` + wronglyBlocked + `),
+live AS (SELECT agent_id, count(*) AS n FROM runs WHERE status = 'CLAIMED' GROUP BY agent_id),
 leased AS (SELECT agent_id, count(*) AS n FROM attempt_leases GROUP BY agent_id),
 waiting AS (
   SELECT DISTINCT b.agent_id FROM runs b WHERE b.status = 'QUEUED' AND b.parked_reason = 'SCOPE_BUSY'
@@ -65,8 +92,14 @@ LEFT JOIN LATERAL (SELECT id FROM runs WHERE agent_id = l.agent_id AND status = 
 LEFT JOIN live ON live.agent_id = l.agent_id
 LEFT JOIN leased ON leased.agent_id = l.agent_id
 LEFT JOIN waiting ON waiting.agent_id = l.agent_id
-WHERE l.head_id IS DISTINCT FROM head.id OR l.running <> coalesce(live.n, 0) OR l.running <> coalesce(leased.n, 0) OR waiting.agent_id IS NOT NULL
+LEFT JOIN blocked ON blocked.agent_id = l.agent_id
+WHERE blocked.agent_id IS NOT NULL OR l.head_id IS DISTINCT FROM head.id OR l.running <> coalesce(live.n, 0) OR l.running <> coalesce(leased.n, 0) OR waiting.agent_id IS NOT NULL
 LIMIT 200`
+
+// wronglyBlocked are runs that are parked TASK_BLOCKED although no blocker is open, and nothing is on its way to them.
+var wronglyBlocked = `b.status = 'QUEUED' AND b.parked_reason = 'TASK_BLOCKED' AND NOT EXISTS (
+    SELECT 1 FROM task_blockers k JOIN tasks x ON x.id = k.blocker_id WHERE k.task_id = b.task_id AND ` + isOpen("x") + `)
+  AND NOT EXISTS (SELECT 1 FROM wakeup_requests q WHERE q.agent_id = b.agent_id AND q.scope = b.scope AND q.status = 'QUEUED' AND q.run_id IS NULL)`
 
 func (t *tx) repairLane(ctx context.Context, agentID xid.ID, done *Repairs) error {
 	free, err := queryOne[bool](ctx, t, `SELECT pg_try_advisory_xact_lock($1)`, repairLock)
@@ -75,6 +108,9 @@ func (t *tx) repairLane(ctx context.Context, agentID xid.ID, done *Repairs) erro
 	}
 	l, err := t.lockLane(ctx, agentID)
 	if err != nil {
+		return err
+	}
+	if err := t.repairBlocked(ctx, l, done); err != nil {
 		return err
 	}
 	scopes, err := collect(ctx, t, scanOne[string], `SELECT DISTINCT scope FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'`, agentID)
@@ -99,6 +135,23 @@ func (t *tx) repairLane(ctx context.Context, agentID xid.ID, done *Repairs) erro
 		return err
 	}
 	return t.fixHead(ctx, l)
+}
+
+// repairBlocked makes runs due that wait for blockers which are gone; the claim judges them again.
+func (t *tx) repairBlocked(ctx context.Context, l lane, done *Repairs) error {
+	type entry struct{ id, scope string }
+	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) },
+		`SELECT b.id, b.scope FROM runs b WHERE b.agent_id = $1 AND `+wronglyBlocked+` ORDER BY b.requested_at, b.id`, l.agentID)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := execOne(ctx, t, unparkQuery, run.id, l.agentID, run.scope); err != nil {
+			return err
+		}
+		done.Blocked++
+	}
+	return nil
 }
 
 func (t *tx) busyRuns(ctx context.Context, agentID xid.ID) (int, error) {

@@ -50,7 +50,7 @@ func (w *world) prune(r domain.Retention) (total domain.Removed) {
 func TestOldRunsGoWithAllThatHangsOnThem(t *testing.T) {
 	w := newWorld(t)
 	busy, quiet, held := w.agent("busy"), w.agent("quiet"), w.agent("held")
-	open, done := w.task(busy), w.task(busy)
+	open, done := w.bareTask(busy), w.bareTask(busy)
 	w.sql(`UPDATE tasks SET state = 'DONE' WHERE id = $1`, done)
 	w.olds(busy, "new", domain.RetentionFloor, 1, "")
 	w.olds(busy, "old", 450, 40, "")

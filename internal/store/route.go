@@ -90,6 +90,7 @@ type router struct {
 	scopes  map[string][]domain.ScopeRun
 	merges  []*merge
 	byRun   map[string]*merge
+	blocked map[xid.ID]bool // tasks with an open blocker, of those whose assignment is routed
 }
 
 // merge is what a batch adds to one run.
@@ -107,7 +108,32 @@ func (r *router) prepare(ctx context.Context, requests []requestRow) error {
 		return fmt.Errorf("read the agent: %w", err)
 	}
 	r.window = time.Duration(windowMs) * time.Millisecond
+	if err := r.readBlocked(ctx, requests); err != nil {
+		return err
+	}
 	return r.readScopes(ctx, requests)
+}
+
+// readBlocked looks which of the tasks whose assignments are routed have an open blocker. No task is locked: a blocker that
+// ends now sends what is routed after this, and unparks.
+func (r *router) readBlocked(ctx context.Context, requests []requestRow) error {
+	r.blocked = map[xid.ID]bool{}
+	var assigned []xid.ID
+	for _, q := range requests {
+		if q.source == domain.WakeupSourceTaskAssigned && q.basis != nil && *q.basis == domain.WakeBasisAssignee {
+			assigned = append(assigned, q.taskID)
+		}
+	}
+	if len(assigned) == 0 {
+		return nil
+	}
+	query := `
+SELECT DISTINCT b.task_id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = ANY($1) AND ` + isOpen("x")
+	blocked, err := collect(ctx, r, scanOne[xid.ID], query, ids(assigned))
+	for _, id := range blocked {
+		r.blocked[id] = true
+	}
+	return wrap("read which tasks are blocked", err)
 }
 
 func (r *router) readScopes(ctx context.Context, requests []requestRow) error {
@@ -151,7 +177,9 @@ func (r *router) route(ctx context.Context, q requestRow) error {
 		return r.inbox(ctx, q.workspaceID, domain.InboxKindLoopBreaker, "hop_limit:"+string(q.causationID),
 			"A chain of wakes was stopped", fmt.Sprintf("Wakes caused one another %d times. The last one was not delivered; look whether agents answer each other for ever.", q.hops), q.id, q.causationID)
 	}
-	plan := domain.Coalesce(domain.CoalesceFacts{Runs: r.scopes[q.scope], Request: q.coalesce(), Window: r.window, Now: r.now})
+	asked := q.coalesce()
+	asked.TaskBlocked = r.blocked[q.taskID]
+	plan := domain.Coalesce(domain.CoalesceFacts{Runs: r.scopes[q.scope], Request: asked, Window: r.window, Now: r.now})
 	if plan.Action == domain.CoalesceNew {
 		return r.newRun(ctx, q, plan)
 	}

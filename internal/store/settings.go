@@ -19,6 +19,7 @@ type UpdateSettings struct {
 	ExpectedRevision *int
 	Patch            domain.SettingsPatch
 	DefaultExecutor  domain.Change[domain.ExecutorSpec]
+	OfficeWorkflowID domain.Change[string] // the loop acts on its tasks (SPEC S5.1); cleared: on those of projects alone
 }
 
 // UpdateSettings changes a workspace's settings and returns the fields whose value was clamped. The ceiling goes to the
@@ -40,6 +41,12 @@ func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped 
 		clamped = change.Clamped
 		if in.DefaultExecutor.Set && (in.DefaultExecutor.Value != nil || row.DefaultExecutor != nil) {
 			change.Changed = append(change.Changed, "defaultExecutor")
+		}
+		if id := xid.ID(in.OfficeWorkflowID.Or(string(row.OfficeWorkflowID), "")); id != row.OfficeWorkflowID {
+			change.Changed = append(change.Changed, "officeWorkflowId")
+			if err := t.setOfficeWorkflow(ctx, in.WorkspaceID, id); err != nil {
+				return err
+			}
 		}
 		if len(change.Changed) == 0 {
 			return nil
@@ -83,6 +90,20 @@ func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domai
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
 	return t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeSettingsChanged, by: callerOr(ctx, "settings"),
 		summary: "The workspace's settings were changed.", subjectID: in.WorkspaceID, data: map[string]any{"changed": change.Changed}})
+}
+
+// setOfficeWorkflow names the workflow whose tasks the loop may act on from now on.
+func (t *tx) setOfficeWorkflow(ctx context.Context, workspaceID, workflowID xid.ID) error {
+	if workflowID != "" {
+		const find = `SELECT true FROM workflows WHERE id = $1 AND workspace_id = $2 AND kind <> 'ROUTINE'`
+		if _, err := queryOne[bool](ctx, t, find, workflowID, workspaceID); err != nil {
+			return notFound(err, []string{"officeWorkflowId"}, "workflow of people's tasks", workflowID)
+		}
+	}
+	if err := execOne(ctx, t, `UPDATE workspaces SET office_workflow_id = $2 WHERE id = $1`, workspaceID, workflowID); err != nil {
+		return fmt.Errorf("write the office workflow: %w", err)
+	}
+	return nil
 }
 
 func settingsOfWorkspace(w *ent.Workspace) domain.Settings {

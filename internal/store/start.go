@@ -36,7 +36,7 @@ type Launch struct {
 const shownWakes = 50
 
 // Start assembles the prompt from all of the run's requests, writes their receipts (SPEC S3.6) and returns what to
-// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, no executor.
+// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, all reasons gone, no executor.
 func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error) {
 	err = s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
 		launch = nil
@@ -44,14 +44,26 @@ func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error
 		if err != nil {
 			return fmt.Errorf("read the agent: %w", err)
 		}
-		facts := domain.AdmitFacts{AgentStatus: l.status, AgentDeleted: ag.DeletedAt != nil, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
-		if settled := domain.AdmitStart(facts).Settle; settled != nil {
-			return t.settleStart(ctx, l, run, *settled)
+		if settled, err := t.admitStart(ctx, l, run, ag); err != nil || settled {
+			return err
 		}
 		launch, err = t.start(ctx, l, a, run, ag, "")
 		return err
 	})
 	return launch, wrap("start run", err)
+}
+
+// admitStart repeats the guards that may have changed since the claim (SPEC S6.2); settled says that they ended the run.
+func (t *tx) admitStart(ctx context.Context, l lane, run runRow, ag *ent.Agent) (settled bool, err error) {
+	facts := domain.AdmitFacts{AgentStatus: l.status, AgentDeleted: ag.DeletedAt != nil, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
+	if err := t.startTask(ctx, run, &facts); err != nil {
+		return false, err
+	}
+	a := domain.AdmitStart(facts)
+	if err := t.dropStale(ctx, run, a.Stale, a.Settle != nil); err != nil || a.Settle == nil {
+		return false, err
+	}
+	return true, t.settleStart(ctx, l, run, *a.Settle)
 }
 
 // settleStart ends a claimed run that must not be launched after all.
@@ -156,6 +168,13 @@ func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, request
 	if err != nil {
 		return prompt.Prompt{}, "", err
 	}
+	shown, err := t.taskInPrompt(ctx, run.taskID)
+	if err != nil {
+		return prompt.Prompt{}, "", err
+	}
+	if err := t.recordsInPrompt(ctx, wakes, shown); err != nil {
+		return prompt.Prompt{}, "", err
+	}
 	remembered, err := t.summaryOf(ctx, run)
 	if err != nil {
 		return prompt.Prompt{}, "", err
@@ -165,7 +184,7 @@ func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, request
 		Agent:   prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
 		Wakes:   wakes,
 		Run: prompt.Run{ID: string(run.id), Attempt: run.attempt, AgentID: string(run.agentID),
-			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name},
+			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(run.taskID != "")},
 	}
 	built = prompt.Build(in)
 	if !resumes {

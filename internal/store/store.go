@@ -152,8 +152,8 @@ func (s *Store) apply(e effects) {
 	}
 }
 
-// isRetryable is true for a deadlock and for a lost serialization race.
-func isRetryable(err error) bool { return hasCode(err, "40P01", "40001") }
+// isRetryable is true for a deadlock, for a lost serialization race, and for what was changed before it was locked.
+func isRetryable(err error) bool { return hasCode(err, "40P01", "40001") || errors.Is(err, errChanged) }
 
 func hasCode(err error, codes ...pqerror.Code) bool {
 	var pe *pq.Error

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -18,7 +19,7 @@ const (
 )
 
 // Waiting says why runs and requests wait (SPEC S3.9), as the next pass of the claim would find them: all facts are of one
-// snapshot. What does not wait is not in the answer. It takes seven statements for any number of ids; the rows they read
+// snapshot. What does not wait is not in the answer. It takes a dozen statements at most for any number of ids; the rows they read
 // are bounded by the ids, the sessions of their agents and, in a workspace with a ceiling, the free places.
 func (s *Store) Waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (map[xid.ID]domain.Waiting, error) {
 	t, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
@@ -55,13 +56,17 @@ type waitRun struct {
 	domain.PassRun
 	agentID, workspaceID xid.ID
 	class                domain.WakeClass
-	cancelled            bool
+	cancelled, retry     bool
+	taskID               xid.ID
 }
 
 func (f *waitFacts) answer(ctx context.Context, runIDs, requestIDs []xid.ID) (map[xid.ID]domain.Waiting, error) {
 	out := map[xid.ID]domain.Waiting{}
 	requests, err := f.requests(ctx, requestIDs)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.checkedOut(ctx, requestIDs, out); err != nil {
 		return nil, err
 	}
 	for request, run := range requests {
@@ -81,6 +86,9 @@ func (f *waitFacts) answer(ctx context.Context, runIDs, requestIDs []xid.ID) (ma
 	passes := f.foresee()
 	for _, run := range f.asked {
 		out[xid.ID(run.ID)] = passes[run.workspaceID].Waiting(string(run.agentID), run.ID)
+	}
+	if err := f.nameBlockers(ctx, out); err != nil {
+		return nil, err
 	}
 	for request, run := range requests {
 		if w, waits := out[run]; waits {
@@ -106,10 +114,11 @@ func (f *waitFacts) requests(ctx context.Context, requestIDs []xid.ID) (map[xid.
 }
 
 const waitColumns = `r.id, r.agent_id, r.workspace_id, r.scope, r.status, coalesce(r.parked_reason, ''), coalesce(r.parked_until, '0001-01-01Z'),
-  r.requested_at, r.wake_class, r.cancel_requested_at IS NOT NULL`
+  r.requested_at, r.wake_class, r.cancel_requested_at IS NOT NULL, r.retry_count > 0, r.task_id`
 
 func scanWaitRun(rows *sql.Rows) (r waitRun, err error) {
-	err = rows.Scan(&r.ID, &r.agentID, &r.workspaceID, &r.Scope, &r.Status, &r.ParkedReason, &r.ParkedUntil, &r.RequestedAt, &r.class, &r.cancelled)
+	err = rows.Scan(&r.ID, &r.agentID, &r.workspaceID, &r.Scope, &r.Status, &r.ParkedReason, &r.ParkedUntil, &r.RequestedAt, &r.class, &r.cancelled,
+		&r.retry, &r.taskID)
 	return r, err
 }
 
@@ -191,9 +200,7 @@ func (f *waitFacts) readLines(ctx context.Context) error {
 	if err != nil {
 		return wrap("read the lines", err)
 	}
-	f.add(f.asked)
-	f.add(runs)
-	return nil
+	return f.add(ctx, append(slices.Clone(f.asked), runs...))
 }
 
 // readScopes reads the rest of the scopes in which a run may fall due or be parked: those asked about, those of a run
@@ -214,12 +221,18 @@ func (f *waitFacts) readScopes(ctx context.Context) error {
 SELECT ` + waitColumns + ` FROM unnest($1::text[], $2::text[]) AS s(agent_id, scope)
 JOIN runs r ON r.agent_id = s.agent_id AND r.scope = s.scope AND r.status = 'QUEUED'`
 	runs, err := collect(ctx, f.q, scanWaitRun, query, ids(agents), textArray(scopes))
-	f.add(runs)
-	return wrap("read the scopes", err)
+	if err != nil {
+		return wrap("read the scopes", err)
+	}
+	return f.add(ctx, runs)
 }
 
-// add notes runs of known lanes, each once, and whether the guards would end them.
-func (f *waitFacts) add(runs []waitRun) {
+// add notes runs of known lanes, each once, and whether the guards would end or park them.
+func (f *waitFacts) add(ctx context.Context, runs []waitRun) error {
+	guarded, err := f.readGuards(ctx, runs)
+	if err != nil {
+		return err
+	}
 	for _, run := range runs {
 		l := f.lanes[run.agentID]
 		if l == nil || l.known[run.ID] {
@@ -228,12 +241,86 @@ func (f *waitFacts) add(runs []waitRun) {
 		l.known[run.ID] = true
 		guards := l.guards
 		guards.WakeClass, guards.CancelRequested = run.class, run.cancelled
-		run.Settles = domain.Admit(guards).Settle != nil
+		if run.taskID != "" {
+			guarded[xid.ID(run.ID)].into(&guards, runRow{retryCount: btoi(run.retry)})
+		}
+		admission := domain.Admit(guards)
+		run.Settles, run.Blocked = admission.Settle != nil, admission.Park != ""
 		if run.ParkedUntil.Year() == 1 {
 			run.ParkedUntil = time.Time{}
 		}
 		l.Runs = append(l.Runs, run.PassRun)
 	}
+	return nil
+}
+
+// readGuards reads what the guards look at of those of the queued runs that are about tasks.
+func (f *waitFacts) readGuards(ctx context.Context, runs []waitRun) (map[xid.ID]taskGuards, error) {
+	var about []xid.ID
+	for _, run := range runs {
+		if run.taskID != "" && run.Status == domain.RunStatusQueued {
+			about = append(about, xid.ID(run.ID))
+		}
+	}
+	if len(about) == 0 {
+		return nil, nil
+	}
+	return readGuards(ctx, f.q, about)
+}
+
+// nameBlockers names the open blockers of what waits for them.
+func (f *waitFacts) nameBlockers(ctx context.Context, out map[xid.ID]domain.Waiting) error {
+	var blocked []xid.ID
+	for id, w := range out {
+		if w.Hold == domain.QueueHoldTaskBlocked {
+			blocked = append(blocked, id)
+		}
+	}
+	if len(blocked) == 0 {
+		return nil
+	}
+	query := `
+SELECT r.id, x.id FROM runs r JOIN task_blockers b ON b.task_id = r.task_id JOIN tasks x ON x.id = b.blocker_id
+WHERE r.id = ANY($1) AND ` + isOpen("x") + ` ORDER BY x.id`
+	_, err := collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
+		var run xid.ID
+		var blocker string
+		err := rows.Scan(&run, &blocker)
+		w := out[run]
+		w.BlockedBy = append(w.BlockedBy, blocker)
+		out[run] = w
+		return struct{}{}, err
+	}, query, ids(blocked))
+	return wrap("read the blockers", err)
+}
+
+// checkedOut answers for requests that were skipped because another run holds their task.
+func (f *waitFacts) checkedOut(ctx context.Context, requestIDs []xid.ID, out map[xid.ID]domain.Waiting) error {
+	if len(requestIDs) == 0 {
+		return nil
+	}
+	const query = `
+SELECT q.id, coalesce(t.checkout_run_id, '') FROM wakeup_requests q JOIN tasks t ON t.id = q.task_id
+WHERE q.id = ANY($1) AND q.status = 'SKIPPED' AND q.end_reason = 'CHECKOUT_HELD'`
+	_, err := collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
+		var request xid.ID
+		var holder string
+		err := rows.Scan(&request, &holder)
+		w := domain.Waiting{Hold: domain.QueueHoldTaskCheckedOut}
+		if holder != "" {
+			w.BlockedBy = []string{holder}
+		}
+		out[request] = w
+		return struct{}{}, err
+	}, query, ids(requestIDs))
+	return wrap("read who holds the tasks", err)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (f *waitFacts) foresee() map[xid.ID]*domain.Pass {

@@ -81,7 +81,10 @@ func (t *tx) createSystemWorkflows(ctx context.Context, workspaceID xid.ID, offi
 }
 
 func (t *tx) createWorkflow(ctx context.Context, workspaceID xid.ID, plan domain.WorkflowPlan) (xid.ID, error) {
-	w, err := t.Workflow.Create().SetWorkspaceID(workspaceID).SetName(plan.Name).SetKind(plan.Kind).SetSystem(true).SetHidden(plan.Hidden).Save(ctx)
+	w, err := t.Workflow.Create().SetWorkspaceID(workspaceID).SetName(plan.Name).SetKind(plan.Kind).SetSystem(plan.System).SetHidden(plan.Hidden).Save(ctx)
+	if uniqueViolation(err) != "" {
+		return "", nameTaken("workflow", plan.Name)
+	}
 	if err != nil {
 		return "", fmt.Errorf("insert workflow: %w", err)
 	}

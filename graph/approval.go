@@ -1,0 +1,104 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/approval"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// requestApproval asks for a decision. By a run's token its agent asks (SPEC S7.4).
+func (r *Resolver) requestApproval(ctx context.Context, in model.RequestApprovalInput) (*ent.Approval, []*ent.WakeupRequest, bool, error) {
+	x, err := r.presentTask(ctx, in.TaskID)
+	if err != nil {
+		return nil, noWakeups(), false, err
+	}
+	once, err := idempotency(in, in.IdempotencyKey)
+	if err != nil {
+		return nil, noWakeups(), false, err
+	}
+	agentID := in.RequestedByAgentID
+	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun {
+		agentID = caller.AgentID
+	}
+	made, sent, err := r.Store.RequestApproval(ctx, store.RequestApproval{WorkspaceID: x.WorkspaceID, TaskID: x.ID, AgentID: agentID, Question: in.Note, Idempotency: once})
+	if err != nil {
+		return nil, noWakeups(), false, err
+	}
+	wakes, err := r.routed(ctx, sent)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	row, err := r.Reader.Approval.Get(ctx, made.ID)
+	return row, wakes, made.Replayed, err
+}
+
+// decideApproval decides an approval that the caller sees. By a run's token its agent decides, where it is an approver.
+func (r *Resolver) decideApproval(ctx context.Context, in model.DecideApprovalInput) (*ent.Approval, *ent.Task, []*ent.WakeupRequest, error) {
+	a, err := visible(r.Reader.Approval.Get(ctx, in.ApprovalID))
+	switch {
+	case err != nil:
+		return nil, nil, nil, fmt.Errorf("look for approval: %w", err)
+	case a == nil:
+		return nil, nil, noWakeups(), notFound("approvalId", "approval")
+	case in.UserID != nil && in.AgentID != nil:
+		return nil, nil, noWakeups(), domain.Refuse(domain.UserErrorCodeInvalid, "name at most one of userId and agentId")
+	case len([]rune(valueOf(in.UserID))) > userIDMax:
+		return nil, nil, noWakeups(), domain.RefuseField([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
+	}
+	if err := checkTexts(in); err != nil {
+		return nil, nil, noWakeups(), err
+	}
+	decide := store.Decide{WorkspaceID: a.WorkspaceID, ApprovalID: a.ID, AgentID: idOf(in.AgentID), UserID: valueOf(in.UserID), Note: valueOf(in.Note), Status: domain.ApprovalStatusRejected}
+	if in.Decision == model.ApprovalDecisionApprove {
+		decide.Status = domain.ApprovalStatusApproved
+	}
+	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun {
+		decide.AgentID, decide.UserID = caller.AgentID, ""
+	}
+	sent, err := r.Store.Decide(ctx, decide)
+	of, wakes, _, err := r.changed(ctx, a.TaskID, sent, nil, err)
+	if err != nil {
+		return nil, nil, wakes, err
+	}
+	row, err := r.Reader.Approval.Get(ctx, a.ID)
+	return row, of, wakes, err
+}
+
+// requesterOf shows who asked: an agent, or the scheduler for a completion that a person asked for.
+func requesterOf(ctx context.Context, a *ent.Approval) (model.Actor, error) {
+	if a.RequestedByID == "" {
+		return &model.SystemActor{Component: "tasks"}, nil
+	}
+	return actorBy(ctx, domain.AuthorKindAgent, a.RequestedByID, "", "")
+}
+
+// deciderOf shows who decided; nil while it is open.
+func deciderOf(ctx context.Context, a *ent.Approval) (model.Actor, error) {
+	if a.DecidedByKind == nil {
+		return nil, nil
+	}
+	return actorBy(ctx, *a.DecidedByKind, a.DecidedByID, a.DecidedByName, "")
+}
+
+// pageOfApprovals lists a task's approvals, oldest first; their ids sort so.
+func (r *Resolver) pageOfApprovals(ctx context.Context, taskID xid.ID, after *ent.Cursor, first *int) (*ent.ApprovalConnection, error) {
+	p, err := pageOf(pageMax, after, first, nil, nil)
+	if err == nil {
+		err = p.check(byID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Reader.Approval.Query().Where(approval.TaskID(taskID)).Paginate(forPage(ctx), p.after, p.first, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("list approvals: %w", err)
+	}
+	return page, nil
+}

@@ -1,0 +1,99 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/comment"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Bounds of who wrote through a channel, in characters.
+const (
+	channelMax = 64
+	senderMax  = 200
+)
+
+// commentOnTask adds a comment. By a run's token it is its agent's (SPEC S7.4).
+func (r *Resolver) commentOnTask(ctx context.Context, in model.CommentOnTaskInput) (*ent.Comment, []*ent.WakeupRequest, bool, error) {
+	x, err := r.presentTask(ctx, in.TaskID)
+	if err == nil {
+		err = checkAuthor(in)
+	}
+	if err != nil {
+		return nil, noWakeups(), false, err
+	}
+	once, err := idempotency(in, in.IdempotencyKey)
+	if err != nil {
+		return nil, noWakeups(), false, err
+	}
+	said := store.CommentOnTask{WorkspaceID: x.WorkspaceID, TaskID: x.ID, AuthorAgentID: idOf(in.AuthorAgentID), UserID: valueOf(in.UserID), Body: in.Body,
+		Mentions: in.MentionedAgentIds, Idempotency: once}
+	if in.Channel != nil {
+		said.Channel, said.Sender = in.Channel.Channel, valueOf(in.Channel.Sender)
+	}
+	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun {
+		said.AuthorAgentID, said.UserID, said.Channel, said.Sender = caller.AgentID, "", "", ""
+	}
+	made, sent, err := r.Store.CommentOnTask(ctx, said)
+	if err != nil {
+		return nil, noWakeups(), false, err
+	}
+	wakes, err := r.routed(ctx, sent)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	row, err := r.Reader.Comment.Get(ctx, made.ID)
+	return row, wakes, made.Replayed, err
+}
+
+// checkAuthor refuses a comment of several authors, and names that no column takes.
+func checkAuthor(in model.CommentOnTaskInput) error {
+	report := &report{}
+	if moreThanOne(in.Channel != nil, in.UserID != nil, in.AuthorAgentID != nil) {
+		report.add(nil, domain.UserErrorCodeInvalid, "name at most one of channel, userId and authorAgentId")
+	}
+	if len([]rune(valueOf(in.UserID))) > userIDMax {
+		report.add([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
+	}
+	if c := in.Channel; c != nil {
+		if n := len([]rune(c.Channel)); n == 0 || n > channelMax {
+			report.add([]string{"channel", "channel"}, domain.UserErrorCodeInvalid, "must be 1..%d characters", channelMax)
+		}
+		if len([]rune(valueOf(c.Sender))) > senderMax {
+			report.add([]string{"channel", "sender"}, domain.UserErrorCodeTooLong, "must be at most %d characters", senderMax)
+		}
+	}
+	return domain.AsUserError(report.problems)
+}
+
+func moreThanOne(given ...bool) bool {
+	n := 0
+	for _, g := range given {
+		if g {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// pageOfComments lists a task's comments, oldest first; their ids sort so.
+func (r *Resolver) pageOfComments(ctx context.Context, taskID xid.ID, after *ent.Cursor, first *int) (*ent.CommentConnection, error) {
+	p, err := pageOf(pageMax, after, first, nil, nil)
+	if err == nil {
+		err = p.check(byID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Reader.Comment.Query().Where(comment.TaskID(taskID)).Paginate(forPage(ctx), p.after, p.first, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("list comments: %w", err)
+	}
+	return page, nil
+}

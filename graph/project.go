@@ -1,0 +1,62 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/project"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// createProject makes a project. Its id is made here, since the values of its executor are sealed for it.
+func (r *Resolver) createProject(ctx context.Context, in model.CreateProjectInput) (*ent.Project, bool, error) {
+	if err := r.checkWorkspace(ctx, in.WorkspaceID); err != nil {
+		return nil, false, err
+	}
+	id := xid.New("prj")
+	executor, executorErr := executorSpec(in.Executor, []string{"executor"}, id, r.Sealer)
+	once, onceErr := idempotency(in, in.IdempotencyKey)
+	if err := joinProblems(executorErr, onceErr); err != nil {
+		return nil, false, err
+	}
+	made, err := r.Store.CreateProject(ctx, store.CreateProject{WorkspaceID: in.WorkspaceID, ID: id, Name: in.Name, Executor: executor, Idempotency: once})
+	if err != nil {
+		return nil, false, err
+	}
+	row, err := r.Reader.Project.Get(ctx, made.ID)
+	return row, made.Replayed, err
+}
+
+func (r *Resolver) updateProject(ctx context.Context, in model.UpdateProjectInput) (*ent.Project, error) {
+	x, err := visible(r.Reader.Project.Query().Where(project.ID(in.ProjectID), project.DeletedAtIsNil()).Only(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("look for project: %w", err)
+	}
+	if x == nil {
+		return nil, notFound("projectId", "project")
+	}
+	executor, executorErr := changeOfExecutor(in.Executor, []string{"executor"}, x.ID, r.Sealer)
+	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
+		return nil, err
+	}
+	err = r.Store.UpdateProject(ctx, store.UpdateProject{WorkspaceID: x.WorkspaceID, ProjectID: x.ID, ExpectedRevision: in.ExpectedRevision, Name: changeOf(in.Name), Executor: executor})
+	if err != nil {
+		return nil, err
+	}
+	return r.Reader.Project.Get(ctx, x.ID)
+}
+
+// pageOfProjects lists projects in the order they were made; their ids sort so.
+func (r *Resolver) pageOfProjects(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.ProjectConnection, error) {
+	p, err := pageOf(pageMax, after, first, before, last)
+	if err == nil {
+		err = p.check(byID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Reader.Project.Query().Where(project.WorkspaceID(workspaceID), project.DeletedAtIsNil()).Paginate(forPage(ctx), p.after, p.first, p.before, p.last)
+}

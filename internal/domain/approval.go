@@ -1,0 +1,73 @@
+package domain
+
+import "slices"
+
+// ApprovalFacts is an approval as far as its decision depends on it.
+type ApprovalFacts struct {
+	ID            string
+	Status        ApprovalStatus
+	Completion    bool   // it decides whether the task is done
+	RequestedByID string // the agent that asked; "" for people
+	Approvers     []string
+}
+
+// Completion is what completing a task comes to (SPEC S5.4).
+type Completion string
+
+const (
+	CompletionDone    Completion = "DONE"    // the task is done
+	CompletionAsk     Completion = "ASK"     // it goes into review, and somebody is asked
+	CompletionApprove Completion = "APPROVE" // a person's move is the decision that was waited for
+	CompletionRefuse  Completion = "REFUSE"  // a decision is waited for, and who moves cannot give it
+)
+
+// Complete decides what becomes of a task that somebody completes. pending says that the decision on it was asked for and
+// is open.
+func Complete(requiresApproval, pending, byAgent bool) Completion {
+	switch {
+	case !requiresApproval:
+		return CompletionDone
+	case !pending:
+		return CompletionAsk
+	case byAgent:
+		return CompletionRefuse
+	}
+	return CompletionApprove
+}
+
+// MayDecide says what keeps somebody from deciding an approval: people may, and the agents that the task names.
+func MayDecide(a ApprovalFacts, agentID string) []FieldError {
+	switch {
+	case a.Status != ApprovalStatusPending:
+		return []FieldError{{Field: []string{"approvalId"}, Code: UserErrorCodeInvalidState, Message: "the approval was decided already"}}
+	case agentID != "" && !slices.Contains(a.Approvers, agentID):
+		return []FieldError{{Field: []string{"agentId"}, Code: UserErrorCodeInvalid,
+			Message: "the agent is none of the task's approvers; name it there first (setTaskParticipants), or let a person decide"}}
+	}
+	return nil
+}
+
+// ApproverWakes call the approvers of an open approval on an office task, except the agent that asked.
+func ApproverWakes(task TaskFacts, approvalID, byAgentID string, approvers []string) []TaskWake {
+	if !task.Office || !task.Live() {
+		return nil
+	}
+	var wakes []TaskWake
+	for _, agent := range approvers {
+		if agent == byAgentID {
+			continue
+		}
+		wakes = append(wakes, TaskWake{AgentID: agent, Source: WakeupSourceTaskAssigned, Basis: WakeBasisApprover, Reason: "approval wanted",
+			Payload: &TaskPayload{TaskID: task.ID, Basis: WakeBasisApprover}, Key: "approve:" + approvalID + ":" + agent})
+	}
+	return wakes
+}
+
+// DecisionWake tells the agent that asked what was decided; a completion's decision is told by the task's own wakes.
+func DecisionWake(a ApprovalFacts, status ApprovalStatus, note, byAgentID string) []TaskWake {
+	if a.Completion || a.RequestedByID == "" || a.RequestedByID == byAgentID {
+		return nil
+	}
+	return []TaskWake{{AgentID: a.RequestedByID, Source: WakeupSourceApprovalResolved, Reason: "approval decided",
+		Payload: &ApprovalPayload{ApprovalID: a.ID, Status: status, DecisionNote: note}, Key: "approval:" + a.ID}}
+}

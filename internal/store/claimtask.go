@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lib/pq"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// errTaskBusy says that somebody holds the row of a run's task: the claim does not wait for it.
+var errTaskBusy = errors.New("the run's task is locked")
+
+// taskGuards is what the guards look at of a run about a task.
+type taskGuards struct {
+	requests     []domain.RequestFacts
+	blocked      bool
+	checkoutHeld bool
+}
+
+func (g taskGuards) into(f *domain.AdmitFacts, run runRow) {
+	f.Requests, f.TaskBlocked, f.CheckoutHeld, f.Retry = g.requests, g.blocked, g.checkoutHeld, run.retryCount > 0
+}
+
+// tasksOf are the ids of the runs' tasks.
+func tasksOf(runs []runRow) []xid.ID {
+	var list []xid.ID
+	for _, run := range runs {
+		if run.taskID != "" {
+			list = append(list, run.taskID)
+		}
+	}
+	return list
+}
+
+// tryTasks locks those of the tasks that nobody else holds. The claim waits for no task, so it may lock them after the
+// workspaces' lanes.
+func (t *tx) tryTasks(ctx context.Context, taskIDs []xid.ID) (map[xid.ID]bool, error) {
+	locked := map[xid.ID]bool{}
+	if len(taskIDs) == 0 {
+		return locked, nil
+	}
+	got, err := collect(ctx, t, scanOne[xid.ID], `SELECT id FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`, ids(taskIDs))
+	if err != nil {
+		return nil, fmt.Errorf("lock tasks: %w", err)
+	}
+	for _, id := range got {
+		locked[id] = true
+	}
+	return locked, nil
+}
+
+// waitForHeads locks the tasks of the lanes' heads, waiting: for a claim of a lane alone. It comes before the workspaces'
+// lanes.
+func (t *tx) waitForHeads(ctx context.Context, lanes []lane) error {
+	var runIDs []string
+	for _, l := range lanes {
+		if l.headID != nil {
+			runIDs = append(runIDs, *l.headID)
+		}
+	}
+	const query = `SELECT 1 FROM tasks WHERE id IN (SELECT task_id FROM runs WHERE id = ANY($1)) ORDER BY id FOR NO KEY UPDATE`
+	if _, err := exec(ctx, t, query, textArray(runIDs)); err != nil {
+		return fmt.Errorf("lock the heads' tasks: %w", err)
+	}
+	return nil
+}
+
+// readGuards reads what the guards look at of runs about tasks, whose rows are locked.
+func (t *tx) readGuards(ctx context.Context, runs []runRow) (map[xid.ID]taskGuards, error) {
+	var list []xid.ID
+	for _, run := range runs {
+		if run.taskID != "" {
+			list = append(list, run.id)
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return readGuards(ctx, t, list)
+}
+
+// guardsQuery reads one row for each run about a task: what a request has lost, all of its source and basis have.
+var guardsQuery = `
+SELECT r.id, t.state, t.archived_at IS NOT NULL, t.deleted_at IS NOT NULL, t.assignee_id IS NOT DISTINCT FROM r.agent_id,
+  t.checkout_run_id IS NOT NULL AND t.checkout_run_id <> r.id,
+  ` + hasOpenBlocker + `,
+  EXISTS (SELECT 1 FROM task_reviewers p WHERE p.task_id = t.id AND p.agent_id = r.agent_id),
+  EXISTS (SELECT 1 FROM task_approvers p WHERE p.task_id = t.id AND p.agent_id = r.agent_id),
+  ARRAY(SELECT DISTINCT q.source || ':' || coalesce(q.basis, '') FROM wakeup_requests q
+        WHERE q.run_id = r.id AND q.status IN ('QUEUED', 'CLAIMED', 'COALESCED') AND q.finished_at IS NULL ORDER BY 1)
+FROM runs r JOIN tasks t ON t.id = r.task_id WHERE r.id = ANY($1)`
+
+func readGuards(ctx context.Context, q querier, runIDs []xid.ID) (map[xid.ID]taskGuards, error) {
+	guards := make(map[xid.ID]taskGuards, len(runIDs))
+	_, err := collect(ctx, q, func(rows *sql.Rows) (struct{}, error) {
+		var id xid.ID
+		var g taskGuards
+		var kinds pq.StringArray
+		basis := domain.BasisFacts{TaskBound: true}
+		err := rows.Scan(&id, &basis.TaskState, &basis.TaskArchived, &basis.TaskMissing, &basis.Assigned, &g.checkoutHeld, &g.blocked,
+			&basis.Reviews, &basis.Approves, &kinds)
+		for _, kind := range kinds {
+			source, of, _ := strings.Cut(kind, ":")
+			basis.Basis = domain.WakeBasis(of)
+			g.requests = append(g.requests, domain.RequestFacts{Source: domain.WakeupSource(source), Basis: basis})
+		}
+		guards[id] = g
+		return struct{}{}, err
+	}, guardsQuery, ids(runIDs))
+	if err != nil {
+		return nil, fmt.Errorf("read the runs' tasks: %w", err)
+	}
+	return guards, nil
+}
+
+// dropStale ends the requests of a run that have lost their reason; others of it go on (SPEC S3.8). quiet leaves them out
+// of the feed, since the run's own end tells of them.
+func (t *tx) dropStale(ctx context.Context, run runRow, stale []domain.StaleRequests, quiet bool) error {
+	for _, s := range stale {
+		const query = `
+UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $4, finished_at = $5
+WHERE run_id = $1 AND source = $2 AND coalesce(basis, '') = $3 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') AND finished_at IS NULL RETURNING id, routine_run_id`
+		var ended, fires []xid.ID
+		_, err := collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+			var id, fire xid.ID
+			err := rows.Scan(&id, &fire)
+			ended, fires = append(ended, id), append(fires, fire)
+			return struct{}{}, err
+		}, query, run.id, s.Source, string(s.Basis), s.Reason, t.now)
+		if err != nil {
+			return fmt.Errorf("end stale requests: %w", err)
+		}
+		if err := t.endRoutineRuns(ctx, fires, routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &s.Reason}); err != nil {
+			return err
+		}
+		if quiet {
+			continue
+		}
+		if err := t.noteRequests(ctx, run.workspaceID, ended, domain.StaleActivity(s.Reason), system("queue"), "The wakeup lost its reason: "+string(s.Reason)+"."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parkBlocked parks a due run until an event says that it can go on.
+func (t *tx) parkBlocked(ctx context.Context, run runRow) error {
+	const query = `
+UPDATE runs SET parked_reason = 'TASK_BLOCKED', parked_until = NULL, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
+	if err := execOne(ctx, t, query, run.id); err != nil {
+		return fmt.Errorf("park run: %w", err)
+	}
+	if err := t.runEvent(ctx, run, domain.RunEventKindGuard, 0, map[string]any{"parked": domain.ParkedReasonTaskBlocked}); err != nil {
+		return err
+	}
+	return t.releaseScope(ctx, run.agentID, run.scope)
+}

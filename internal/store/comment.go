@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// CommentOnTask is a comment: by AuthorAgentID, through Channel (from Sender), or by a person, whom UserID names to the
+// front end.
+type CommentOnTask struct {
+	WorkspaceID, TaskID, AuthorAgentID xid.ID
+	UserID, Channel, Sender            string
+	Body                               string
+	Mentions                           []xid.ID
+	Idempotency
+}
+
+// CommentOnTask adds a comment and returns the requests of the wakes it causes (SPEC S5.2).
+func (s *Store) CommentOnTask(ctx context.Context, in CommentOnTask) (made Made, sent []xid.ID, err error) {
+	problems := append(domain.CheckCommentBody("body", in.Body), domain.CheckLinks("mentionedAgentIds", texts(in.Mentions))...)
+	if err := domain.AsUserError(problems); err != nil {
+		return Made{}, nil, err
+	}
+	err = s.inTx(ctx, func(t *tx) error {
+		made, err = t.once(ctx, in.WorkspaceID, "commentOnTask", in.Idempotency, func() (Made, error) {
+			var id xid.ID
+			id, sent, err = t.commentOnTask(ctx, in)
+			return Made{ID: id}, err
+		})
+		if err == nil && made.Replayed {
+			sent, err = t.requestsOfComment(ctx, made.ID)
+		}
+		return err
+	})
+	return made, sent, wrap("comment on task", err)
+}
+
+func (t *tx) commentOnTask(ctx context.Context, in CommentOnTask) (xid.ID, []xid.ID, error) {
+	tasks, err := t.lockTasks(ctx, in.TaskID)
+	if err != nil {
+		return "", nil, err
+	}
+	r, err := taskOf(tasks, in.WorkspaceID, in.TaskID)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := t.checkAgents(ctx, in.WorkspaceID, "mentionedAgentIds", in.Mentions); err != nil {
+		return "", nil, err
+	}
+	if err := t.readClock(ctx); err != nil {
+		return "", nil, err
+	}
+	c, err := t.causeOf(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	if in.AuthorAgentID != "" {
+		if err := t.checkAgent(ctx, in.WorkspaceID, in.AuthorAgentID, []string{"authorAgentId"}); err != nil {
+			return "", nil, err
+		}
+		c.agentID = in.AuthorAgentID
+	}
+	return t.comment(ctx, r, newComment{author: authorOf(in, c), channel: in.Channel, body: in.Body, mentions: in.Mentions, causationID: c.causationID}, c)
+}
+
+// authorOf is who a comment is by.
+func authorOf(in CommentOnTask, c cause) actor {
+	switch {
+	case c.agentID != "":
+		return c.author()
+	case in.Channel != "":
+		return actor{domain.AuthorKindChannel, in.Sender}
+	case in.UserID != "":
+		return actor{domain.AuthorKindUser, in.UserID}
+	}
+	return c.by
+}
+
+// comment adds a comment to a locked task and sends its wakes.
+func (t *tx) comment(ctx context.Context, r *taskRow, n newComment, c cause) (xid.ID, []xid.ID, error) {
+	id, err := t.insertComment(ctx, *r, n)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := t.noteTask(ctx, *r, c, domain.ActivityCodeTaskCommented, "The task was commented on.", map[string]any{"commentId": id}); err != nil {
+		return "", nil, err
+	}
+	facts := domain.CommentFacts{ID: string(id), Task: r.facts(), TaskTitle: r.title, Body: n.body, Mentions: texts(n.mentions)}
+	if n.author.kind == domain.AuthorKindAgent {
+		facts.AuthorAgentID = n.author.name
+	} else {
+		facts.AuthorName = n.author.name
+	}
+	sent, err := t.sendWakes(ctx, *r, c, domain.WakeupsForComment(facts))
+	return id, sent, err
+}
+
+// newComment is a comment to insert.
+type newComment struct {
+	author      actor
+	channel     string
+	body        string
+	mentions    []xid.ID
+	causationID xid.ID
+}
+
+func (t *tx) insertComment(ctx context.Context, r taskRow, n newComment) (xid.ID, error) {
+	id := xid.New("cmt")
+	var agentID xid.ID
+	name := n.author.name
+	if n.author.kind == domain.AuthorKindAgent {
+		agentID, name = xid.ID(n.author.name), ""
+	}
+	const query = `
+INSERT INTO comments (id, workspace_id, causation_id, task_id, author_kind, author_agent_id, author_name, channel, body, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	err := execOne(ctx, t, query, id, r.workspaceID, n.causationID, r.id, n.author.kind, agentID, name, n.channel, n.body, t.now)
+	if err != nil {
+		return "", fmt.Errorf("insert comment: %w", err)
+	}
+	if len(n.mentions) > 0 {
+		const mention = `INSERT INTO comment_mentions (comment_id, agent_id) SELECT $1, x FROM unnest($2::text[]) AS x ON CONFLICT DO NOTHING`
+		if _, err := exec(ctx, t, mention, id, ids(n.mentions)); err != nil {
+			return "", fmt.Errorf("insert mentions: %w", err)
+		}
+	}
+	return id, nil
+}
+
+func (t *tx) requestsOfComment(ctx context.Context, commentID xid.ID) ([]xid.ID, error) {
+	const query = `
+SELECT q.id FROM comments c JOIN wakeup_requests q ON q.causation_id = c.causation_id
+WHERE c.id = $1 AND (q.idempotency_key LIKE 'comment:' || c.id || ':%' OR q.idempotency_key LIKE 'mention:' || c.id || ':%') ORDER BY q.requested_at, q.id`
+	found, err := collect(ctx, t, scanOne[xid.ID], query, commentID)
+	if err != nil {
+		return nil, fmt.Errorf("find the first call's wakeups: %w", err)
+	}
+	return found, nil
+}
+
+// checkAgents refuses agents that are not in the workspace or were deleted.
+func (t *tx) checkAgents(ctx context.Context, workspaceID xid.ID, field string, list []xid.ID) error {
+	found, err := collect(ctx, t, scanOne[xid.ID], `SELECT id FROM agents WHERE id = ANY($1) AND workspace_id = $2 AND deleted_at IS NULL`, ids(list), workspaceID)
+	if err != nil {
+		return fmt.Errorf("look for agents: %w", err)
+	}
+	var problems []domain.FieldError
+	for i, id := range list {
+		if !slices.Contains(found, id) {
+			problems = append(problems, domain.FieldError{Field: []string{field, fmt.Sprint(i)}, Code: domain.UserErrorCodeNotFound,
+				Message: fmt.Sprintf("there is no agent %s in this workspace", id)})
+		}
+	}
+	return domain.AsUserError(problems)
+}
+
+// texts are ids as plain text.
+func texts(list []xid.ID) []string {
+	out := make([]string, len(list))
+	for i, id := range list {
+		out[i] = string(id)
+	}
+	return out
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// CreateProject is a project to make. ID is made by the caller, since the values of Executor are sealed for it.
+type CreateProject struct {
+	WorkspaceID, ID xid.ID
+	Name            string
+	Executor        *domain.ExecutorSpec
+	Idempotency
+}
+
+// CreateProject makes a project; the loop may act on its tasks (SPEC S5.1).
+func (s *Store) CreateProject(ctx context.Context, in CreateProject) (made Made, err error) {
+	var problems []domain.FieldError
+	in.Name, problems = domain.CheckName(in.Name, nil)
+	if err := domain.AsUserError(problems); err != nil {
+		return Made{}, err
+	}
+	err = s.inTx(ctx, func(t *tx) error {
+		made, err = t.once(ctx, in.WorkspaceID, "createProject", in.Idempotency, func() (Made, error) {
+			create := t.Project.Create().SetID(in.ID).SetWorkspaceID(in.WorkspaceID).SetName(in.Name)
+			if in.Executor != nil {
+				create.SetExecutor(in.Executor)
+			}
+			err := create.Exec(ctx)
+			if uniqueViolation(err) != "" {
+				return Made{}, nameTaken("project", in.Name)
+			}
+			return Made{ID: in.ID}, wrap("insert project", err)
+		})
+		return err
+	})
+	return made, wrap("create project", err)
+}
+
+// UpdateProject is a change of a project. A name cannot be cleared.
+type UpdateProject struct {
+	WorkspaceID, ProjectID xid.ID
+	ExpectedRevision       *int
+	Name                   domain.Change[string]
+	Executor               domain.Change[domain.ExecutorSpec]
+}
+
+// UpdateProject changes a project. A change that changes nothing leaves the revision alone.
+func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) error {
+	err := s.inTx(ctx, func(t *tx) error {
+		var name string
+		var revision int
+		const lock = `SELECT name, revision FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE`
+		if err := queryRow(ctx, t, []any{&name, &revision}, lock, in.ProjectID, in.WorkspaceID); err != nil {
+			return notFound(err, []string{"projectId"}, "project", in.ProjectID)
+		}
+		if err := checkRevision(in.ExpectedRevision, revision, "project"); err != nil {
+			return err
+		}
+		next, problems := domain.CheckName(in.Name.Or(name, ""), nil)
+		if err := domain.AsUserError(problems); err != nil || next == name && !in.Executor.Set {
+			return err
+		}
+		return t.updateProject(ctx, in, next)
+	})
+	return wrap("update project", err)
+}
+
+func (t *tx) updateProject(ctx context.Context, in UpdateProject, name string) error {
+	if err := t.readClock(ctx); err != nil {
+		return err
+	}
+	u := t.Project.UpdateOneID(in.ProjectID).AddRevision(1).SetUpdatedAt(t.now).SetName(name)
+	switch {
+	case in.Executor.Set && in.Executor.Value == nil:
+		u.ClearExecutor()
+	case in.Executor.Set:
+		u.SetExecutor(in.Executor.Value)
+	}
+	err := u.Exec(ctx)
+	if uniqueViolation(err) != "" {
+		return nameTaken("project", name)
+	}
+	if err != nil {
+		return fmt.Errorf("update the project's row: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// ArchiveTask archives a task: what waits about it ends at once, the tasks it blocks and its parent are told as when it is
+// cancelled, and open questions about its completion are withdrawn. A run that has started goes on. It returns the requests
+// that were sent and those that were cancelled. Archiving twice changes nothing.
+func (s *Store) ArchiveTask(ctx context.Context, workspaceID, taskID xid.ID) (sent, cancelled []xid.ID, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
+		sent, cancelled, err = t.archive(ctx, workspaceID, taskID)
+		return err
+	})
+	return sent, cancelled, wrap("archive task", err)
+}
+
+func (t *tx) archive(ctx context.Context, workspaceID, taskID xid.ID) (sent, cancelled []xid.ID, err error) {
+	waiting, err := t.agentsWaitingFor(ctx, taskID)
+	if err != nil {
+		return nil, nil, err
+	}
+	lanes, err := t.lockLanesIn(ctx, waiting)
+	if err != nil {
+		return nil, nil, err
+	}
+	tasks, err := t.lockEnding(ctx, []xid.ID{taskID})
+	if err != nil {
+		return nil, nil, err
+	}
+	r := tasks[taskID]
+	if r == nil || r.workspaceID != workspaceID {
+		return nil, nil, domain.RefuseField([]string{"taskId"}, domain.UserErrorCodeNotFound, "there is no task %s in this workspace", taskID)
+	}
+	if r.archived {
+		return nil, nil, nil
+	}
+	if again, err := t.agentsWaitingFor(ctx, taskID); err != nil || len(without(again, waiting)) > 0 {
+		if err == nil {
+			err = errChanged
+		}
+		return nil, nil, err
+	}
+	if err := t.readClock(ctx); err != nil {
+		return nil, nil, err
+	}
+	if sent, err = t.writeArchived(ctx, tasks, r); err != nil {
+		return nil, nil, err
+	}
+	for _, l := range lanes {
+		dropped, err := t.dropRequests(ctx, l, taskID, func(_ domain.WakeupSource, _ domain.WakeBasis, retry bool) domain.EndReason {
+			return domain.RetryReason(domain.EndReasonTaskCancelled, retry)
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		cancelled = append(cancelled, dropped...)
+	}
+	return sent, cancelled, nil
+}
+
+func (t *tx) writeArchived(ctx context.Context, tasks map[xid.ID]*taskRow, r *taskRow) ([]xid.ID, error) {
+	by, err := t.causeOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if pending, err := t.pendingCompletion(ctx, r); err != nil {
+		return nil, err
+	} else if pending != nil {
+		if err := t.writeDecision(ctx, *pending, domain.ApprovalStatusRejected, "The task was archived.", by); err != nil {
+			return nil, err
+		}
+	}
+	c := change{before: *r, after: *r, cause: by, summary: "The task was archived.", data: map[string]any{"archived": true}}
+	c.after.archived = true
+	if _, err := t.apply(ctx, &c); err != nil {
+		return nil, err
+	}
+	return t.followEnd(ctx, &c, tasks)
+}
+
+// agentsWaitingFor are the agents that have something queued about a task.
+func (t *tx) agentsWaitingFor(ctx context.Context, taskID xid.ID) ([]string, error) {
+	const query = `
+SELECT DISTINCT q.agent_id FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
+WHERE q.task_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALESCED') AND (q.run_id IS NULL OR r.status = 'QUEUED') ORDER BY 1`
+	agents, err := collect(ctx, t, scanOne[string], query, taskID)
+	if err != nil {
+		return nil, fmt.Errorf("find who waits for the task: %w", err)
+	}
+	return slices.Compact(agents), nil
+}

@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// AssignTask gives a task to an agent; AssigneeID "" takes it away.
+type AssignTask struct {
+	WorkspaceID, TaskID, AssigneeID xid.ID
+	ExpectedRevision                *int
+}
+
+// AssignTask sets or clears the assignee. The former one's assignments and pending retries for the task end at once, a run
+// that has started goes on (SPEC S5.5). It returns the requests that were sent and those that were cancelled.
+func (s *Store) AssignTask(ctx context.Context, in AssignTask) (sent, cancelled []xid.ID, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
+		former, err := queryOne[xid.ID](ctx, t, `SELECT assignee_id FROM tasks WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, in.TaskID, in.WorkspaceID)
+		if err != nil {
+			return notFound(err, []string{"taskId"}, "task", in.TaskID)
+		}
+		sent, cancelled, err = t.assign(ctx, in, former)
+		return err
+	})
+	return sent, cancelled, wrap("assign task", err)
+}
+
+func (t *tx) assign(ctx context.Context, in AssignTask, former xid.ID) (sent, cancelled []xid.ID, err error) {
+	var l lane
+	if former != "" {
+		if l, err = t.lockLane(ctx, former); err != nil {
+			return nil, nil, err
+		}
+	}
+	tasks, err := t.lockTasks(ctx, in.TaskID)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := taskOf(tasks, in.WorkspaceID, in.TaskID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.assigneeID != former {
+		return nil, nil, errChanged
+	}
+	if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
+		return nil, nil, err
+	}
+	if in.AssigneeID == former {
+		return nil, nil, nil
+	}
+	if in.AssigneeID != "" {
+		if err := t.checkAgent(ctx, in.WorkspaceID, in.AssigneeID, []string{"assigneeId"}); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := t.readClock(ctx); err != nil {
+		return nil, nil, err
+	}
+	by, err := t.causeOf(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := change{before: *r, after: *r, cause: by, summary: "The task was assigned.", data: map[string]any{"from": nullable(former), "to": nullable(in.AssigneeID)}}
+	c.after.assigneeID = in.AssigneeID
+	c.after.assignmentVersion++
+	if sent, err = t.apply(ctx, &c); err != nil || former == "" {
+		return sent, nil, err
+	}
+	cancelled, err = t.dropRequests(ctx, l, in.TaskID, domain.ReassignCancels)
+	return sent, cancelled, err
+}
+
+// pendingRequest is a request about a task that no agent has begun to serve.
+type pendingRequest struct {
+	id, runID, routineRunID xid.ID
+	source                  domain.WakeupSource
+	basis                   domain.WakeBasis
+	retry                   bool
+}
+
+// dropRequests ends the requests of a locked lane about a task that are unrouted or of a queued run, as the rule says for
+// each, and the runs of which none is left. It returns the ended requests.
+func (t *tx) dropRequests(ctx context.Context, l lane, taskID xid.ID, rule func(domain.WakeupSource, domain.WakeBasis, bool) domain.EndReason) ([]xid.ID, error) {
+	const query = `
+SELECT q.id, q.run_id, q.routine_run_id, q.source, coalesce(q.basis, ''), coalesce(r.retry_count > 0, false)
+FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
+WHERE q.task_id = $2 AND q.agent_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALESCED') AND (q.run_id IS NULL OR r.status = 'QUEUED')
+ORDER BY q.requested_at, q.id`
+	pending, err := collect(ctx, t, func(rows *sql.Rows) (p pendingRequest, err error) {
+		return p, rows.Scan(&p.id, &p.runID, &p.routineRunID, &p.source, &p.basis, &p.retry)
+	}, query, l.agentID, taskID)
+	if err != nil {
+		return nil, fmt.Errorf("read what waits about the task: %w", err)
+	}
+	byReason := map[domain.EndReason][]xid.ID{}
+	var ended []xid.ID
+	runs := map[xid.ID]domain.EndReason{}
+	for _, p := range pending {
+		reason := rule(p.source, p.basis, p.retry)
+		if reason == "" {
+			continue
+		}
+		byReason[reason] = append(byReason[reason], p.id)
+		ended = append(ended, p.id)
+		if p.runID != "" {
+			runs[p.runID] = reason
+		}
+	}
+	for reason, list := range byReason {
+		if err := t.endStale(ctx, l.workspaceID, list, reason); err != nil {
+			return nil, err
+		}
+	}
+	for runID, reason := range runs {
+		if err := t.endEmptyRun(ctx, runID, reason); err != nil {
+			return nil, err
+		}
+	}
+	if len(ended) == 0 {
+		return nil, nil
+	}
+	t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	return ended, t.fixHead(ctx, l)
+}
+
+// endStale ends requests that have lost their reason, the fires behind them, and says so in the feed.
+func (t *tx) endStale(ctx context.Context, workspaceID xid.ID, requests []xid.ID, reason domain.EndReason) error {
+	const query = `
+UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $2, finished_at = $3 WHERE id = ANY($1) AND finished_at IS NULL RETURNING routine_run_id`
+	fires, err := collect(ctx, t, scanOne[xid.ID], query, ids(requests), reason, t.now)
+	if err != nil {
+		return fmt.Errorf("end stale requests: %w", err)
+	}
+	if err := t.endRoutineRuns(ctx, fires, routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &reason}); err != nil {
+		return err
+	}
+	return t.noteRequests(ctx, workspaceID, requests, domain.StaleActivity(reason), callerOr(ctx, "queue"), "The wakeup lost its reason: "+string(reason)+".")
+}
+
+// endEmptyRun ends a queued run of a locked lane when none of its requests is left.
+func (t *tx) endEmptyRun(ctx context.Context, runID xid.ID, reason domain.EndReason) error {
+	left, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM wakeup_requests WHERE run_id = $1 AND finished_at IS NULL)`, runID)
+	if err != nil || left {
+		return wrap("look for requests of the run", err)
+	}
+	run, err := t.lockRun(ctx, runID)
+	if err != nil || run.status != domain.RunStatusQueued {
+		return err
+	}
+	err = t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: map[string]any{"reason": reason}})
+	if err != nil {
+		return err
+	}
+	return t.releaseScope(ctx, run.agentID, run.scope)
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// UpdateTask is a change of a task's texts, project, executor or need of an approval. Values of Executor are sealed for
+// TaskID.
+type UpdateTask struct {
+	WorkspaceID, TaskID xid.ID
+	ExpectedRevision    *int
+	Title, Description  domain.Change[string]
+	ProjectID           domain.Change[string]
+	RequiresApproval    domain.Change[bool]
+	Executor            domain.Change[domain.ExecutorSpec]
+}
+
+// UpdateTask changes a task and returns the requests of the wakes it causes: one that becomes an office task by its project
+// is an assignment to the agent that has it. A change that changes nothing leaves the revision alone.
+func (s *Store) UpdateTask(ctx context.Context, in UpdateTask) (sent []xid.ID, err error) {
+	err = s.withTask(ctx, in.WorkspaceID, in.TaskID, func(t *tx, r *taskRow) error {
+		if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
+			return err
+		}
+		sent, err = t.updateTask(ctx, r, in)
+		return err
+	})
+	return sent, wrap("update task", err)
+}
+
+func (t *tx) updateTask(ctx context.Context, r *taskRow, in UpdateTask) ([]xid.ID, error) {
+	by, err := t.causeOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := change{before: *r, after: *r, cause: by, summary: "The task was changed."}
+	var problems []domain.FieldError
+	c.after.title, problems = domain.CheckTaskTexts(in.Title.Or(r.title, ""), in.Description.Or(r.description, ""), nil)
+	if err := domain.AsUserError(problems); err != nil {
+		return nil, err
+	}
+	c.after.description = in.Description.Or(r.description, "")
+	c.after.projectID = xid.ID(in.ProjectID.Or(string(r.projectID), ""))
+	c.after.requiresApproval = in.RequiresApproval.Or(r.requiresApproval, false)
+	changed := changedFields(c, in.Executor.Set)
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	c.data = map[string]any{"changed": changed}
+	if in.Executor.Set {
+		if err := t.writeTaskExecutor(ctx, r.id, in.Executor.Value); err != nil {
+			return nil, err
+		}
+	}
+	if c.after.projectID != r.projectID {
+		if c.after.office, err = t.officeWith(ctx, r, c.after.projectID); err != nil {
+			return nil, err
+		}
+	}
+	return t.apply(ctx, &c)
+}
+
+func changedFields(c change, executor bool) []string {
+	var changed []string
+	for name, different := range map[string]bool{
+		"title": c.before.title != c.after.title, "description": c.before.description != c.after.description,
+		"projectId": c.before.projectID != c.after.projectID, "requiresApproval": c.before.requiresApproval != c.after.requiresApproval, "executor": executor,
+	} {
+		if different {
+			changed = append(changed, name)
+		}
+	}
+	return changed
+}
+
+func (t *tx) writeTaskExecutor(ctx context.Context, taskID xid.ID, spec *domain.ExecutorSpec) error {
+	var encoded []byte
+	if spec != nil {
+		var err error
+		if encoded, err = json.Marshal(spec); err != nil {
+			return fmt.Errorf("encode the executor: %w", err)
+		}
+	}
+	if err := execOne(ctx, t, `UPDATE tasks SET executor = $2 WHERE id = $1`, taskID, nullable(string(encoded))); err != nil {
+		return fmt.Errorf("write the task's executor: %w", err)
+	}
+	return nil
+}
+
+// officeWith says whether the loop may act on a task once it has the project.
+func (t *tx) officeWith(ctx context.Context, r *taskRow, projectID xid.ID) (bool, error) {
+	if projectID != "" {
+		if _, err := queryOne[bool](ctx, t, `SELECT true FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, projectID, r.workspaceID); err != nil {
+			return false, notFound(err, []string{"projectId"}, "project", projectID)
+		}
+	}
+	var inOffice bool
+	var kind domain.WorkflowKind
+	const query = `
+SELECT f.id IS NOT DISTINCT FROM w.office_workflow_id, f.kind FROM workflows f JOIN workspaces w ON w.id = f.workspace_id WHERE f.id = $1`
+	if err := queryRow(ctx, t, []any{&inOffice, &kind}, query, r.workflowID); err != nil {
+		return false, fmt.Errorf("read the task's workflow: %w", err)
+	}
+	return domain.IsOffice(projectID != "", inOffice, kind), nil
+}

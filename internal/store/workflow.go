@@ -1,0 +1,32 @@
+package store
+
+import (
+	"context"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// CreateWorkflow is a workflow to make, with its steps in order.
+type CreateWorkflow struct {
+	WorkspaceID xid.ID
+	Plan        domain.WorkflowPlan
+	Idempotency
+}
+
+// CreateWorkflow makes a workflow.
+func (s *Store) CreateWorkflow(ctx context.Context, in CreateWorkflow) (made Made, err error) {
+	plan, problems := in.Plan.Check()
+	if err := domain.AsUserError(problems); err != nil {
+		return Made{}, err
+	}
+	plan.System, plan.Hidden = false, false
+	err = s.inTx(ctx, func(t *tx) error {
+		made, err = t.once(ctx, in.WorkspaceID, "createWorkflow", in.Idempotency, func() (Made, error) {
+			id, err := t.createWorkflow(ctx, in.WorkspaceID, plan)
+			return Made{ID: id}, err
+		})
+		return err
+	})
+	return made, wrap("create workflow", err)
+}
