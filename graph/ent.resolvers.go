@@ -35,11 +35,6 @@ func (r *commentResolver) Task(ctx context.Context, obj *ent.Comment) (*ent.Task
 	return required(ctx, load(ctx).tasks, obj.TaskID)
 }
 
-// Workspace is the resolver for the workspace field.
-func (r *projectResolver) Workspace(ctx context.Context, obj *ent.Project) (*ent.Workspace, error) {
-	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
-}
-
 // Agent is the resolver for the agent field.
 func (r *continuationSummaryResolver) Agent(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Agent, error) {
 	return required(ctx, load(ctx).agents, obj.AgentID)
@@ -48,6 +43,11 @@ func (r *continuationSummaryResolver) Agent(ctx context.Context, obj *ent.Contin
 // UpdatedByRun is the resolver for the updatedByRun field.
 func (r *continuationSummaryResolver) UpdatedByRun(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Run, error) {
 	return linked(ctx, load(ctx).runs, obj.UpdatedByRunID)
+}
+
+// Workspace is the resolver for the workspace field.
+func (r *projectResolver) Workspace(ctx context.Context, obj *ent.Project) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
 // Workspace is the resolver for the workspace field.
@@ -134,13 +134,13 @@ func (r *Resolver) Approval() ApprovalResolver { return &approvalResolver{r} }
 // Comment returns CommentResolver implementation.
 func (r *Resolver) Comment() CommentResolver { return &commentResolver{r} }
 
-// Project returns ProjectResolver implementation.
-func (r *Resolver) Project() ProjectResolver { return &projectResolver{r} }
-
 // ContinuationSummary returns ContinuationSummaryResolver implementation.
 func (r *Resolver) ContinuationSummary() ContinuationSummaryResolver {
 	return &continuationSummaryResolver{r}
 }
+
+// Project returns ProjectResolver implementation.
+func (r *Resolver) Project() ProjectResolver { return &projectResolver{r} }
 
 // Routine returns RoutineResolver implementation.
 func (r *Resolver) Routine() RoutineResolver { return &routineResolver{r} }
@@ -166,4 +166,28 @@ func (r *Resolver) Workflow() WorkflowResolver { return &workflowResolver{r} }
 // Workspace returns WorkspaceResolver implementation.
 func (r *Resolver) Workspace() WorkspaceResolver { return &workspaceResolver{r} }
 
-type ()
+type (
+	agentResolver               struct{ *Resolver }
+	approvalResolver            struct{ *Resolver }
+	commentResolver             struct{ *Resolver }
+	continuationSummaryResolver struct{ *Resolver }
+	projectResolver             struct{ *Resolver }
+	routineResolver             struct{ *Resolver }
+	routineRunResolver          struct{ *Resolver }
+	runResolver                 struct{ *Resolver }
+	taskResolver                struct{ *Resolver }
+	taskSessionResolver         struct{ *Resolver }
+	wakeupRequestResolver       struct{ *Resolver }
+	workflowResolver            struct{ *Resolver }
+	workspaceResolver           struct{ *Resolver }
+)
+
+// !!! WARNING !!!
+// The code below was going to be deleted when updating resolvers. It has been copied here so you have
+// one last chance to move it out of harms way if you want. There are two reasons this happens:
+//  - When renaming or deleting a resolver the old code will be put in here. You can safely delete
+//    it when you're done.
+//  - You have helper methods in this file. Move them out to keep these resolver files clean.
+/*
+	type ()
+*/
