@@ -174,3 +174,64 @@ func TestProgramWorkerSaysWhatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+func TestProgramCarriesOnFromFireToFire(t *testing.T) {
+	p := start(t, newWorkshop(t).dir, nil)
+	j := newJourney(p)
+	agent := j.script("watcher", `head -n 5; cat >/dev/null; echo '{"summary": "saw two pull requests", "next_action": "ask Ben", "usage": {"input_tokens": 5, "cost_usd": 0.25}}'`)
+	var made struct {
+		CreateRoutine struct{ Routine struct{ ID string } }
+	}
+	j.request(createRoutine, map[string]any{"in": map[string]any{"workspaceId": j.workspace, "name": "watch", "assigneeId": agent,
+		"triggers": []any{map[string]any{"manual": map[string]any{}}}}}, &made)
+	routine := made.CreateRoutine.Routine.ID
+	seen := map[string]bool{}
+	fire := func() runView {
+		var out struct {
+			FireRoutine struct{ RoutineRun struct{ ID, Status string } }
+		}
+		j.request(fireRoutine, map[string]any{"id": routine}, &out)
+		var id string
+		eventually(t, "the fire has a run", patience, func() bool {
+			var run struct {
+				Agent struct {
+					Runs struct {
+						Edges []struct{ Node struct{ ID string } }
+					}
+				}
+			}
+			j.request(`query($id: ID!) { agent(id: $id) { runs(first: 1) { edges { node { id } } } } }`, map[string]any{"id": agent}, &run)
+			if edges := run.Agent.Runs.Edges; len(edges) == 1 && !seen[edges[0].Node.ID] {
+				id = edges[0].Node.ID
+			}
+			return id != ""
+		})
+		seen[id] = true
+		return j.end(id)
+	}
+	first := fire()
+	if lines := first.lines(); first.Status != "FINISHED" || lines[0] != "# Who you are" {
+		t.Errorf("the first fire: %+v", first)
+	}
+	second := fire()
+	if lines := second.lines(); second.Status != "FINISHED" || lines[0] != "# What you noted at the end of earlier runs" || lines[3] != "saw two pull requests" {
+		t.Errorf("the second fire: %q", lines)
+	}
+	var out struct {
+		Routine struct {
+			ContinuationSummary struct {
+				Content      string
+				UpdatedByRun struct {
+					ID              string
+					SummaryInjected string
+					Usage           struct{ CostUsd string }
+				}
+			}
+		}
+	}
+	j.request(`query($id: ID!) { routine(id: $id) { continuationSummary { content updatedByRun { id summaryInjected usage { costUsd } } } } }`, map[string]any{"id": routine}, &out)
+	s := out.Routine.ContinuationSummary
+	if !strings.Contains(s.Content, "## Next action\nask Ben") || s.UpdatedByRun.ID != second.ID || !strings.Contains(s.UpdatedByRun.SummaryInjected, "saw two") || s.UpdatedByRun.Usage.CostUsd != "0.250000" {
+		t.Errorf("it remembers %+v", s)
+	}
+}

@@ -19,8 +19,8 @@ type plans struct {
 }
 
 // claimStatements are the statements of a pass whose cost may depend on the queue, with their arguments.
-func claimStatements(agent xid.ID) []struct{ name, query, types, args string } {
-	lane := `'` + string(agent) + `'`
+func claimStatements(workspace, agent xid.ID) []struct{ name, query, types, args string } {
+	lane, tenant := `'`+string(agent)+`'`, `'`+string(workspace)+`'`
 	return []struct{ name, query, types, args string }{
 		{"parked_lanes", parkedLanesQuery, "int", "64"},
 		{"parked_runs", parkedRunsQuery, "text, timestamptz", lane + ", clock_timestamp()"},
@@ -32,6 +32,8 @@ func claimStatements(agent xid.ID) []struct{ name, query, types, args string } {
 		{"release_scope", releaseScopeQuery, "text, text", lane + ", 'task:7'"},
 		{"unrouted_agents", unroutedAgentsQuery, "int", "100"},
 		{"next_instant", nextInstantQuery, "", ""},
+		{"unpark_lanes", unparkLanesQuery, "text, text, text[], int", tenant + ", 'default', '{}', 64"},
+		{"offer_lanes", offerLanesQuery, "text, text, text[], int, int", tenant + ", 'default', '{}', 16, 1000"},
 	}
 }
 
@@ -39,7 +41,7 @@ func claimStatements(agent xid.ID) []struct{ name, query, types, args string } {
 func (p *plans) buffers(agent xid.ID) (each map[string]int, sum int) {
 	p.Helper()
 	each = map[string]int{}
-	for _, s := range claimStatements(agent) {
+	for _, s := range claimStatements(p.workspace, agent) {
 		n := p.explain(s.name, s.args)
 		each[s.name] = n
 		sum += n
@@ -97,7 +99,7 @@ func newPlans(t *testing.T) (*plans, xid.ID) {
 	t.Cleanup(func() { p.ok(conn.Close()) })
 	p.conn = conn
 	p.exec(`SET plan_cache_mode = force_generic_plan`)
-	for _, s := range claimStatements(busy) {
+	for _, s := range claimStatements(p.workspace, busy) {
 		types := ""
 		if s.types != "" {
 			types = "(" + s.types + ")"
