@@ -6,7 +6,7 @@ BENCH ?= .
 
 # What needs no database: rules, and parts that touch the world by themselves. `make test-rules` takes seconds.
 RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron ./internal/domain ./internal/lifecycle/... \
-	./internal/metrics ./internal/prompt ./internal/retry ./internal/secret ./internal/xid
+	./internal/metrics ./internal/prompt ./internal/retry ./internal/secret ./internal/summary ./internal/xid
 # The others run under the race detector, which needs a C compiler (without one Go sets CGO_ENABLED to 0).
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
@@ -35,6 +35,10 @@ test-race: ## the other tests, with the race detector, on a database the tests s
 	@tools/ensure-postgres.sh test
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
 	$(GO) test $(RACE) $(OTHERS)
+
+.PHONY: criteria
+criteria: ## print each acceptance criterion of the loop's liveness with its tests; fail on one without
+	@$(GO) test -count=1 -v -run '^TestEveryCriterionHasATest$$' ./internal/archtest
 
 .PHONY: test-model
 test-model: ## the queue against its model, the full form: 2,000 sequences of 50 steps one by one, and as many at once

@@ -7,6 +7,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/routine"
+	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
@@ -77,6 +78,20 @@ func (r *Resolver) heartbeatOf(ctx context.Context, a *ent.Agent) (*ent.Routine,
 	return visible(r.Reader.Routine.Query().Where(routine.AssigneeID(a.ID)).Order(routine.ByID()).First(ctx))
 }
 
+// scheduledAgents says which of the agents an enabled schedule of an ACTIVE routine targets.
+func (r *Resolver) scheduledAgents(ctx context.Context, ids []xid.ID) (map[xid.ID]bool, error) {
+	rows, err := r.Reader.Routine.Query().Where(routine.AssigneeIDIn(ids...), routine.StatusEQ(domain.RoutineStatusActive), routine.DeletedAtIsNil(),
+		routine.HasTriggersWith(routinetrigger.KindEQ(domain.TriggerKindSchedule), routinetrigger.Enabled(true))).Select(routine.FieldAssigneeID).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[xid.ID]bool, len(rows))
+	for _, row := range rows {
+		out[row.AssigneeID] = true
+	}
+	return out, nil
+}
+
 // wakeAgent inserts a USER wakeup and routes it before it answers.
 func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (store.Made, error) {
 	a, err := r.presentAgent(ctx, in.AgentID)
@@ -86,8 +101,8 @@ func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (stor
 	if len([]rune(in.UserID)) > userIDMax {
 		return store.Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
 	}
-	once, err := idempotency(in, in.IdempotencyKey)
-	if err != nil {
+	once, onceErr := idempotency(in, in.IdempotencyKey)
+	if err := joinProblems(checkObject([]string{"context"}, in.Context, givenBytesMax), onceErr); err != nil {
 		return store.Made{}, err
 	}
 	made, err := r.Store.Wake(ctx, store.Wake{WorkspaceID: a.WorkspaceID, AgentID: a.ID, UserID: in.UserID, Context: in.Context, Idempotency: once})

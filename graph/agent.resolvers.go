@@ -68,6 +68,15 @@ func (r *agentResolver) ActiveRunCount(ctx context.Context, obj *ent.Agent) (int
 	return lane.Running, err
 }
 
+// HasNoScheduledWakeups is the resolver for the hasNoScheduledWakeups field.
+func (r *agentResolver) HasNoScheduledWakeups(ctx context.Context, obj *ent.Agent) (bool, error) {
+	if obj.Role != domain.AgentRoleCoordinator {
+		return false, nil
+	}
+	scheduled, err := load(ctx).scheduled.Load(ctx, obj.ID)
+	return !scheduled, err
+}
+
 // Runs is the resolver for the runs field.
 func (r *agentResolver) Runs(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.RunFilter) (*ent.RunConnection, error) {
 	return r.pageOfRuns(ctx, run.AgentID(obj.ID), filter, nil, after, first, nil, nil)
@@ -76,6 +85,11 @@ func (r *agentResolver) Runs(ctx context.Context, obj *ent.Agent, first *int, af
 // WakeupRequests is the resolver for the wakeupRequests field.
 func (r *agentResolver) WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error) {
 	return r.pageOfWakeups(ctx, wakeuprequest.AgentID(obj.ID), filter, nil, after, first, nil, nil)
+}
+
+// ContinuationSummaries is the resolver for the continuationSummaries field.
+func (r *agentResolver) ContinuationSummaries(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.ContinuationSummaryConnection, error) {
+	return r.pageOfSummaries(ctx, obj.ID, after, first)
 }
 
 // Routines is the resolver for the routines field.

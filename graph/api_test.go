@@ -81,6 +81,14 @@ func (labels) Mask(*domain.ExecutorSpec, xid.ID) func(string) string {
 	return func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
 }
 
+// TestExecutor tells what it was given.
+func (labels) TestExecutor(_ context.Context, workspaceID, agentID xid.ID, spec *domain.ExecutorSpec, holder xid.ID, ask bool) []domain.Check {
+	return []domain.Check{
+		{Name: "kind", OK: ask, Detail: string(spec.Kind()) + " of " + holder.String()[:3]},
+		{Name: "agent", Detail: workspaceID.String()[:3] + " " + agentID.String()[:3], Hint: "do something"},
+	}
+}
+
 // world is the API on a database of its own, with one workspace whose coalescing window is closed.
 type world struct {
 	*graphtest.Client
@@ -99,7 +107,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	schema := graph.NewSchema(graph.Resolver{
-		Store: s, Reader: s.Reader(), Signals: h, Sealer: labels{}, Launches: labels{}, Log: log, Poll: time.Minute,
+		Store: s, Reader: s.Reader(), Signals: h, Sealer: labels{}, Launches: labels{}, Tester: labels{}, Log: log, Poll: time.Minute,
 		EndStream: func(_ context.Context, err error) { t.Errorf("a stream ended with %v", err) },
 	})
 	w := &world{Client: graphtest.New(t, schema, auth.Local()), t: t, db: db, store: s}

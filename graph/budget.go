@@ -68,6 +68,12 @@ func budgetSubject(ctx context.Context, id xid.ID) (ent.Noder, error) {
 	switch id.Prefix() {
 	case "wsp":
 		return record(l.workspaces.Load(ctx, id))
+	case "prj":
+		row, err := l.projects.Load(ctx, id)
+		if row != nil && row.DeletedAt != nil {
+			row = nil
+		}
+		return record(row, err)
 	case "agt":
 		row, err := l.agents.Load(ctx, id)
 		if row != nil && row.DeletedAt != nil {

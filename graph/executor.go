@@ -11,6 +11,7 @@ import (
 
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/preset"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -65,14 +66,18 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 		return nil, nil
 	}
 	r := &report{}
-	if !oneMember(in.Command != nil, in.Pull != nil, in.Echo != nil) {
-		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command, pull and echo")
+	if !oneMember(in.Command != nil, in.Acp != nil, in.HTTP != nil, in.Pull != nil, in.Echo != nil) {
+		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command, acp, http, pull and echo")
 		return nil, domain.AsUserError(r.problems)
 	}
-	if in.Pull != nil {
+	switch {
+	case in.Acp != nil:
+		return acpSpec(r, in.Acp, below(path, "acp"), holder, sealer)
+	case in.HTTP != nil:
+		return httpSpec(r, in.HTTP, below(path, "http"), holder, sealer)
+	case in.Pull != nil:
 		return pullSpec(r, in.Pull, below(path, "pull"), holder, sealer)
-	}
-	if in.Echo != nil {
+	case in.Echo != nil:
 		r.duration(below(path, "echo", "delay"), in.Echo.Delay, 0, timeoutMax)
 		return &domain.ExecutorSpec{Echo: &domain.EchoSpec{Delay: in.Echo.Delay}}, domain.AsUserError(r.problems)
 	}
@@ -92,7 +97,7 @@ func commandSpec(r *report, c *model.CommandExecutorInput, path []string, holder
 	if err != nil {
 		return nil, err
 	}
-	return &domain.CommandSpec{Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
+	return &domain.CommandSpec{Preset: valueOf(c.Preset), Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
 }
 
 func pullSpec(r *report, p *model.PullExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
@@ -117,21 +122,28 @@ func checkQueue(r *report, name string, path []string) {
 }
 
 func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
-	if valueOf(c.Preset) != "" {
-		r.add(below(path, "preset"), domain.UserErrorCodeInvalid, "presets are not available in this version yet; give argv, e.g. [\"claude\", \"-p\"]")
+	name := valueOf(c.Preset)
+	if _, ok := preset.Find(name); c.Preset != nil && !ok {
+		r.add(below(path, "preset"), domain.UserErrorCodeInvalid, "%q is no known agent command line; there are %s. For any other leave preset out and give argv", name, strings.Join(preset.Names(), ", "))
 	}
-	checkArguments(r, c.Argv, below(path, "argv"))
-	if dir := valueOf(c.WorkingDirectory); dir != "" {
-		switch at := below(path, "workingDirectory"); {
-		case !filepath.IsAbs(dir) || !plain(dir):
-			r.add(at, domain.UserErrorCodeInvalid, "must be an absolute path, e.g. /srv/work")
-		case len(dir) > pathMax:
-			r.add(at, domain.UserErrorCodeTooLong, "must be at most %d bytes", pathMax)
-		}
+	if c.Preset == nil || len(c.Argv) > 0 {
+		checkArguments(r, c.Argv, below(path, "argv"))
 	}
+	checkFolder(r, valueOf(c.WorkingDirectory), below(path, "workingDirectory"))
 	checkVariables(r, c.Environment, below(path, "environment"))
 	r.duration(below(path, "timeout"), c.Timeout, timeoutMin, timeoutMax)
 	r.duration(below(path, "grace"), c.Grace, 0, graceMax)
+}
+
+// checkFolder checks a working folder; "" is none.
+func checkFolder(r *report, dir string, path []string) {
+	switch {
+	case dir == "":
+	case !filepath.IsAbs(dir) || !plain(dir):
+		r.add(path, domain.UserErrorCodeInvalid, "must be an absolute path, e.g. /srv/work")
+	case len(dir) > pathMax:
+		r.add(path, domain.UserErrorCodeTooLong, "must be at most %d bytes", pathMax)
+	}
 }
 
 func checkArguments(r *report, argv []string, path []string) {
@@ -194,6 +206,11 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 	switch s.Kind() {
 	case domain.ExecutorCommand:
 		return commandOf(s.Command)
+	case domain.ExecutorACP:
+		a := s.ACP
+		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions}
+	case domain.ExecutorHTTP:
+		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout}
 	case domain.ExecutorPull:
 		out := &model.PullExecutor{Queue: s.Pull.Queue, Lease: s.Pull.Lease}
 		if s.Pull.Command != nil {
@@ -208,15 +225,21 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 
 // commandOf shows a command without the values of its environment.
 func commandOf(c *domain.CommandSpec) *model.CommandExecutor {
-	out := &model.CommandExecutor{Argv: c.Argv, Environment: []string{}, Timeout: c.Timeout, Grace: c.Grace}
+	out := &model.CommandExecutor{Argv: c.Argv, Environment: namesOf(c.Environment), Timeout: c.Timeout, Grace: c.Grace}
 	if c.Preset != "" {
 		out.Preset = &c.Preset
 	}
 	if c.WorkingDirectory != "" {
 		out.WorkingDirectory = &c.WorkingDirectory
 	}
-	for _, v := range c.Environment {
-		out.Environment = append(out.Environment, v.Name)
-	}
 	return out
+}
+
+// namesOf are the names of sealed values.
+func namesOf(values []domain.SealedValue) []string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = v.Name
+	}
+	return names
 }

@@ -84,6 +84,82 @@ func TestAnExecutorInputBecomesASpecWithSealedValues(t *testing.T) {
 	}
 }
 
+func TestAPresetNeedsNoArguments(t *testing.T) {
+	for _, argv := range [][]string{nil, {"/opt/claude", "--model", "opus"}} {
+		spec, err := executorSpec(command(func(c *model.CommandExecutorInput) { c.Preset, c.Argv = new("claude"), argv }), []string{"executor"}, "agt_1", labelSealer{})
+		if err != nil || spec.Command.Preset != "claude" || !slices.Equal(spec.Command.Argv, argv) || *executorOf(spec).(*model.CommandExecutor).Preset != "claude" {
+			t.Errorf("%v: %+v, %v", argv, spec, err)
+		}
+	}
+}
+
+func TestAnACPExecutorBecomesASpecAndIsCheckedLikeACommand(t *testing.T) {
+	holder := xid.New("agt")
+	in := func(change func(*model.AcpExecutorInput)) *model.ExecutorInput {
+		a := &model.AcpExecutorInput{Argv: []string{"gemini", "--acp"}, WorkingDirectory: "/srv/work", Timeout: time.Minute, Permissions: domain.AcpPermissionPolicyReadOnly,
+			Environment: []*model.NameValueInput{{Name: "KEY", Value: "hunter2"}}}
+		change(a)
+		return &model.ExecutorInput{Acp: a}
+	}
+	spec, err := executorSpec(in(func(*model.AcpExecutorInput) {}), []string{"executor"}, holder, labelSealer{})
+	if err != nil || spec.Kind() != domain.ExecutorACP || spec.ACP.Environment[0].Sealed != "sealed for "+holder.String()+"/KEY" {
+		t.Fatalf("got %+v, %v", spec, err)
+	}
+	shown := executorOf(spec).(*model.AcpExecutor)
+	if shown.WorkingDirectory != "/srv/work" || !slices.Equal(shown.Environment, []string{"KEY"}) || shown.Permissions != domain.AcpPermissionPolicyReadOnly {
+		t.Errorf("shown as %+v", shown)
+	}
+	for field, change := range map[string]func(*model.AcpExecutorInput){
+		"executor.acp.argv":               func(a *model.AcpExecutorInput) { a.Argv = nil },
+		"executor.acp.workingDirectory":   func(a *model.AcpExecutorInput) { a.WorkingDirectory = "" },
+		"executor.acp.timeout":            func(a *model.AcpExecutorInput) { a.Timeout = 0 },
+		"executor.acp.environment.0.name": func(a *model.AcpExecutorInput) { a.Environment[0].Name = "ROUSE_X" },
+	} {
+		_, err := executorSpec(in(change), []string{"executor"}, holder, labelSealer{})
+		var problem *domain.UserError
+		if !errors.As(err, &problem) || strings.Join(problem.Problems[0].Field, ".") != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestAnHTTPExecutorBecomesASpecAndIsChecked(t *testing.T) {
+	holder := xid.New("agt")
+	in := func(change func(*model.HTTPExecutorInput)) *model.ExecutorInput {
+		h := &model.HTTPExecutorInput{URL: "https://agents.example.com/run", Timeout: time.Minute, Secret: new("a secret of 17 by"),
+			Headers: []*model.NameValueInput{{Name: "Authorization", Value: "Bearer hunter2"}}}
+		change(h)
+		return &model.ExecutorInput{HTTP: h}
+	}
+	spec, err := executorSpec(in(func(*model.HTTPExecutorInput) {}), []string{"executor"}, holder, labelSealer{})
+	if err != nil || spec.HTTP.Secret != "sealed for "+holder.String()+"/signing secret" || spec.HTTP.Headers[0].Sealed != "sealed for "+holder.String()+"/Authorization" {
+		t.Fatalf("got %+v, %v", spec, err)
+	}
+	if shown := executorOf(spec).(*model.HTTPExecutor); !shown.Signed || !slices.Equal(shown.Headers, []string{"Authorization"}) {
+		t.Errorf("shown as %+v", shown)
+	}
+	url := func(text string) func(*model.HTTPExecutorInput) {
+		return func(h *model.HTTPExecutorInput) { h.URL = text }
+	}
+	header := func(name, value string) func(*model.HTTPExecutorInput) {
+		return func(h *model.HTTPExecutorInput) { h.Headers[0] = &model.NameValueInput{Name: name, Value: value} }
+	}
+	for _, c := range []struct {
+		field  string
+		change func(*model.HTTPExecutorInput)
+	}{
+		{"url", url("")}, {"url", url("ftp://x/")}, {"url", url("https://")}, {"url", url("https://u:p@x/")}, {"url", url("/run")}, {"url", url("https://x/" + strings.Repeat("a", 2000))},
+		{"headers.0.name", header("X Key", "")}, {"headers.0.name", header("host", "")}, {"headers.0.name", header("x-rouse-signature", "")}, {"headers.0.value", header("X-Key", "a\r\nB: c")},
+		{"secret", func(h *model.HTTPExecutorInput) { h.Secret = new("short") }}, {"timeout", func(h *model.HTTPExecutorInput) { h.Timeout = 0 }},
+	} {
+		_, err := executorSpec(in(c.change), []string{"executor"}, holder, labelSealer{})
+		var problem *domain.UserError
+		if !errors.As(err, &problem) || strings.Join(problem.Problems[0].Field, ".") != "executor.http."+c.field {
+			t.Errorf("%s: %v", c.field, err)
+		}
+	}
+}
+
 func TestAnEchoExecutorIsMappedAndNoneStaysNone(t *testing.T) {
 	spec, err := executorSpec(&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: time.Second}}, nil, "agt_1", nil)
 	if err != nil || spec.Echo.Delay != time.Second || spec.Kind() != domain.ExecutorEcho {
@@ -113,7 +189,7 @@ func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
 		"an empty program":             {command(func(c *model.CommandExecutorInput) { c.Argv = []string{""} }), "executor.command.argv", domain.UserErrorCodeRequired},
 		"NUL in an argument":           {command(func(c *model.CommandExecutorInput) { c.Argv[1] = "a\x00" }), "executor.command.argv.1", domain.UserErrorCodeInvalid},
 		"too many arguments":           {command(func(c *model.CommandExecutorInput) { c.Argv = slices.Repeat([]string{"x"}, 201) }), "executor.command.argv", domain.UserErrorCodeTooLong},
-		"a preset":                     {command(func(c *model.CommandExecutorInput) { c.Preset = new("claude") }), "executor.command.preset", domain.UserErrorCodeInvalid},
+		"an unknown preset":            {command(func(c *model.CommandExecutorInput) { c.Preset = new("clippy") }), "executor.command.preset", domain.UserErrorCodeInvalid},
 		"a relative folder":            {command(func(c *model.CommandExecutorInput) { c.WorkingDirectory = new("work") }), "executor.command.workingDirectory", domain.UserErrorCodeInvalid},
 		"no time at all":               {command(func(c *model.CommandExecutorInput) { c.Timeout = 0 }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},
 		"a day and a second":           {command(func(c *model.CommandExecutorInput) { c.Timeout = 24*time.Hour + time.Second }), "executor.command.timeout", domain.UserErrorCodeOutOfRange},
@@ -125,13 +201,13 @@ func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
 		"a name twice":                 {command(env("A", "x", "A", "y")), "executor.command.environment.1.name", domain.UserErrorCodeInvalid},
 		"NUL in a value":               {command(env("A", "x\x00")), "executor.command.environment.0.value", domain.UserErrorCodeInvalid},
 		"a value that is long":         {command(env("A", strings.Repeat("x", 33<<10))), "executor.command.environment.0.value", domain.UserErrorCodeTooLong},
+		"an echo that dawdles":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: 25 * time.Hour}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
+		"an echo back in time":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: -time.Second}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
 		"a queue without a name":       {pull("", time.Minute, nil), "executor.pull.queue", domain.UserErrorCodeInvalid},
 		"a queue with spaces around":   {pull(" gpu", time.Minute, nil), "executor.pull.queue", domain.UserErrorCodeInvalid},
 		"a queue's name that is long":  {pull(strings.Repeat("x", 65), time.Minute, nil), "executor.pull.queue", domain.UserErrorCodeInvalid},
 		"a lease too short to renew":   {pull("gpu", time.Second, nil), "executor.pull.lease", domain.UserErrorCodeOutOfRange},
 		"a worker's command with none": {pull("gpu", time.Minute, command(func(c *model.CommandExecutorInput) { c.Argv = nil }).Command), "executor.pull.command.argv", domain.UserErrorCodeRequired},
-		"an echo that dawdles":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: 25 * time.Hour}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
-		"an echo back in time":         {&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: -time.Second}}, "executor.echo.delay", domain.UserErrorCodeOutOfRange},
 	} {
 		_, err := executorSpec(c.in, []string{"executor"}, "agt_1", labelSealer{})
 		user, ok := errors.AsType[*domain.UserError](err)

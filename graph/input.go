@@ -91,25 +91,56 @@ func digest(tree map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// hideValues takes the values out of an executor's environment, and the secrets out of webhooks.
-func hideValues(tree map[string]any) {
-	triggers, _ := tree["triggers"].([]any)
-	for _, spec := range append(triggers, tree["spec"]) {
-		trigger, _ := spec.(map[string]any)
-		webhook, _ := trigger["webhook"].(map[string]any)
-		delete(webhook, "secret")
-	}
-	executor, _ := tree["executor"].(map[string]any)
-	pull, _ := executor["pull"].(map[string]any)
-	for _, kind := range []map[string]any{executor, pull} {
-		command, _ := kind["command"].(map[string]any)
-		list, _ := command["environment"].([]any)
-		for _, v := range list {
-			if pair, ok := v.(map[string]any); ok {
-				delete(pair, "value")
+// hideValues takes the values out of an executor's environment and headers, and the secrets of agent services and
+// webhooks, wherever in the input they lie.
+func hideValues(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			switch name {
+			case "environment", "headers":
+				dropValues(member)
+			case "http", "webhook":
+				if spec, ok := member.(map[string]any); ok {
+					delete(spec, "secret")
+				}
 			}
+			hideValues(member)
+		}
+	case []any:
+		for _, item := range v {
+			hideValues(item)
 		}
 	}
+}
+
+func dropValues(list any) {
+	pairs, _ := list.([]any)
+	for _, v := range pairs {
+		if pair, ok := v.(map[string]any); ok {
+			delete(pair, "value")
+		}
+	}
+}
+
+// Bounds of the objects that callers give, as JSON text.
+const (
+	givenBytesMax  = 32 << 10  // what a wake tells its agent: a context, or values of variables
+	resultBytesMax = 256 << 10 // the result of a run
+)
+
+// checkObject refuses an object whose JSON text is too long.
+func checkObject(path []string, object map[string]any, most int) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // the length is that of what was sent, more or less
+	if err := encoder.Encode(object); err != nil {
+		return domain.RefuseField(path, domain.UserErrorCodeInvalid, "must be a JSON object")
+	}
+	if text.Len() > most {
+		return domain.RefuseField(path, domain.UserErrorCodeTooLong, "must be at most %d KiB of JSON; give the agent a place to read the rest", most>>10)
+	}
+	return nil
 }
 
 // checkWorkspace refuses a workspace that the caller does not see.

@@ -12,9 +12,9 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/approval"
+	"rouse.dev/rouse/ent/budgetpolicy"
 	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/ent/project"
-	"rouse.dev/rouse/ent/budgetpolicy"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
 	"rouse.dev/rouse/ent/routinetrigger"
@@ -73,9 +73,12 @@ type loaders struct {
 
 	waitingRequests loader[*domain.Waiting] // by wakeup request
 
+	summariesOf loader[[]*ent.ContinuationSummary] // by routine
+
 	budgets    loader[*model.Budget]
 	budgetOf   loader[*ent.BudgetPolicy]      // by what it limits
 	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
+	scheduled  loader[bool]                   // by agent: a schedule targets it
 }
 
 type loadersKey struct{}
@@ -107,6 +110,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		heads:    mapped("positions", r.heads),
 		waiting:  mapped("why runs wait", r.waitingOf),
 
+		summariesOf:     groups("summaries of routines", r.readSummaries, routineOfSummary),
 		waitingRequests: mapped("why requests wait", r.waitingOfRequests),
 		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
 			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...), routinetrigger.DeletedAtIsNil()).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
@@ -148,7 +152,8 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		blocked:      mapped("which tasks are blocked", r.Store.BlockedTasks),
 		actionable:   mapped("counts of tasks", r.Store.ActionableTasks),
 		participants: mapped("participants", r.Store.Participants),
-		budgets: mapped("budgets", r.budgets),
+		budgets:      mapped("budgets", r.budgets),
+		scheduled:    mapped("schedules of agents", r.scheduledAgents),
 		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
 			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
 		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),

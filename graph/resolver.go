@@ -24,6 +24,8 @@ type Resolver struct {
 	Sealer  Sealer
 	// Launches opens what workers are given.
 	Launches Launches
+	// Tester looks whether executors work.
+	Tester Tester
 	// Leaving is closed when the process begins to end: nobody waits for work any more. Nil: never.
 	Leaving <-chan struct{}
 	// URL is where the API is served, e.g. http://127.0.0.1:8080, for commands that people copy.

@@ -115,12 +115,13 @@ func (r *Resolver) showLease(ctx context.Context, lease *store.Lease, environmen
 	if err != nil {
 		return nil, fmt.Errorf("read run: %w", err)
 	}
-	out := &model.RunLease{Run: run, Attempt: lease.Number, LeaseToken: lease.Token.Reveal(), ExpiresAt: lease.Until, Prompt: lease.Prompt, Environment: environment}
+	out := &model.RunLease{Run: run, Attempt: lease.Number, LeaseToken: lease.Token.Reveal(), ExpiresAt: lease.Until, Duration: lease.Executor.Pull.Lease,
+		Prompt: lease.Prompt, Environment: environment}
 	if c := lease.Executor.Pull.Command; c != nil {
 		out.Command = commandOf(c)
 	}
 	if lease.ResumeSessionID != "" {
-		out.ResumeSessionID = &lease.ResumeSessionID
+		out.ResumeSessionID, out.FullPrompt = &lease.ResumeSessionID, &lease.FullPrompt
 	}
 	return out, nil
 }
@@ -245,7 +246,7 @@ func linesOf(lines []*model.RunLogLineInput, mask func(string) string) []store.L
 
 func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSucceededInput) (*ent.Run, error) {
 	usage, err := usageOf(in.Usage)
-	if err != nil {
+	if err := joinProblems(err, checkObject([]string{"result"}, in.Result, resultBytesMax)); err != nil {
 		return nil, err
 	}
 	a, err := r.attemptOf(ctx, in.Lease)
@@ -260,6 +261,7 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 	if in.Result != nil {
 		ok.Result = domain.CleanResult(in.Result, mask).(map[string]any)
 		ok.Summary, ok.SessionID = domain.ResultSummary(ok.Result), domain.ResultSession(ok.Result)
+		ok.Resumable = ok.SessionID != ""
 		if said := domain.ResultUsage(ok.Result); said != nil && usage == nil {
 			ok.Usage = &store.Usage{InputTokens: said.InputTokens, OutputTokens: said.OutputTokens, CostUSD: said.CostUSD}
 		}

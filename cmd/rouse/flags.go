@@ -41,6 +41,7 @@ type serveFlags struct {
 	Lease          time.Duration `env:"ROUSE_LEASE" default:"${lease}" help:"For how long this process holds a run without a sign of life."`
 	Drain          time.Duration `env:"ROUSE_DRAIN" default:"${drain}" help:"How long live runs may go on at the end."`
 	AgentUser      string        `name:"agent-user" env:"ROUSE_AGENT_USER" placeholder:"NAME" help:"Account that agents run as when rouse is root (default nobody)."`
+	HTTPAllow      string        `name:"http-allow" env:"ROUSE_HTTP_ALLOW" placeholder:"RANGES" help:"Addresses beside public ones that agent services (http executors) may have, such as 127.0.0.0/8,10.1.0.0/16."`
 	NewSecretKey   bool          `name:"new-secret-key" help:"Go on with another secret key than the one that sealed this database's secrets, which is lost: they cannot be opened any more."`
 	BootstrapToken secret.String `name:"bootstrap-token" hidden:"" env:"ROUSE_BOOTSTRAP_TOKEN"`
 	SecretKey      secret.String `name:"secret-key" hidden:"" env:"ROUSE_SECRET_KEY"`
@@ -48,6 +49,7 @@ type serveFlags struct {
 
 func (f serveFlags) apply(c config.Config) config.Config {
 	c.Addr, c.AdminAddr, c.Workers, c.Lease, c.Drain = f.Addr, f.AdminAddr, f.Workers, f.Lease, f.Drain
+	c.HTTPAllow = f.HTTPAllow
 	c.AgentUser, c.BootstrapToken, c.SecretKey, c.NewSecretKey = f.AgentUser, f.BootstrapToken, f.SecretKey, f.NewSecretKey
 	return c
 }

@@ -72,6 +72,15 @@ func (p *program) run(id string) runView {
 	return out.Run
 }
 
+// linesOf are the lines that one attempt of a run printed.
+func (p *program) linesOf(run string, attempt int) []string {
+	p.t.Helper()
+	var out struct{ Run runView }
+	p.request(`query($id: ID!, $attempt: Int) { run(id: $id) { logs(first: 100, filter: {attempt: $attempt}) { edges { node { stream text } } } } }`,
+		map[string]any{"id": run, "attempt": attempt}, &out)
+	return out.Run.lines()
+}
+
 // journey is a workspace on a running program.
 type journey struct {
 	*program
@@ -209,7 +218,7 @@ func TestProgramFromWakeToEnd(t *testing.T) {
 	t.Run("lines arrive while the agent works, and a second process reads them from the table", func(t *testing.T) { testLines(t, j.on(t, p), env) })
 	t.Run("a fire by hand runs the routine's agent", func(t *testing.T) { testFire(t, j.on(t, p)) })
 	t.Run("a failing command is parked BACKOFF with its attempt FAILED", func(t *testing.T) { testFailure(t, j.on(t, p), address) })
-	t.Run("0.0.0.0 is refused without a token and then needs it", func(t *testing.T) { testTokens(t, env) })
+	t.Run("0.0.0.0 is refused without a token and then needs it; a webhook does not", func(t *testing.T) { testTokens(t, j.on(t, p), env) })
 	t.Run("a live run is cancelled and leaves no process", func(t *testing.T) { testCancel(t, j.on(t, p)) })
 	t.Run("cron fires by the wall clock", func(t *testing.T) { testCron(t, j.on(t, p), tick) })
 	t.Run("SIGTERM in mid-run: handed back, finished by the next start", func(s *testing.T) { p = testSignal(s, t, j, p, data, syscall.SIGTERM) })
@@ -327,7 +336,7 @@ func testFailure(t *testing.T, j journey, address string) {
 	}
 }
 
-func testTokens(t *testing.T, env []string) {
+func testTokens(t *testing.T, j journey, env []string) {
 	data := pgtest.Folder(t)
 	refused := launch(t, env, "serve", "--addr", "0.0.0.0:0", "--data-dir", data)
 	if code := refused.wait(); code != 1 || !strings.Contains(refused.log.String(), "rouse token create") || !strings.Contains(refused.log.String(), "ROUSE_BOOTSTRAP_TOKEN") {
@@ -345,6 +354,7 @@ func testTokens(t *testing.T, env []string) {
 	if status, body := open.post(token, "{ process { version } }", nil); status != 200 {
 		t.Errorf("with a token: %d %s", status, body)
 	}
+	testWebhook(t, j, open.url)
 	testRevocation(t, open, env, token)
 	if code := open.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit %d: %s", code, open.log)
@@ -418,7 +428,11 @@ func testSignal(t, whole *testing.T, j journey, p *program, data string, signal 
 	w := newWorkshop(t)
 	j = j.on(t, p)
 	run := j.wake(j.script("guarded "+signal.String(), w.guarded()))
-	pids := pidsOf(t, j.subscribe("", followRun, map[string]any{"id": run}).line())
+	follow := j.subscribe("", followRun, map[string]any{"id": run})
+	if line := follow.line(); line != "attempt 1" {
+		t.Errorf("the first line is %q", line)
+	}
+	pids := pidsOf(t, follow.line())
 	if signal == syscall.SIGKILL {
 		j.program.end(signal)
 	} else {
@@ -430,11 +444,23 @@ func testSignal(t, whole *testing.T, j journey, p *program, data string, signal 
 	if view.Status != "FINISHED" || view.attempts() != want || view.Summary != "done in a later attempt" {
 		t.Errorf("%+v", view)
 	}
+	first, second := next.linesOf(run, 1), next.linesOf(run, 2)
+	if len(first) != 2 || first[0] != "attempt 1" || len(second) != 2 || second[0] != "attempt 2" {
+		t.Errorf("lines of the first attempt are %q, of the second %q", first, second)
+	}
 	if w.exists("overlap") {
 		t.Error("two processes of the agent lived at the same time")
 	}
 	if left := append(living(pids), processesOf(t, run)...); len(left) > 0 {
 		t.Errorf("processes %v are left", left)
+	}
+	token, err := os.ReadFile(w.path("token1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a process of the first attempt would still say is refused.
+	if status, body := next.post(strings.TrimSpace(string(token)), "{ process { version } }", nil); status != 401 {
+		t.Errorf("with the token of the first attempt: %d %s", status, body)
 	}
 	return next
 }

@@ -20,9 +20,11 @@ import (
 // cli is the command line.
 type cli struct {
 	Serve   serveCommand   `cmd:"" help:"Run the server: API, console, scheduler and workers."`
+	Worker  workerCommand  `cmd:"" help:"Run agents on this machine for a server elsewhere: take runs from its queue."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database to this version's shape and end."`
 	Token   tokenCommand   `cmd:"" help:"Make, list and revoke bearer tokens."`
 	Prune   pruneCommand   `cmd:"" help:"Remove old history now, or say what would be removed."`
+	Doctor  doctorCommand  `cmd:"" help:"See whether the database, the clock and the agents of this installation work."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

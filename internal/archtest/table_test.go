@@ -7,7 +7,7 @@ const (
 )
 
 // purePackages hold rules. They see nothing of the world: neither database nor network nor files, and no clock.
-var purePackages = []string{"internal/domain", "internal/cron", "internal/retry", "internal/prompt", "internal/summary", "internal/liveness"}
+var purePackages = []string{"internal/domain", "internal/cron", "internal/retry", "internal/preset", "internal/prompt", "internal/summary", "internal/liveness"}
 
 // testPackages exist for tests; a program that is shipped must not hold them.
 var testPackages = []string{
@@ -30,6 +30,7 @@ var rooms = []room{
 	{"internal/domain", []string{"internal/xid"}, "the vocabulary knows nothing of who uses it"},
 	{"internal/cron", []string{"internal/domain"}, "rules are pure functions of the vocabulary"},
 	{"internal/retry", []string{"internal/domain"}, "rules are pure functions of the vocabulary"},
+	{"internal/preset", nil, "arguments and lines go in, arguments and words come out"},
 	{"internal/prompt", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
 	{"internal/summary", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
 	{"internal/liveness", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
@@ -43,7 +44,7 @@ var rooms = []room{
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
-	{"internal/executor", []string{"internal/account", "internal/domain", "internal/xid"}, "an executor runs one request and never sees the store"},
+	{"internal/executor", []string{"internal/account", "internal/domain", "internal/preset", "internal/xid"}, "an executor runs one request and never sees the store"},
 	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/xid"}, "limits and access hold for any schema"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
 
@@ -58,6 +59,9 @@ var rooms = []room{
 	{"internal/worker", []string{
 		pure, "internal/event", "internal/executor", "internal/lifecycle", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
 	}, "one claimed run, from prompt to end; who claims is not its matter"},
+	{"internal/remote", []string{
+		"internal/auth", "internal/domain", "internal/executor", "internal/secret", "internal/store", "internal/worker", "internal/xid",
+	}, "a worker elsewhere: it reaches the store through the API alone, and takes its words from it"},
 	{"internal/telemetry", []string{"internal/store", "internal/xid"}, "it is told of hops, and tells a collector"},
 	{"internal/scheduler", []string{
 		"internal/domain", "internal/event", "internal/lifecycle", "internal/metrics", "internal/store", "internal/worker", "internal/xid",

@@ -3,7 +3,10 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
+	"net/netip"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -22,6 +25,7 @@ type Config struct {
 	BootstrapToken secret.String // bearer token with all scopes, for a first start in a container; empty: none
 	SecretKey      secret.String // 32 bytes as hex or base64, seals secrets at rest; empty: a key file in DataDir
 	NewSecretKey   bool          // go on with another key than the one that sealed the database's secrets
+	HTTPAllow      string        // addresses that agent services may have beside public ones: CIDR ranges with commas between
 	History        time.Duration // age at which history is removed; 0: never
 	RoutineRuns    time.Duration // age at which records of fires are removed; 0: never
 	AgentUser      string        // account that agent commands run as when rouse runs as root; "": chosen
@@ -40,6 +44,7 @@ const (
 	EnvDrain          = "ROUSE_DRAIN"
 	EnvBootstrapToken = "ROUSE_BOOTSTRAP_TOKEN"
 	EnvSecretKey      = "ROUSE_SECRET_KEY"
+	EnvHTTPAllow      = "ROUSE_HTTP_ALLOW"
 	EnvHistory        = "ROUSE_RETENTION"
 	EnvRoutineRuns    = "ROUSE_RETENTION_ROUTINE_RUNS"
 	EnvAgentUser      = "ROUSE_AGENT_USER"
@@ -72,4 +77,20 @@ func (c Config) Level() slog.Level {
 		return slog.LevelInfo
 	}
 	return level
+}
+
+// AllowedAddresses are the ranges of HTTPAllow; a single address is a range of one.
+func (c Config) AllowedAddresses() ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range strings.FieldsFunc(c.HTTPAllow, func(r rune) bool { return r == ',' || r == ' ' }) {
+		prefix, err := netip.ParsePrefix(text)
+		if address, addressErr := netip.ParseAddr(text); addressErr == nil {
+			prefix, err = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen()), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is no range of addresses; write such as 127.0.0.0/8 or 10.1.2.3, with commas between", text)
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out, nil
 }

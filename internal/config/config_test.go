@@ -79,6 +79,17 @@ func TestEveryProblemIsTold(t *testing.T) {
 	}
 }
 
+func TestAllowedAddressesAreRangesOrSingleOnes(t *testing.T) {
+	c := config.Config{HTTPAllow: "127.0.0.1/8, 10.1.2.3,fd00::/8"}
+	got, err := c.AllowedAddresses()
+	if err != nil || fmt.Sprint(got) != "[127.0.0.0/8 10.1.2.3/32 fd00::/8]" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := (config.Config{HTTPAllow: "localhost"}).AllowedAddresses(); err == nil || !strings.Contains(err.Error(), "127.0.0.0/8") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestLoopback(t *testing.T) {
 	for addr, want := range map[string]bool{"127.0.0.1:1": true, "127.9.9.9:1": true, "[::1]:1": true, "localhost:1": true,
 		"[::ffff:127.0.0.1]:1": true, ":1": false, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false, "example.com:1": false, "nonsense": false} {

@@ -34,6 +34,7 @@ func (c Config) Validate() error {
 		problem("--workers", EnvWorkers, within(c.Workers, 1, maxWorkers)),
 		problem("--lease", EnvLease, within(c.Lease, minLease, maxLease)),
 		problem("--drain", EnvDrain, within(c.Drain, 0, maxDrain)),
+		problem("--http-allow", EnvHTTPAllow, c.checkHTTPAllow()),
 		problem("--retention", EnvHistory, domain.Retention{History: c.History}.Validate()),
 		problem("--retention-routine-runs", EnvRoutineRuns, domain.Retention{RoutineRuns: c.RoutineRuns}.Validate()),
 		problem("", EnvBootstrapToken, c.checkBootstrapToken()),
@@ -56,6 +57,11 @@ func problem(flag, variable string, err error) error {
 
 func (c Config) checkAddr() error {
 	_, err := hostOf(c.Addr)
+	return err
+}
+
+func (c Config) checkHTTPAllow() error {
+	_, err := c.AllowedAddresses()
 	return err
 }
 

@@ -43,19 +43,23 @@ type CommandSpec struct {
 
 // ACPSpec is an Agent Client Protocol agent over stdio.
 type ACPSpec struct {
-	Argv             []string      `json:"argv"`
-	WorkingDirectory string        `json:"working_directory"`
-	Environment      []SealedValue `json:"environment,omitempty"`
-	Timeout          time.Duration `json:"timeout"`
-	Permissions      string        `json:"permissions"` // ALLOW, REJECT or READ_ONLY
+	Argv             []string            `json:"argv"`
+	WorkingDirectory string              `json:"working_directory"`
+	Environment      []SealedValue       `json:"environment,omitempty"`
+	Timeout          time.Duration       `json:"timeout"`
+	Permissions      AcpPermissionPolicy `json:"permissions"`
 }
 
 // HTTPSpec is an agent service reached by POST.
 type HTTPSpec struct {
 	URL     string        `json:"url"`
 	Headers []SealedValue `json:"headers,omitempty"`
+	Secret  string        `json:"secret,omitempty"` // signs requests; sealed, "" for none
 	Timeout time.Duration `json:"timeout"`
 }
+
+// HTTPSecretName stands for the signing secret where a sealed value is bound to its name; no header can be called so.
+const HTTPSecretName = "signing secret"
 
 // PullSpec is a queue that workers on other machines take runs from.
 type PullSpec struct {

@@ -7,79 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"syscall"
-	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
 )
 
-const (
-	defaultTimeout = 30 * time.Minute
-	// defaultDrain is how long output is awaited after the leader's end while something still holds its pipes.
-	defaultDrain = 2 * time.Second
-	// endLimit is how long processes may take to disappear after KILL: only ones that hang in the kernel need it.
-	endLimit = 10 * time.Second
-)
-
-// Options are what the server decides for all commands.
-type Options struct {
-	WorkRoot   string              // each agent gets a folder of its own below it
-	Credential *syscall.Credential // the account commands run as; nil: the server's. Needs root
-	Home       string              // HOME of that account; "" with Credential nil: the server's
-	User       string              // its name, for USER and LOGNAME; may be ""
-	Path       string              // PATH of commands; "": the server's, without what the account cannot enter
-	Drain      time.Duration       // 0: 2 s
-}
-
 // Command runs any command line as an agent: prompt on stdin, lines on stdout and stderr, the result as the last line of
 // stdout (SPEC S7.1, S7.5). Every launch has a session, hence a process group, of its own that ends with the attempt
 // and with the server.
-type Command struct {
-	options  Options
-	spawner  spawner
-	watchdog watchdog
-
-	mu     sync.Mutex
-	closed bool
-	live   sync.WaitGroup
-}
+type Command struct{ *launcher }
 
 // NewCommand makes the executor. Close it when no run is wanted any more.
-func NewCommand(options Options) *Command {
-	if options.Drain == 0 {
-		options.Drain = defaultDrain
-	}
-	return &Command{options: options}
-}
-
-// Close waits for live runs, which the caller ends through their contexts, and then ends the watchdog. It is idempotent.
-func (c *Command) Close() error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
-	c.closed = true
-	c.mu.Unlock()
-	c.live.Wait()
-	c.spawner.close()
-	if err := c.watchdog.close(); err != nil {
-		return fmt.Errorf("end the watchdog: %w", err)
-	}
-	return nil
-}
-
-func (c *Command) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.live.Add(1)
-	return true
-}
+func NewCommand(options Options) *Command { return &Command{newLauncher(options)} }
 
 // Run launches the command and returns when its group is gone.
 //
@@ -106,9 +46,33 @@ func (c *Command) Run(ctx context.Context, req Request, sink Sink) (Result, erro
 	return result, nil
 }
 
+// run launches the command; a preset's session that cannot be resumed is tried without it.
 func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Failure) {
+	d, failure := dialectOf(req.Spec.Command)
+	if failure != nil {
+		return Result{ExitCode: -1}, failure
+	}
+	one := &oneAtATime{sink: sink}
+	result, failure := c.launch(ctx, req, one, d)
+	if failure == nil || ctx.Err() != nil || !d.resumeFailed(req, failure) {
+		return result, failure
+	}
+	out := &output{sink: one, mask: req.mask}
+	out.say(fmt.Sprintf("the session %s could not be resumed, a new one is opened with the full prompt: %s", req.ResumeSessionID, firstLine(failure.Message)))
+	req.Prompt, req.ResumeSessionID = req.fullPrompt(), ""
+	return c.launch(ctx, req, one, d.again())
+}
+
+func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect) (Result, *Failure) {
 	result := Result{ExitCode: -1}
-	l, failure := c.options.prepare(req)
+	spec := req.Spec.Command
+	bounds := limits{spec.Timeout, spec.Grace}
+	argv, prompt, cleanUp, failure := d.commandLine(req, c.options)
+	if failure != nil {
+		return result, failure
+	}
+	defer cleanUp()
+	l, failure := c.options.prepare(req, argv, spec.WorkingDirectory)
 	if failure != nil {
 		return result, failure
 	}
@@ -125,63 +89,20 @@ func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Fai
 	}
 	result.SessionID = firstOf(req.ResumeSessionID, xid.New("ses").String())
 	result.SessionError = sink.Session(result.SessionID)
-
-	p.communicate(req.Prompt, out)
-	end := p.supervise(ctx, req.Spec.Command)
+	d.named = func(session string) {
+		result.SessionID = session
+		result.SessionError = errors.Join(result.SessionError, sink.Session(session))
+	}
+	p.communicate(prompt, out, d.reading(out, req.mask))
+	end := p.supervise(ctx, bounds)
 	p.end(c.options.Drain, out)
 	state := c.reap(p, end.forced, &result)
+	if d.preset {
+		said := d.read(&result, out, req)
+		return result, d.judge(ctx, result, said, out, end, state, bounds)
+	}
 	readResult(&result, out, req, sink)
-	return result, judge(ctx, result, out, end, state, req.Spec.Command)
-}
-
-// start starts the process and puts its group under watch.
-func (c *Command) start(l launch) (*process, *Failure) {
-	pipes, err := openPipes()
-	if err != nil {
-		return nil, c.options.startFailure(l, err)
-	}
-	var started *os.Process
-	c.spawner.do(func() {
-		started, err = os.StartProcess(l.program, l.argv, &os.ProcAttr{
-			Dir: l.directory, Env: l.environment, Files: pipes.child(), Sys: launchAttr(c.options.Credential),
-		})
-	})
-	pipes.closeChild()
-	if err != nil {
-		pipes.closeOurs()
-		return nil, c.options.startFailure(l, err)
-	}
-	p := &process{pipes: pipes, leader: started, group: identify(started.Pid, l.mark), exited: make(chan struct{})}
-	go func() { p.state = awaitExit(started); close(p.exited) }()
-	if err := c.watchdog.add(p.group.PGID); err != nil {
-		_ = p.group.signal(syscall.SIGKILL) // its leader is unreaped, so the group is there
-		<-p.exited
-		pipes.closeOurs()
-		p.release(&c.watchdog)
-		return nil, launchFailure(err, "%v: check that /bin/sh can be started", err)
-	}
-	return p, nil
-}
-
-// reap lets the leader go and makes sure that nothing of the launch is left. A forced end also finds the processes that
-// left the group; what an agent detached before it ended by itself may go on.
-func (c *Command) reap(p *process, forced bool, result *Result) *os.ProcessState {
-	deadline := time.Now().Add(endLimit)
-	select {
-	case <-p.exited:
-	default: // it hangs in the kernel; the watchdog keeps it in view until it ends
-		go func() { <-p.exited; p.release(&c.watchdog) }()
-		result.Survivors = true
-		return nil
-	}
-	state := p.release(&c.watchdog)
-	result.ExitCode = exitCode(state)
-	err := awaitGroupEnd(p.group, deadline)
-	if forced {
-		err = errors.Join(err, endMarked(p.group, deadline))
-	}
-	result.Survivors = err != nil
-	return state
+	return result, judge(ctx, result, out, end, state, bounds)
 }
 
 // exitCode is the code, or 128+n for signal n as shells have it; -1 when unknown.
@@ -219,7 +140,7 @@ func readResult(result *Result, out *output, req Request, sink Sink) {
 }
 
 // judge decides whether the attempt succeeded (SPEC S7.5); nil is success.
-func judge(ctx context.Context, result Result, out *output, end ending, state *os.ProcessState, spec *domain.CommandSpec) *Failure {
+func judge(ctx context.Context, result Result, out *output, end ending, state *os.ProcessState, l limits) *Failure {
 	switch {
 	case end.stopped:
 		return endedFromOutside(ctx)
@@ -229,7 +150,7 @@ func judge(ctx context.Context, result Result, out *output, end ending, state *o
 		return nil
 	case end.timedOut:
 		return &Failure{Code: domain.RunErrorCodeTimeout, Message: withTail(fmt.Sprintf(
-			"the command did not end within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", timeoutOf(spec)), out)}
+			"the command did not end within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", l.wait()), out)}
 	case state == nil || !state.Success():
 		return &Failure{Code: domain.RunErrorCodeCrash, Message: withTail(describeExit(state), out)}
 	}
@@ -252,11 +173,4 @@ func withTail(message string, out *output) string {
 		return message + "; it printed nothing"
 	}
 	return message + "; its last output:\n" + tail
-}
-
-func timeoutOf(spec *domain.CommandSpec) time.Duration {
-	if spec.Timeout <= 0 {
-		return defaultTimeout
-	}
-	return spec.Timeout
 }

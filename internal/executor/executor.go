@@ -32,7 +32,14 @@ type Request struct {
 	Prompt          string
 	Environment     []Variable // opened secrets, then the variables of SPEC S7.4; of two with one name the later counts
 	ResumeSessionID string     // a session that an earlier Result called resumable, or ""
+	FullPrompt      string     // the prompt for a new session, should that one be gone; "": Prompt is it
+	Headers         []Variable // of HTTP, opened
+	Secret          string     // signs requests over HTTP; "": they are not signed
 	Spec            domain.ExecutorSpec
+	// Ended is closed when the attempt was ended through the API, for agents that report there; nil: never.
+	Ended <-chan struct{}
+	// Test says that there is no run: somebody only wants to know whether the executor works.
+	Test bool
 	// Mask replaces every known secret in a text; nil means there is none. Lines, results and failures pass through it
 	// before they leave the executor. It sees one line at a time: a secret of several lines must be masked line by line.
 	Mask func(string) string
@@ -103,9 +110,11 @@ func (s *Stop) Unwrap() error { return s.Reason }
 // Registry finds the executor of a kind.
 type Registry map[domain.ExecutorKind]Executor
 
-// NewRegistry holds the kinds of this version: command and echo.
-func NewRegistry(command *Command) Registry {
-	return Registry{domain.ExecutorCommand: command, domain.ExecutorEcho: Echo{}}
+// NewRegistry holds the kinds of this version; allow is for NewHTTP.
+func NewRegistry(command *Command, allow Addresses) Registry {
+	return Registry{
+		domain.ExecutorCommand: command, domain.ExecutorACP: NewACP(command), domain.ExecutorHTTP: NewHTTP(allow), domain.ExecutorEcho: Echo{},
+	}
 }
 
 // Find is the executor for spec. Its error is a permanent *Failure: no executor is set, or not one of this version.
@@ -130,6 +139,9 @@ func (r Registry) Run(ctx context.Context, req Request, sink Sink) (Result, erro
 	}
 	return executor.Run(ctx, req, sink)
 }
+
+// fullPrompt is the prompt for a session that knows nothing.
+func (r Request) fullPrompt() string { return firstOf(r.FullPrompt, r.Prompt) }
 
 // mask applies the request's mask, if any.
 func (r Request) mask(s string) string {

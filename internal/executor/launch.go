@@ -27,10 +27,9 @@ type launch struct {
 }
 
 // prepare checks everything that can be checked before a process exists, so that each mistake has its own message.
-func (o Options) prepare(req Request) (launch, *Failure) {
-	argv := req.Spec.Command.Argv
+func (o Options) prepare(req Request, argv []string, workingDirectory string) (launch, *Failure) {
 	if len(argv) == 0 || argv[0] == "" {
-		return launch{}, permanentLaunch("the command executor has no program: set argv to the program and its arguments")
+		return launch{}, permanentLaunch("the executor has no program: set argv to the program and its arguments")
 	}
 	for i, arg := range argv {
 		if strings.ContainsRune(arg, 0) {
@@ -42,7 +41,7 @@ func (o Options) prepare(req Request) (launch, *Failure) {
 	if failure != nil {
 		return launch{}, failure
 	}
-	directory, failure := o.directory(req.Spec.Command.WorkingDirectory, req.AgentID)
+	directory, failure := o.directory(workingDirectory, req.AgentID)
 	if failure != nil {
 		return launch{}, failure
 	}

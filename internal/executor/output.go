@@ -15,9 +15,9 @@ import (
 
 // Bounds of what is kept of a run's output. What is beyond them is still read, so that the agent never blocks.
 const (
-	maxLine        = 8 << 10  // bytes of a line that reach the log
-	maskWindow     = 72 << 10 // bytes of a line that the mask sees; a secret may be as long as the difference
-	maxResultLine  = 1 << 20  // bytes of the result line
+	maxLine        = 8 << 10   // bytes of a line that reach the log
+	maskWindow     = 72 << 10  // bytes of a line that the mask sees; a secret may be as long as the difference
+	maxResultLine  = 256 << 10 // bytes of the result line
 	maxTail        = 4 << 10
 	maxRunLines    = 20_000
 	maxRunBytes    = 8 << 20
@@ -46,7 +46,12 @@ func (o *output) copyLines(stream domain.LogStream, r io.Reader) {
 	if stream == domain.LogStreamStdout {
 		keep = maxResultLine
 	}
-	s := splitter{keep: keep, emit: func(line []byte, total int64) { o.emit(stream, line, total) }}
+	split(r, keep, func(line []byte, total int64) { o.emit(stream, line, total) })
+}
+
+// split reads r to its end and passes on each line: at most keep bytes of it, and how long it is.
+func split(r io.Reader, keep int, emit func(line []byte, total int64)) {
+	s := splitter{keep: keep, emit: emit}
 	buf := make([]byte, readBufferSize)
 	for {
 		n, err := r.Read(buf)

@@ -234,7 +234,7 @@ func TestParseResultRefusesDepth(t *testing.T) {
 }
 
 func TestRegistry(t *testing.T) {
-	registry := NewRegistry(newCommand(t, Options{}))
+	registry := NewRegistry(newCommand(t, Options{}), nil)
 	for _, test := range []struct {
 		name string
 		spec domain.ExecutorSpec
@@ -243,8 +243,8 @@ func TestRegistry(t *testing.T) {
 		{"command", domain.ExecutorSpec{Command: &domain.CommandSpec{}}, ""},
 		{"echo", domain.ExecutorSpec{Echo: &domain.EchoSpec{}}, ""},
 		{"none", domain.ExecutorSpec{}, "no executor is set"},
-		{"acp", domain.ExecutorSpec{ACP: &domain.ACPSpec{}}, `"acp" is not available in this version`},
-		{"http", domain.ExecutorSpec{HTTP: &domain.HTTPSpec{}}, `"http" is not available in this version`},
+		{"acp", domain.ExecutorSpec{ACP: &domain.ACPSpec{}}, ""},
+		{"http", domain.ExecutorSpec{HTTP: &domain.HTTPSpec{}}, ""},
 		{"pull", domain.ExecutorSpec{Pull: &domain.PullSpec{}}, `"pull" is not available in this version`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

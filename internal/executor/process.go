@@ -74,21 +74,34 @@ func (p *process) release(w *watchdog) *os.ProcessState {
 	return p.state
 }
 
-// communicate feeds the prompt and reads both streams, in the background. A child that reads nothing, or closes its
+// communicate feeds the prompt and reads both streams, in the background; stdout reads the first to its end. A child that reads nothing, or closes its
 // input, is its own affair.
-func (p *process) communicate(prompt string, out *output) {
+func (p *process) communicate(prompt string, out *output, stdout func(io.Reader)) {
 	p.writer.Go(func() {
 		_, _ = io.WriteString(p.stdin, prompt)
 		_ = p.stdin.Close()
 	})
-	p.readers.Go(func() { out.copyLines(domain.LogStreamStdout, p.stdout) })
+	p.readers.Go(func() { stdout(p.stdout) })
 	p.readers.Go(func() { out.copyLines(domain.LogStreamStderr, p.stderr) })
+}
+
+// limits are how long an attempt may take, and how long its end.
+type limits struct {
+	timeout time.Duration // 0: 30 m
+	grace   time.Duration // between TERM and KILL
+}
+
+func (l limits) wait() time.Duration {
+	if l.timeout <= 0 {
+		return defaultTimeout
+	}
+	return l.timeout
 }
 
 // supervise waits for the leader's end and forces it when the time is up or the context ends: TERM to the whole group,
 // the grace, KILL.
-func (p *process) supervise(ctx context.Context, spec *domain.CommandSpec) ending {
-	timeout := time.NewTimer(timeoutOf(spec))
+func (p *process) supervise(ctx context.Context, l limits) ending {
+	timeout := time.NewTimer(l.wait())
 	defer timeout.Stop()
 	end := ending{}
 	select {
@@ -99,9 +112,15 @@ func (p *process) supervise(ctx context.Context, spec *domain.CommandSpec) endin
 	case <-timeout.C:
 		end = ending{forced: true, timedOut: true}
 	}
+	return p.terminate(ctx, l, end)
+}
+
+// terminate asks the group to end and returns when the leader has, or the grace is over. A context that ends meanwhile
+// may shorten the grace.
+func (p *process) terminate(ctx context.Context, l limits, end ending) ending {
 	_ = p.group.signal(syscall.SIGTERM) // the leader is unreaped, so the group is there
 	_ = p.group.signal(syscall.SIGCONT) // a stopped process could not obey
-	grace := time.NewTimer(graceOf(ctx, spec))
+	grace := time.NewTimer(graceOf(ctx, l))
 	defer grace.Stop()
 	stopped := ctx.Done()
 	if end.stopped {
@@ -115,14 +134,14 @@ func (p *process) supervise(ctx context.Context, spec *domain.CommandSpec) endin
 			return end
 		case <-stopped: // during the grace of a timeout: it may have to be quicker now
 			end.stopped, stopped = true, nil
-			grace.Reset(graceOf(ctx, spec))
+			grace.Reset(graceOf(ctx, l))
 		}
 	}
 }
 
-// graceOf is the spec's grace, or less when the context's cause asks for it.
-func graceOf(ctx context.Context, spec *domain.CommandSpec) time.Duration {
-	grace := max(spec.Grace, 0)
+// graceOf is the grace, or less when the context's cause asks for it.
+func graceOf(ctx context.Context, l limits) time.Duration {
+	grace := max(l.grace, 0)
 	var stop *Stop
 	if errors.As(context.Cause(ctx), &stop) {
 		grace = min(grace, max(stop.Grace, 0))

@@ -146,10 +146,15 @@ func compactJSON(v any) string {
 // namedSession is the session that the agent names in its result, or "" when it names none that can be stored.
 func namedSession(object map[string]any) string {
 	id, _ := object["session_id"].(string)
-	if len(id) > 256 || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if badSession(id) {
 		return ""
 	}
 	return id
+}
+
+// badSession reports whether an id cannot be stored.
+func badSession(id string) bool {
+	return id == "" || len(id) > 256 || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // parseUsage reads usage.input_tokens, usage.output_tokens and usage.cost_usd (or total_cost_usd beside usage). What is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -66,6 +67,18 @@ func TestAWorkspaceReadsItsOwnCountersAlone(t *testing.T) {
 	c.RunClaimed(two)
 	got := c.Workspace(one)
 	got.Since = time.Time{}
+	sum := func(list []metrics.SourceCount) (n int64) {
+		for _, x := range list {
+			n += x.Count
+		}
+		return n
+	}
+	if len(got.WakeupsCreated) != 10 || sum(got.WakeupsCreated) != 3 || len(got.RoutineRuns) != 24 || len(got.TerminalRuns) != 7 {
+		t.Errorf("AC-OFFICE-LOOP-LIVENESS-003.5 what has not happened is not listed at 0: %+v", got)
+	}
+	got.WakeupsCreated = slices.DeleteFunc(got.WakeupsCreated, func(x metrics.SourceCount) bool { return x.Count == 0 })
+	got.RoutineRuns = slices.DeleteFunc(got.RoutineRuns, func(x metrics.RoutineRunCount) bool { return x.Count == 0 })
+	got.TerminalRuns = slices.DeleteFunc(got.TerminalRuns, func(x metrics.ShapeCount) bool { return x.Count == 0 })
 	want := metrics.WorkspaceCounters{
 		WakeupsCreated: []metrics.SourceCount{{Source: domain.WakeupSourceComment, Count: 1}, {Source: domain.WakeupSourceUser, Count: 2}},
 		RoutineRuns: []metrics.RoutineRunCount{{Source: domain.RoutineRunSourceCron, Status: domain.RoutineRunStatusCoalesced, Count: 1},

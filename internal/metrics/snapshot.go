@@ -10,7 +10,7 @@ import (
 )
 
 // WorkspaceCounters are the counters of one workspace since the process began, and of no other workspace in any form
-// (AC-OFFICE-LOOP-LIVENESS-003.5). Lists are sorted and hold no zero.
+// (AC-OFFICE-LOOP-LIVENESS-003.5). Lists are sorted; what can happen and has not is in them at 0.
 type WorkspaceCounters struct {
 	WakeupsCreated         []SourceCount
 	RoutineRuns            []RoutineRunCount
@@ -50,19 +50,32 @@ func (c *Counters) Workspace(ws xid.ID) WorkspaceCounters {
 	if ws == "" {
 		return out // the unattributed ones are the process's
 	}
-	for key, n := range sorted(c.wakeups.of(ws)) {
+	for key, n := range sorted(filled(c.wakeups.of(ws), domain.WakeupSource("").Values(), nil)) {
 		out.WakeupsCreated = append(out.WakeupsCreated, SourceCount{domain.WakeupSource(key[0]), n})
 	}
-	for key, n := range sorted(c.routineRuns.of(ws)) {
+	for key, n := range sorted(filled(c.routineRuns.of(ws), domain.RoutineRunSource("").Values(), domain.RoutineRunStatus("").Values())) {
 		out.RoutineRuns = append(out.RoutineRuns, RoutineRunCount{domain.RoutineRunSource(key[0]), domain.RoutineRunStatus(key[1]), n})
 	}
-	for key, n := range sorted(c.terminalRuns.of(ws)) {
+	for key, n := range sorted(filled(c.terminalRuns.of(ws), domain.TerminalShape("").Values(), nil)) {
 		out.TerminalRuns = append(out.TerminalRuns, ShapeCount{domain.TerminalShape(key[0]), n})
 	}
 	out.TriggersClaimed, out.RunsClaimed, out.AgentLaunches = c.triggersClaimed.sum(ws), c.runsClaimed.sum(ws), c.launches.sum(ws)
 	out.LaunchesWithoutSession, out.SessionWriteFailures = c.withoutSession.sum(ws), c.sessionFailures.sum(ws)
 	out.LastRunAtWriteFailures, out.LivenessReadFailures = c.lastRunAtFailures.sum(ws), c.livenessFailures.sum(ws)
 	return out
+}
+
+// filled adds the series at 0 that have not been counted yet.
+func filled(values map[[2]string]int64, first, second []string) map[[2]string]int64 {
+	if second == nil {
+		second = []string{""}
+	}
+	for _, a := range first {
+		for _, b := range second {
+			values[[2]string{a, b}] += 0
+		}
+	}
+	return values
 }
 
 // sorted goes through a family's series by their labels.

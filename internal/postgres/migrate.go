@@ -58,6 +58,29 @@ func Migrate(ctx context.Context, db *sql.DB, files fs.FS, log *slog.Logger) err
 	return err
 }
 
+// Pending counts the migrations that a database lacks, and changes nothing. It returns *NewerDatabaseError when the
+// database is ahead.
+func Pending(ctx context.Context, db *sql.DB, files fs.FS) (int, error) {
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return 0, fmt.Errorf("read migrations: %w", err)
+	}
+	if done, err := upToDate(ctx, db, provider); err != nil || done {
+		return 0, err
+	}
+	applied, err := appliedVersions(ctx, db)
+	if err != nil {
+		return 0, err
+	}
+	missing := 0
+	for _, source := range provider.ListSources() {
+		if !slices.Contains(applied, source.Version) {
+			missing++
+		}
+	}
+	return missing, nil
+}
+
 // upToDate compares the versions applied with those known, in one query: most starts have nothing to do.
 func upToDate(ctx context.Context, db *sql.DB, provider *goose.Provider) (bool, error) {
 	applied, err := appliedVersions(ctx, db)

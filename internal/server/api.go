@@ -13,6 +13,7 @@ func (s *Server) newAPI() *edge.Server {
 	schema := graph.NewSchema(graph.Resolver{
 		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo, URL: s.front.url(),
 		Launches: launches{s.box, s.front.url() + graphqlPath}, Leaving: s.front.leaving.Done(),
+		Tester:    newTester(s.registry, s.box, s.front.url()+graphqlPath),
 		EndStream: edge.EndSubscription, Log: s.log,
 	})
 	g := &gatekeeper{tokens: s.store, local: s.front.loopback, agents: agentsOf(s.agents.account), sockets: &liveSockets{}}
@@ -27,8 +28,17 @@ func (s *Server) processInfo() model.ProcessInfo {
 	p := s.counters.Process()
 	return model.ProcessInfo{
 		Version: s.options.Version, StartedAt: p.StartedAt, LastCronTickAt: p.LastCronTick, LastQueuePassAt: p.LastQueuePass,
-		CronTicks: int(p.CronTicks), Scheduler: schedulerState(s.loops.State()),
+		CronTicks: int(p.CronTicks), Scheduler: schedulerState(s.loops.State()), Unattributed: unattributed(p.Unattributed),
 	}
+}
+
+// unattributed is counts as a JSON object.
+func unattributed(counts map[string]int64) map[string]any {
+	out := make(map[string]any, len(counts))
+	for name, n := range counts {
+		out[name] = n
+	}
+	return out
 }
 
 func schedulerState(state lifecycle.State) model.SchedulerState {

@@ -55,6 +55,7 @@ type Server struct {
 	counters *metrics.Counters
 	traces   *telemetry.Traces // nil unless a collector is configured
 	command  *executor.Command
+	registry executor.Registry
 	agents   agentAccount
 	pool     *worker.Pool
 	loops    *scheduler.Scheduler
@@ -187,9 +188,14 @@ func (s *Server) startLoops(ctx context.Context) error {
 		return err
 	}
 	c := s.options.Config
+	allowed, err := c.AllowedAddresses()
+	if err != nil {
+		return err
+	}
 	s.command = executor.NewCommand(s.agents.options(s.files.work()))
+	s.registry = executor.NewRegistry(s.command, allowed)
 	s.pool = worker.New(worker.Options{
-		Store: s.store, Executor: executor.NewRegistry(s.command), Secrets: s.box, Watcher: s.hub,
+		Store: s.store, Executor: s.registry, Secrets: s.box, Watcher: s.hub,
 		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
 	})
 	s.loops = scheduler.New(scheduler.Options{

@@ -84,8 +84,12 @@ func (t *tx) createAgent(ctx context.Context, in CreateAgent) (Made, error) {
 	if err := t.readClock(ctx); err != nil {
 		return Made{}, err
 	}
-	return Made{ID: in.ID}, t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"),
+	err := t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"),
 		summary: "The agent was made.", subjectID: in.ID, agentID: in.ID})
+	if err != nil || in.Role != domain.AgentRoleCoordinator {
+		return Made{ID: in.ID}, err
+	}
+	return Made{ID: in.ID}, t.installHeartbeat(ctx, in)
 }
 
 func (t *tx) checkManager(ctx context.Context, workspaceID, managerID xid.ID) error {

@@ -129,6 +129,16 @@ FROM asked a LEFT JOIN held h USING (run_id, attempt, owner) LEFT JOIN runs r ON
 	return states, nil
 }
 
+// AttemptLive says whether the attempt still holds its lease: one that was ended, by whomever, does not.
+func (s *Store) AttemptLive(ctx context.Context, a Attempt) (bool, error) {
+	const query = `SELECT EXISTS (SELECT FROM attempt_leases WHERE run_id = $1 AND attempt = $2 AND owner = $3)`
+	live, err := queryOne[bool](ctx, s.db, query, a.RunID, a.Number, a.Owner)
+	if err != nil {
+		return false, fmt.Errorf("look for the attempt's lease: %w", err)
+	}
+	return live, nil
+}
+
 // CancelRequested says whether somebody asked to cancel the run.
 func (s *Store) CancelRequested(ctx context.Context, runID xid.ID) (bool, error) {
 	asked, err := queryOne[bool](ctx, s.db, `SELECT cancel_requested_at IS NOT NULL FROM runs WHERE id = $1`, runID)

@@ -173,7 +173,7 @@ func (t *tx) checkBudgetSubject(ctx context.Context, in UpsertBudget) error {
 // spentOf sums what was spent in the budget's period. The budget is locked: an end that this statement does not see has
 // not charged it yet.
 func (t *tx) spentOf(ctx context.Context, b budgetRow) (domain.Money, error) {
-	query := `SELECT least(coalesce(sum(cost_usd), 0), 999999999999)::text FROM cost_entries WHERE created_at >= $1 AND `
+	query := `SELECT least(greatest(coalesce(sum(cost_usd), 0), 0), 999999999999)::text FROM cost_entries WHERE created_at >= $1 AND `
 	switch b.SubjectKind {
 	case domain.BudgetSubjectKindAgent:
 		query += `agent_id = $2`

@@ -61,7 +61,7 @@ func (t *tx) chargeBudgets(ctx context.Context, runs []runRow) error {
 
 func (t *tx) readCharges(ctx context.Context, runIDs []xid.ID, attempts []int64) ([]charge, error) {
 	const query = `
-SELECT e.run_id, e.agent_id, e.project_id, e.cost_usd::text FROM unnest($1::text[], $2::bigint[]) AS n (run_id, attempt)
+SELECT e.run_id, e.agent_id, e.project_id, greatest(e.cost_usd, 0)::text FROM unnest($1::text[], $2::bigint[]) AS n (run_id, attempt)
 JOIN cost_entries e ON e.run_id = n.run_id AND e.attempt = n.attempt`
 	charges, err := collect(ctx, t, func(rows *sql.Rows) (x charge, err error) {
 		var cost string

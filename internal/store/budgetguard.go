@@ -53,7 +53,7 @@ ORDER BY id FOR NO KEY UPDATE`
 // not more than 200 of them are looked through.
 func (c *claimer) readHoldAmounts(ctx context.Context, agents []xid.ID) error {
 	const query = `
-SELECT a.id, (SELECT coalesce(sum(e.cost_usd), 0)::text FROM cost_entries e WHERE e.run_id = r.id)
+SELECT a.id, (SELECT least(greatest(coalesce(sum(e.cost_usd), 0), 0), 999999999999)::text FROM cost_entries e WHERE e.run_id = r.id)
 FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
   SELECT id FROM (SELECT id, started_at, finished_at FROM runs WHERE agent_id = a.id AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 200) ended
   WHERE started_at IS NOT NULL ORDER BY finished_at DESC LIMIT $2) r`

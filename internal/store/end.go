@@ -73,6 +73,15 @@ func (t *tx) keepResultObject(ctx context.Context, run runRow, result map[string
 	return nil
 }
 
+// keepPrompt replaces the stored prompt by what the agent was told in the end, since the session to resume was gone.
+func (t *tx) keepPrompt(ctx context.Context, run runRow, prompt string) error {
+	if prompt == "" {
+		return nil
+	}
+	_, err := exec(ctx, t, `UPDATE run_contents SET assembled_prompt = $2 WHERE run_id = $1`, run.id, prompt)
+	return wrap("store the full prompt", err)
+}
+
 // countEnd counts the run's terminal shape once its end has committed.
 func (t *tx) countEnd(run runRow, e runEnd, session *string) {
 	facts := domain.ShapeFacts{Status: e.status, Outcome: e.outcome, RequestedAt: run.requestedAt}
@@ -202,6 +211,9 @@ SELECT started_at FROM attempt`
 		return fmt.Errorf("end attempt: %w", err)
 	}
 	if err := t.freeCheckout(ctx, run); err != nil {
+		return err
+	}
+	if err := t.restSession(ctx, run); err != nil {
 		return err
 	}
 	budgeted, err := t.leaveLane(ctx, l, e)

@@ -11,12 +11,14 @@ import (
 )
 
 // Failure is why an attempt failed. Message is masked. A Permanent one is not tried again. Usage nil means that the agent
-// did not say what it used.
+// did not say what it used. SessionID, Resumable and Prompt are as in Success.
 type Failure struct {
 	Code      domain.RunErrorCode
 	Message   string
 	Permanent bool
 	SessionID string
+	Resumable bool
+	Prompt    string
 	Usage     *Usage
 }
 
@@ -25,6 +27,12 @@ type Failure struct {
 func (s *Store) Fail(ctx context.Context, a Attempt, f Failure) error {
 	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
 		if err := t.spend(ctx, run, f.Usage); err != nil {
+			return err
+		}
+		if err := t.keepSession(ctx, run, f.SessionID, f.Resumable); err != nil {
+			return err
+		}
+		if err := t.keepPrompt(ctx, run, f.Prompt); err != nil {
 			return err
 		}
 		plan := retry.Plan(t.now, run.retryCount, f.Message, s.jitter())

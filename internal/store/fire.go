@@ -144,43 +144,46 @@ func (f *firing) readFacts(ctx context.Context) error {
 		Fingerprint: domain.Fingerprint(string(r.id), string(r.assigneeID), r.template, f.provided),
 	}
 	f.renewIDs()
-	var err error
-	if r.policy != domain.ConcurrencyPolicyAlwaysEnqueue { // it asks for no active fire, and may have a thousand
-		if f.facts.ActiveRoutineRun, err = f.activeFire(ctx); err != nil {
-			return err
-		}
-	}
-	f.facts.QueuedRuns, err = f.queuedRuns(ctx, r.assigneeID)
-	return err
+	return f.readQueue(ctx)
 }
 
 // renewIDs mints the ids of the next fire.
 func (f *firing) renewIDs() { f.facts.RoutineRunID = string(xid.New("rrn")) }
 
-// activeFire is the oldest fire with the same fingerprint whose work has not ended; "" when there is none. A fire that made
-// a task is as active as its task.
-func (f *firing) activeFire(ctx context.Context) (string, error) {
+// readQueue finds the oldest fire with the same fingerprint whose work has not ended, and how many runs the agent has
+// queued, in one statement. A fire that made a task is as active as its task. ALWAYS_ENQUEUE asks for no active fire, and
+// may have a thousand.
+func (f *firing) readQueue(ctx context.Context) error {
 	const query = `
-SELECT f.id, f.status = 'TASK_CREATED', coalesce(q.status = 'QUEUED' AND q.run_id IS NULL, false), coalesce(r.status, ''),
+SELECT queued.n, f.id, f.status = 'TASK_CREATED', coalesce(q.status = 'QUEUED' AND q.run_id IS NULL, false), coalesce(r.status, ''),
   coalesce(k.state, ''), coalesce(k.archived_at IS NOT NULL OR k.deleted_at IS NOT NULL, false)
-FROM routine_runs f LEFT JOIN wakeup_requests q ON q.routine_run_id = f.id LEFT JOIN runs r ON r.id = q.run_id LEFT JOIN tasks k ON k.id = f.task_id
-WHERE f.routine_id = $1 AND f.dispatch_fingerprint = $2 AND f.completed_at IS NULL ORDER BY f.started_at, f.id`
+FROM (SELECT count(*) AS n FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $2) AS few) AS queued
+LEFT JOIN routine_runs f ON f.routine_id = $3 AND f.dispatch_fingerprint = $4 AND f.completed_at IS NULL AND $5
+LEFT JOIN wakeup_requests q ON q.routine_run_id = f.id LEFT JOIN runs r ON r.id = q.run_id LEFT JOIN tasks k ON k.id = f.task_id
+ORDER BY f.started_at, f.id`
 	type fire struct {
-		id   string
-		work domain.FireWork
+		queued int
+		id     *string
+		heavy  *bool
+		work   domain.FireWork
 	}
 	fires, err := collect(ctx, f, func(rows *sql.Rows) (v fire, err error) {
-		return v, rows.Scan(&v.id, &v.work.Heavy, &v.work.RequestUnrouted, &v.work.RunStatus, &v.work.TaskState, &v.work.TaskArchived)
-	}, query, f.routine.id, f.facts.Fingerprint)
+		return v, rows.Scan(&v.queued, &v.id, &v.heavy, &v.work.RequestUnrouted, &v.work.RunStatus, &v.work.TaskState, &v.work.TaskArchived)
+	}, query, f.routine.assigneeID, domain.MaxBacklog+1, f.routine.id, f.facts.Fingerprint, f.routine.policy != domain.ConcurrencyPolicyAlwaysEnqueue)
 	if err != nil {
-		return "", fmt.Errorf("look for an active fire: %w", err)
+		return fmt.Errorf("read the queue before a fire: %w", err)
 	}
 	for _, v := range fires {
-		if v.work.Active() {
-			return v.id, nil
+		f.facts.QueuedRuns = v.queued
+		if v.id == nil {
+			continue
+		}
+		v.work.Heavy = *v.heavy
+		if v.work.Active() && f.facts.ActiveRoutineRun == "" {
+			f.facts.ActiveRoutineRun = *v.id
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // record writes one fire as planned: its routine run, and its request unless the policy drops it.
@@ -201,8 +204,7 @@ INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING RETURNING id, workspace_id, causation_id, status)` + activityInto + `
 SELECT $19, workspace_id, 'ROUTINE_FIRED', $20, $21, $22, id, $23, NULL, jsonb_build_object('status', status, 'routineId', $4::text), causation_id, $17 FROM fire`
-	by := map[domain.RoutineRunSource]actor{domain.RoutineRunSourceCron: system("cron"), domain.RoutineRunSourceWebhook: system("webhook"),
-		domain.RoutineRunSourceManual: callerOr(ctx, "routines")}[f.source]
+	by := f.by(ctx)
 	n, err := exec(ctx, f, query, f.facts.RoutineRunID, f.routine.workspaceID, causationID, f.routine.id, f.triggerID, f.source, plan.Status,
 		nullable(plan.SkipReason), nullable(plan.Key), encoded, slot.Missed.Ticks, nullableTime(slot.Missed.Since), slot.Missed.Truncated,
 		nullable(plan.CoalescedInto), f.facts.Fingerprint, nullableTime(slot.Slot), f.now, completed,
@@ -221,7 +223,11 @@ SELECT $19, workspace_id, 'ROUTINE_FIRED', $20, $21, $22, id, $23, NULL, jsonb_b
 	return f.send(ctx, plan, slot, values, causationID)
 }
 
+// send sends what the fire sends: of a heavy one its task, which tells its assignee.
 func (f *firing) send(ctx context.Context, plan domain.FirePlan, slot domain.SlotFire, values map[string]string, causationID xid.ID) error {
+	if plan.CreateTask {
+		return f.makeTask(ctx, plan, slot, values, causationID)
+	}
 	_, _, err := f.insertRequest(ctx, newRequest{
 		workspaceID: f.routine.workspaceID, agentID: f.routine.assigneeID, routineID: f.routine.id, routineRunID: xid.ID(f.facts.RoutineRunID),
 		causationID: causationID, scope: plan.Request.Scope, source: plan.Request.Source, class: plan.Request.Class,
@@ -233,6 +239,43 @@ func (f *firing) send(ctx context.Context, plan domain.FirePlan, slot domain.Slo
 		},
 	})
 	return err
+}
+
+// makeTask makes the task of a heavy fire (SPEC S4.7). A project that is gone is left out: it must not keep the routine from
+// firing.
+func (f *firing) makeTask(ctx context.Context, plan domain.FirePlan, slot domain.SlotFire, values map[string]string, causationID xid.ID) error {
+	task := domain.RenderTask(*f.routine.template, values)
+	if task.ProjectID != "" {
+		there, err := f.projectExists(ctx, f.routine.workspaceID, task.ProjectID)
+		if err != nil {
+			return err
+		}
+		if !there {
+			task.ProjectID = ""
+		}
+	}
+	_, _, err := f.createRoutineTask(ctx, routineTask{
+		workspaceID: f.routine.workspaceID, routineRunID: xid.ID(f.facts.RoutineRunID), assigneeID: f.routine.assigneeID, projectID: task.ProjectID,
+		causationID: causationID, title: task.Title, description: task.Description + domain.MissedText(slot.Missed), requiresApproval: task.RequiresApproval,
+		personWaiting: plan.Request.PersonWaiting, by: f.by(ctx),
+	})
+	return wrap("make the fire's task", err)
+}
+
+func (t *tx) projectExists(ctx context.Context, workspaceID, projectID xid.ID) (bool, error) {
+	there, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL)`, projectID, workspaceID)
+	return there, wrap("look for the project", err)
+}
+
+// by is who fires.
+func (f *firing) by(ctx context.Context) actor {
+	switch f.source {
+	case domain.RoutineRunSourceCron:
+		return system("cron")
+	case domain.RoutineRunSourceWebhook:
+		return system("webhook")
+	}
+	return callerOr(ctx, "routines")
 }
 
 // touchLastRun moves last_run_at forward, never back, in a savepoint: its failure never fails the fire, and is counted

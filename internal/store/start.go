@@ -25,7 +25,8 @@ type Launch struct {
 	Prompt                                               string
 	Executor                                             domain.ExecutorSpec
 	ExecutorHolder                                       xid.ID
-	ResumeSessionID                                      string
+	ResumeSessionID                                      string // "": a fresh session
+	FullPrompt                                           string // for a new session, should the one to resume be gone; "" for a fresh one
 	WakeReason                                           domain.WakeupSource
 	WakePayload                                          json.RawMessage
 	RunToken                                             auth.Token
@@ -90,7 +91,11 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 	if err != nil {
 		return nil, err
 	}
-	built, err := t.buildPrompt(ctx, run, ag, requests)
+	resume, err := t.openSession(ctx, run, ag)
+	if err != nil {
+		return nil, err
+	}
+	built, full, err := t.buildPrompt(ctx, run, ag, requests, resume != "")
 	if err != nil {
 		return nil, err
 	}
@@ -98,11 +103,12 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 	if err != nil {
 		return nil, fmt.Errorf("make a run token: %w", err)
 	}
-	if err := t.writeStart(ctx, run, spec.Kind(), token, built, requests); err != nil {
+	if err := t.writeStart(ctx, run, spec.Kind(), token, built, requests, resume); err != nil {
 		return nil, err
 	}
 	launch := &Launch{Attempt: a, WorkspaceID: run.workspaceID, AgentID: run.agentID, TaskID: run.taskID, RoutineID: run.routineID,
-		CausationID: run.causationID, Prompt: built.Text, Executor: *spec, ExecutorHolder: holder, WakeReason: run.source, RunToken: token}
+		CausationID: run.causationID, Prompt: built.Text, Executor: *spec, ExecutorHolder: holder, WakeReason: run.source, RunToken: token,
+		ResumeSessionID: resume, FullPrompt: full}
 	launch.WakePayload = json.RawMessage("{}")
 	if len(requests) > 0 {
 		launch.WakePayload = requests[0].payload
@@ -155,24 +161,37 @@ SELECT ` + requestColumns(payload) + ` FROM wakeup_requests WHERE run_id = $1 AN
 	return requests, nil
 }
 
-func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, requests []requestRow) (prompt.Prompt, error) {
+// buildPrompt assembles what the agent is told. One that resumes a session gets the delta, and full is what a new session
+// would need.
+func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, requests []requestRow, resumes bool) (built prompt.Prompt, full string, err error) {
 	wakes, err := t.promptWakes(ctx, requests)
 	if err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, "", err
 	}
 	shown, err := t.taskInPrompt(ctx, run.taskID)
 	if err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, "", err
 	}
 	if err := t.recordsInPrompt(ctx, wakes, shown); err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, "", err
 	}
-	return prompt.Build(prompt.Input{
-		Agent: prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
-		Wakes: wakes,
+	remembered, err := t.summaryOf(ctx, run)
+	if err != nil {
+		return prompt.Prompt{}, "", err
+	}
+	in := prompt.Input{
+		Summary: remembered,
+		Agent:   prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
+		Wakes:   wakes,
 		Run: prompt.Run{ID: string(run.id), Attempt: run.attempt, AgentID: string(run.agentID),
 			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(run.taskID != "")},
-	}), nil
+	}
+	built = prompt.Build(in)
+	if !resumes {
+		return built, "", nil
+	}
+	in.Delta = true
+	return prompt.Build(in), built.Text, nil
 }
 
 // promptWakes turns requests into what the prompt says of them; the routines they name are read in one query.
@@ -226,12 +245,16 @@ func promptWake(q requestRow, r *ent.Routine) (prompt.Wake, error) {
 }
 
 // writeStart stores the prompt and its receipts, and moves the attempt on.
-func (t *tx) writeStart(ctx context.Context, run runRow, kind domain.ExecutorKind, token auth.Token, built prompt.Prompt, requests []requestRow) error {
+func (t *tx) writeStart(ctx context.Context, run runRow, kind domain.ExecutorKind, token auth.Token, built prompt.Prompt, requests []requestRow, resume string) error {
 	snapshot, err := contextSnapshot(requests)
 	if err != nil {
 		return err
 	}
-	data, err := encodeData(map[string]any{"executor": kind, "wakeupRequests": len(requests)})
+	details := map[string]any{"executor": kind, "wakeupRequests": len(requests)}
+	if resume != "" {
+		details["resumedSession"] = resume
+	}
+	data, err := encodeData(details)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,6 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
 // recorder keeps what was published.
 type recorder struct {
 	mu     sync.Mutex

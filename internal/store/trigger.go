@@ -14,19 +14,20 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// DueTrigger is a position in the order in which due schedules are fired.
+// DueTrigger is a schedule that is due, and a position in the order in which they are fired. AgentID is whose it was when
+// it was listed.
 type DueTrigger struct {
-	ID        xid.ID
-	NextRunAt time.Time
+	ID, AgentID xid.ID
+	NextRunAt   time.Time
 }
 
 // DueTriggers lists enabled schedules whose slot has come, after the given position, in the order (next_run_at, id).
 func (s *Store) DueTriggers(ctx context.Context, after DueTrigger, limit int) ([]DueTrigger, error) {
 	const query = `
-SELECT id, next_run_at FROM routine_triggers
-WHERE kind = 'SCHEDULE' AND enabled AND next_run_at IS NOT NULL AND next_run_at <= clock_timestamp() AND (next_run_at, id) > ($1, $2)
-ORDER BY next_run_at, id LIMIT $3`
-	due, err := collect(ctx, s.db, func(rows *sql.Rows) (d DueTrigger, err error) { return d, rows.Scan(&d.ID, &d.NextRunAt) }, query, after.NextRunAt, string(after.ID), limit)
+SELECT t.id, r.assignee_id, t.next_run_at FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
+WHERE t.kind = 'SCHEDULE' AND t.enabled AND t.next_run_at IS NOT NULL AND t.next_run_at <= clock_timestamp() AND (t.next_run_at, t.id) > ($1, $2)
+ORDER BY t.next_run_at, t.id LIMIT $3`
+	due, err := collect(ctx, s.db, func(rows *sql.Rows) (d DueTrigger, err error) { return d, rows.Scan(&d.ID, &d.AgentID, &d.NextRunAt) }, query, after.NextRunAt, string(after.ID), limit)
 	if err != nil {
 		return nil, fmt.Errorf("list due triggers: %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"rouse.dev/rouse/internal/executor"
@@ -26,10 +28,14 @@ type attempt struct {
 	cancel  context.CancelCauseFunc
 	fence   *time.Timer // ends the launch before the lease ends
 	lease   time.Duration
+
+	reports atomic.Bool   // its agent reports to the API, so that the store may end it before this process does
+	ended   chan struct{} // closed when the store has
+	endOnce sync.Once
 }
 
 func newAttempt(parent context.Context, c store.Claimed, lease time.Duration) *attempt {
-	a := &attempt{Attempt: c.Attempt, claimed: c, lease: lease}
+	a := &attempt{Attempt: c.Attempt, claimed: c, lease: lease, ended: make(chan struct{})}
 	a.ctx, a.cancel = context.WithCancelCause(parent)
 	a.fence = time.AfterFunc(fenceAfter(lease), func() { a.stop(&executor.Stop{Reason: errLeaseEnding, Grace: lease / 8}) })
 	return a
@@ -42,6 +48,9 @@ func fenceAfter(lease time.Duration) time.Duration { return lease - lease/4 }
 // renewed moves the fence. at is when the renewal was asked for, by the monotonic clock: the lease cannot end earlier
 // than one lease after it.
 func (a *attempt) renewed(at time.Time) { a.fence.Reset(time.Until(at.Add(fenceAfter(a.lease)))) }
+
+// gone notes that the store has ended the attempt.
+func (a *attempt) gone() { a.endOnce.Do(func() { close(a.ended) }) }
 
 // stop ends the launch; the first reason counts.
 func (a *attempt) stop(why *executor.Stop) { a.cancel(why) }

@@ -130,6 +130,13 @@ func (s *fakeStore) RecordSession(_ context.Context, a store.Attempt, id string)
 	return err
 }
 
+func (s *fakeStore) AttemptLive(_ context.Context, a store.Attempt) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[a]
+	return r != nil && !r.lost && r.ended == "", nil
+}
+
 func (s *fakeStore) SessionNotStored(xid.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,6 +58,7 @@ func (p *Pool) tell(asked time.Time, states []store.AttemptState) {
 		switch {
 		case !ok: // it ended meanwhile
 		case s.Lost:
+			a.gone()
 			a.stop(stopLost())
 		default:
 			a.renewed(asked)
@@ -71,7 +72,8 @@ func (p *Pool) tell(asked time.Time, states []store.AttemptState) {
 // lookPause is the least time between two looks for a cancel: every line of output is a signal too.
 const lookPause = 100 * time.Millisecond
 
-// watchCancel ends the attempt as soon as a signal about its run turns out to be a cancel.
+// watchCancel ends the attempt as soon as a signal about its run turns out to be a cancel, or a report of its agent that
+// has ended it.
 func (p *Pool) watchCancel(a *attempt) (stop func()) {
 	if p.options.Watcher == nil {
 		return func() {}
@@ -84,6 +86,11 @@ func (p *Pool) watchCancel(a *attempt) (stop func()) {
 		for range changed { // it is closed when ctx ends
 			if asked, err := p.options.Store.CancelRequested(ctx, a.RunID); err == nil && asked {
 				a.stop(stopCancel())
+			}
+			if a.reports.Load() {
+				if live, err := p.options.Store.AttemptLive(ctx, a.Attempt); err == nil && !live {
+					a.gone()
+				}
 			}
 			pause(ctx, lookPause)
 		}

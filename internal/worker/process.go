@@ -44,6 +44,8 @@ func (p *Pool) run(a *attempt) report {
 	if err != nil {
 		return report{kind: reportFail, failure: store.Failure{Code: domain.RunErrorCodeLaunch, Message: err.Error(), Permanent: true}}
 	}
+	a.reports.Store(launch.Executor.HTTP != nil)
+	request.Ended = a.ended
 	lines := newLogWriter(p.giveUp, a, p.options.Store, p.log)
 	defer lines.close()
 	result, err := p.options.Executor.Run(a.ctx, request, &sink{pool: p, attempt: a, lines: lines})
@@ -51,7 +53,7 @@ func (p *Pool) run(a *attempt) report {
 		p.log.Warn("processes of a run could not be ended", a.keys())
 		lines.Line(domain.LogStreamSystem, "processes of this attempt could not be ended and may still run")
 	}
-	return reportOf(a.ctx, result, err)
+	return reportOf(a.ctx, result, err).told(launch, result)
 }
 
 // start is not bound to a cancel: one in the middle of it would leave open whether it happened, and the store looks for

@@ -25,6 +25,7 @@ type Store interface {
 	SessionNotStored(workspaceID xid.ID)
 	AppendLog(ctx context.Context, a store.Attempt, lines []store.LogLine) error
 	Heartbeat(ctx context.Context, attempts []store.Attempt, lease time.Duration) ([]store.AttemptState, error)
+	AttemptLive(ctx context.Context, a store.Attempt) (bool, error)
 	CancelRequested(ctx context.Context, runID xid.ID) (bool, error)
 	Finish(ctx context.Context, a store.Attempt, ok store.Success) error
 	Fail(ctx context.Context, a store.Attempt, f store.Failure) error

@@ -14,6 +14,37 @@ import (
 	"rouse.dev/rouse/internal/store"
 )
 
+func TestARunWhoseSessionWasGoneTellsWhatItsAgentWasToldInstead(t *testing.T) {
+	for name, c := range map[string]struct{ resumed, ended, want string }{
+		"resumed":              {"s-1", "s-1", ""},
+		"gone":                 {"s-1", "s-2", "everything"},
+		"fresh from the start": {"", "s-2", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFakeStore()
+			s.launch.ResumeSessionID = c.resumed
+			if c.resumed != "" {
+				s.launch.FullPrompt = "everything"
+			}
+			var got executor.Request
+			p := newPool(s, agent(func(_ context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
+				got = req
+				return executor.Result{Launched: true, SessionID: c.ended, Resumable: true}, nil
+			}), 1)
+			claimed := s.claim()
+			p.Process(t.Context(), claimed)
+			<-p.Freed()
+			drain(t, p)
+			if got.ResumeSessionID != c.resumed || got.FullPrompt != s.launch.FullPrompt {
+				t.Errorf("the executor was asked to resume %q with %q", got.ResumeSessionID, got.FullPrompt)
+			}
+			if r := s.rows[claimed.Attempt]; r.success.Prompt != c.want || !r.success.Resumable {
+				t.Errorf("told %+v", r.success)
+			}
+		})
+	}
+}
+
 func TestHowARunEnds(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -118,7 +149,7 @@ func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
 	want := map[string]string{
 		"KEY": "plain of agt_1/KEY abc", "ROUSE_API_URL": "http://127.0.0.1:1/graphql", "ROUSE_RUN_TOKEN": runToken.Reveal(),
 		"ROUSE_RUN_ID": c.RunID.String(), "ROUSE_AGENT_ID": "agt_1", "ROUSE_WORKSPACE_ID": "wsp_1", "ROUSE_TASK_ID": "tsk_1",
-		"ROUSE_WAKE_REASON": "USER", "ROUSE_WAKE_PAYLOAD_JSON": `{"user_id":"u"}`,
+		"ROUSE_WAKE_REASON": "USER", "ROUSE_WAKE_PAYLOAD_JSON": `{"user_id":"u"}`, "ROUSE_RESUME_SESSION_ID": "ses_0",
 	}
 	for _, v := range got.Environment {
 		if want[v.Name] != v.Value {
@@ -221,6 +252,33 @@ func TestACancelEndsALiveRunAtOnceThroughItsSignal(t *testing.T) {
 	drain(t, p)
 	if r := s.row(c.Attempt); r.ended != "CANCELLED" || r.beats != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestARunThatItsAgentReportedIsNotReportedAgain(t *testing.T) {
+	s := newFakeStore()
+	s.launch.Executor = domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: "http://x/", Secret: "sealed:1", Headers: []domain.SealedValue{{Name: "Key", Sealed: "sealed:2"}}}}
+	began := make(chan executor.Request, 1)
+	p := newPool(s, agent(func(ctx context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
+		began <- req
+		select {
+		case <-req.Ended:
+			return executor.Result{Launched: true}, &executor.Failure{Code: domain.RunErrorCodeOther, Cause: executor.ErrReported}
+		case <-ctx.Done():
+			return executor.Result{}, context.Cause(ctx)
+		}
+	}), 1)
+	c := s.claim()
+	p.Process(t.Context(), c)
+	req := <-began
+	if req.Secret != "plain of agt_1/signing secret sealed:1" || len(req.Headers) != 1 || req.Headers[0].Value != "plain of agt_1/Key sealed:2" {
+		t.Errorf("secret %q, headers %v", req.Secret, req.Headers)
+	}
+	s.change(c.Attempt, func(r *row) { r.ended = "FINISHED" })
+	<-p.Freed()
+	drain(t, p)
+	if calls := s.called(); calls["Finish"]+calls["Fail"]+calls["Cancelled"]+calls["HandBack"] != 0 {
+		t.Errorf("calls %v", calls)
 	}
 }
 

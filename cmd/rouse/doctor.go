@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"rouse.dev/rouse/internal/secret"
+	"rouse.dev/rouse/internal/server"
+)
+
+// doctorCommand works beside a running server, too. Run it as the account that the server runs as.
+type doctorCommand struct {
+	placeFlags
+	AgentUser string        `name:"agent-user" env:"ROUSE_AGENT_USER" placeholder:"NAME" help:"Account that agents run as when rouse is root (default nobody)."`
+	HTTPAllow string        `name:"http-allow" env:"ROUSE_HTTP_ALLOW" placeholder:"RANGES" help:"As for serve."`
+	SecretKey secret.String `name:"secret-key" hidden:"" env:"ROUSE_SECRET_KEY"`
+	Ask       bool          `help:"Also give each agent a trivial prompt and wait for its answer; it may cost money."`
+}
+
+// errUnwell is the exit code of a doctor that has found something; what it is has been printed.
+var errUnwell = errors.New("something does not work; see the lines marked FAIL")
+
+// Run examines and prints a line for each finding, and below a bad one what to do.
+func (d doctorCommand) Run(stdout io.Writer) error {
+	c := d.config()
+	c.AgentUser, c.HTTPAllow, c.SecretKey = d.AgentUser, d.HTTPAllow, d.SecretKey
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	var written error
+	well := server.Doctor(context.Background(), c, d.Ask, logger(c, os.Stderr), func(f server.Finding) {
+		if _, err := io.WriteString(stdout, lineOf(f)); err != nil {
+			written = err
+		}
+	})
+	switch {
+	case written != nil:
+		return written
+	case !well:
+		return errUnwell
+	}
+	return nil
+}
+
+func lineOf(f server.Finding) string {
+	mark := "FAIL"
+	if f.OK {
+		mark = "ok"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-5s", mark)
+	if f.Subject != "" {
+		fmt.Fprintf(&b, "%s: ", f.Subject)
+	}
+	fmt.Fprintf(&b, "%s: %s\n", f.Name, strings.ReplaceAll(f.Detail, "\n", "\n     "))
+	if f.Hint != "" {
+		fmt.Fprintf(&b, "     → %s\n", f.Hint)
+	}
+	return b.String()
+}

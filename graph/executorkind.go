@@ -1,0 +1,115 @@
+package graph
+
+import (
+	"fmt"
+	"net/textproto"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Bounds of an agent service's settings.
+const (
+	urlMax       = 2000
+	secretMin    = 16
+	secretMax    = 1000
+	reservedHead = "X-Rouse-" // headers that the executor sets itself
+)
+
+var headerName = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+.^_|~-]{1,100}$`)
+
+// headersOfHTTP are set by the executor or belong to one connection.
+var headersOfHTTP = []string{
+	"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+}
+
+func acpSpec(r *report, a *model.AcpExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
+	checkArguments(r, a.Argv, below(path, "argv"))
+	if a.WorkingDirectory == "" {
+		r.add(below(path, "workingDirectory"), domain.UserErrorCodeRequired, "name the folder that the agent works in, e.g. /srv/work")
+	}
+	checkFolder(r, a.WorkingDirectory, below(path, "workingDirectory"))
+	checkVariables(r, a.Environment, below(path, "environment"))
+	r.duration(below(path, "timeout"), a.Timeout, timeoutMin, timeoutMax)
+	if len(r.problems) > 0 {
+		return nil, domain.AsUserError(r.problems)
+	}
+	sealed, err := sealAll(a.Environment, holder, sealer)
+	if err != nil {
+		return nil, err
+	}
+	return &domain.ExecutorSpec{ACP: &domain.ACPSpec{
+		Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Environment: sealed, Timeout: a.Timeout, Permissions: a.Permissions,
+	}}, nil
+}
+
+func httpSpec(r *report, h *model.HTTPExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
+	checkURL(r, h.URL, below(path, "url"))
+	checkHeaders(r, h.Headers, below(path, "headers"))
+	if n := len(valueOf(h.Secret)); h.Secret != nil && (n < secretMin || n > secretMax) {
+		r.add(below(path, "secret"), domain.UserErrorCodeOutOfRange, "must be %d to %d bytes; `openssl rand -hex 32` makes a good one", secretMin, secretMax)
+	}
+	r.duration(below(path, "timeout"), h.Timeout, timeoutMin, timeoutMax)
+	if len(r.problems) > 0 {
+		return nil, domain.AsUserError(r.problems)
+	}
+	spec := &domain.HTTPSpec{URL: h.URL, Timeout: h.Timeout}
+	var err error
+	if spec.Headers, err = sealAll(h.Headers, holder, sealer); err != nil {
+		return nil, err
+	}
+	if h.Secret != nil {
+		if spec.Secret, err = sealer.Seal(*h.Secret, holder.String()+"/"+domain.HTTPSecretName); err != nil {
+			return nil, fmt.Errorf("seal the signing secret of %s: %w", holder, err)
+		}
+	}
+	return &domain.ExecutorSpec{HTTP: spec}, nil
+}
+
+// checkURL holds the address of a service to what can be called and shown: it is no place for secrets.
+func checkURL(r *report, text string, path []string) {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		r.add(path, domain.UserErrorCodeRequired, "name the address of the agent service, e.g. https://agents.example.com/run")
+	case err != nil || !plain(text) || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.Opaque != "" || u.Fragment != "":
+		r.add(path, domain.UserErrorCodeInvalid, "must be an http or https address, e.g. https://agents.example.com/run")
+	case u.User != nil:
+		r.add(path, domain.UserErrorCodeInvalid, "must hold no user and password, which everybody would see: send them as the header Authorization")
+	case len(text) > urlMax:
+		r.add(path, domain.UserErrorCodeTooLong, "must be at most %d bytes", urlMax)
+	}
+}
+
+func checkHeaders(r *report, list []*model.NameValueInput, path []string) {
+	if len(list) > variablesMax {
+		r.add(path, domain.UserErrorCodeTooLong, "must be at most %d headers", variablesMax)
+		return
+	}
+	seen := map[string]bool{}
+	for i, v := range list {
+		name, value := below(path, strconv.Itoa(i), "name"), below(path, strconv.Itoa(i), "value")
+		canonical := textproto.CanonicalMIMEHeaderKey(v.Name)
+		switch {
+		case !headerName.MatchString(v.Name):
+			r.add(name, domain.UserErrorCodeInvalid, "must be the name of an HTTP header, e.g. Authorization")
+		case strings.HasPrefix(canonical, reservedHead) || slices.Contains(headersOfHTTP, canonical):
+			r.add(name, domain.UserErrorCodeInvalid, "%s is set by rouse itself", canonical)
+		case seen[canonical]:
+			r.add(name, domain.UserErrorCodeInvalid, "%s is given twice", canonical)
+		}
+		seen[canonical] = true
+		if strings.ContainsFunc(v.Value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) || !plain(v.Value) {
+			r.add(value, domain.UserErrorCodeInvalid, "must be one line of text")
+		}
+		if len(v.Value) > valueBytesMax {
+			r.add(value, domain.UserErrorCodeTooLong, "must be at most %d bytes", valueBytesMax)
+		}
+	}
+}

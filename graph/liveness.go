@@ -1,0 +1,213 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/activity"
+	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/liveness"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// CodeLivenessUnreadable says that an input of the verdict could not be read; extensions.input names it.
+const CodeLivenessUnreadable = "LIVENESS_UNREADABLE"
+
+// livenessBeat is how often a stream of verdicts looks.
+const livenessBeat = 5 * time.Second
+
+// loopLiveness reads a workspace's verdict with its evidence.
+func (r *Resolver) loopLiveness(ctx context.Context, workspaceID xid.ID) (*model.LoopLiveness, error) {
+	l, err := r.Store.Liveness(ctx, workspaceID)
+	var unreadable *store.UnreadableError
+	if errors.As(err, &unreadable) {
+		r.Log.ErrorContext(ctx, "liveness not readable", "workspace_id", workspaceID, "input", unreadable.Input, "error", err)
+		return nil, &Error{Code: CodeLivenessUnreadable, Message: "an input of the verdict cannot be read, so there is none; the server's log has the cause",
+			Extensions: map[string]any{"input": unreadable.Input}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &model.LoopLiveness{
+		Verdict: l.Verdict, EvaluatedAt: l.EvaluatedAt, ActivatedAt: l.ActivatedAt, EligibleTriggerCount: l.EligibleTriggers, Triggers: triggerEvidence(l.Triggers),
+		StuckRuns: runEvidence(l.StuckRuns, l.EvaluatedAt), SilentSuccesses: runEvidence(l.SilentSuccesses, l.EvaluatedAt),
+		TerminalShapes: shapeCounts(l.Shapes), Thresholds: &model.LoopThresholds{OverdueGrace: liveness.OverdueGrace, StrandedGrace: liveness.StrandedGrace,
+			QueuedGrace: liveness.QueuedGrace, ClaimedGrace: liveness.ClaimedGrace, Window: liveness.Window},
+	}
+	if r.Process != nil {
+		out.LastTickAt = r.Process().LastCronTickAt
+	}
+	return out, nil
+}
+
+func triggerEvidence(e store.TriggerEvidence) *model.LoopTriggerEvidenceList {
+	out := &model.LoopTriggerEvidenceList{Rows: []*model.LoopTriggerEvidence{}, Cap: liveness.Cap, Capped: e.Total > len(e.Rows), Total: e.Total}
+	for _, t := range e.Rows {
+		out.Rows = append(out.Rows, &model.LoopTriggerEvidence{TriggerID: t.ID, Condition: t.Condition, NextFireAt: t.NextRunAt, ClaimInstant: t.ClaimInstant, LateBy: t.LateBy})
+	}
+	return out
+}
+
+func runEvidence(e store.RunEvidence, now time.Time) *model.LoopRunEvidenceList {
+	out := &model.LoopRunEvidenceList{Rows: []*model.LoopRunEvidence{}, Cap: liveness.Cap, Capped: e.Total > len(e.Rows), Total: e.Total}
+	for _, x := range e.Rows {
+		out.Rows = append(out.Rows, &model.LoopRunEvidence{RunID: x.ID, Condition: x.Condition, Since: x.Since, Age: now.Sub(x.Since)})
+	}
+	return out
+}
+
+// shapeCounts lists every shape, in the order of the enum.
+func shapeCounts(counts map[domain.TerminalShape]int) []*model.TerminalShapeCount {
+	var out []*model.TerminalShapeCount
+	for _, name := range domain.TerminalShape("").Values() {
+		shape := domain.TerminalShape(name)
+		out = append(out, &model.TerminalShapeCount{Shape: shape, Count: counts[shape]})
+	}
+	return out
+}
+
+// streamLiveness sends a workspace's verdict at once and then at each change.
+func (r *Resolver) streamLiveness(ctx context.Context, workspaceID xid.ID) (<-chan *model.LoopLiveness, error) {
+	switch x, err := visible(r.Reader.Workspace.Get(ctx, workspaceID)); {
+	case err != nil:
+		return nil, fmt.Errorf("look for workspace: %w", err)
+	case x == nil:
+		return nil, &Error{Code: CodeNotFound, Message: "there is no such workspace"}
+	}
+	return stream(ctx, r, func(ctx context.Context, out chan<- *model.LoopLiveness) error {
+		ticker := time.NewTicker(livenessBeat)
+		defer ticker.Stop()
+		return r.sendLiveness(ctx, workspaceID, ticker.C, out)
+	}), nil
+}
+
+// sendLiveness looks at each beat and sends what is new. A verdict that cannot be read is tried again (SPEC S8.6).
+func (r *Resolver) sendLiveness(ctx context.Context, workspaceID xid.ID, beats <-chan time.Time, out chan<- *model.LoopLiveness) error {
+	var sent *model.LoopLiveness
+	for {
+		now, err := r.loopLiveness(ctx, workspaceID)
+		if err != nil && ctx.Err() == nil {
+			r.Log.WarnContext(ctx, "verdict not read, the stream tries again", "workspace_id", workspaceID, "error", err)
+		}
+		if err == nil && !sameLiveness(sent, now) {
+			select {
+			case out <- now:
+				sent = now
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		select {
+		case <-beats:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sameLiveness says whether only time has passed between two verdicts. How many runs ended well is no news.
+func sameLiveness(a, b *model.LoopLiveness) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	x, y := timeless(*a), timeless(*b)
+	return reflect.DeepEqual(x, y)
+}
+
+func timeless(l model.LoopLiveness) model.LoopLiveness {
+	l.EvaluatedAt, l.LastTickAt, l.TerminalShapes = time.Time{}, nil, nil
+	triggers := *l.Triggers
+	triggers.Rows = nil
+	for _, row := range l.Triggers.Rows {
+		x := *row
+		x.LateBy = 0
+		triggers.Rows = append(triggers.Rows, &x)
+	}
+	l.Triggers, l.StuckRuns, l.SilentSuccesses = &triggers, ageless(l.StuckRuns), ageless(l.SilentSuccesses)
+	return l
+}
+
+func ageless(list *model.LoopRunEvidenceList) *model.LoopRunEvidenceList {
+	out := *list
+	out.Rows = nil
+	for _, row := range list.Rows {
+		x := *row
+		x.Age = 0
+		out.Rows = append(out.Rows, &x)
+	}
+	return &out
+}
+
+// counters shows a workspace's counters.
+func (r *Resolver) counters(workspaceID xid.ID) *model.WorkspaceCounters {
+	c := r.Store.Counters(workspaceID)
+	out := &model.WorkspaceCounters{
+		TriggersClaimed: int(c.TriggersClaimed), RunsClaimed: int(c.RunsClaimed), AgentLaunches: int(c.AgentLaunches),
+		LaunchesWithoutSession: int(c.LaunchesWithoutSession), LastRunAtWriteFailures: int(c.LastRunAtWriteFailures),
+		SessionWriteFailures: int(c.SessionWriteFailures), LivenessReadFailures: int(c.LivenessReadFailures), Since: c.Since,
+	}
+	for _, x := range c.WakeupsCreated {
+		out.WakeupsCreated = append(out.WakeupsCreated, &model.SourceCount{Source: x.Source, Count: int(x.Count)})
+	}
+	for _, x := range c.RoutineRuns {
+		out.RoutineRuns = append(out.RoutineRuns, &model.RoutineRunCount{Source: x.Source, Status: x.Status, Count: int(x.Count)})
+	}
+	for _, x := range c.TerminalRuns {
+		out.TerminalRuns = append(out.TerminalRuns, &model.TerminalShapeCount{Shape: x.Shape, Count: int(x.Count)})
+	}
+	return out
+}
+
+// trace finds the rows of a chain; nil when there is none.
+func (r *Resolver) trace(ctx context.Context, workspaceID, causationID xid.ID) (*model.Trace, error) {
+	found, err := r.Store.Trace(ctx, workspaceID, causationID)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	return &model.Trace{CausationID: causationID, WorkspaceID: workspaceID, RoutineRunID: found.RoutineRunID, RequestIDs: found.RequestIDs, RunIDs: found.RunIDs,
+		TaskIDs: found.TaskIDs, Truncated: found.Truncated}, nil
+}
+
+// present loads rows in the order of their ids and leaves out those that are gone meanwhile.
+func present[T any](ctx context.Context, l loader[*T], ids []xid.ID) ([]*T, error) {
+	list := []*T{}
+	rows, err := l.LoadAll(ctx, ids)
+	for _, row := range rows {
+		if row != nil {
+			list = append(list, row)
+		}
+	}
+	return list, err
+}
+
+// pageOfTrace lists the entries of a chain, oldest first.
+func (r *Resolver) pageOfTrace(ctx context.Context, t *model.Trace, after *ent.Cursor, first *int) (*model.ActivityConnection, error) {
+	p, err := pageOf(pageMax, after, first, nil, nil)
+	if err == nil {
+		err = p.check(byTime)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q := r.Reader.Activity.Query().Where(activity.WorkspaceID(t.WorkspaceID), activity.CausationID(t.CausationID))
+	if after != nil {
+		at := after.Value.(time.Time)
+		q.Where(activity.OccurredAtGTE(at), activity.Or(activity.OccurredAtGT(at), activity.IDGT(after.ID)))
+	}
+	rows, err := q.Order(activity.ByOccurredAt(), activity.ByID()).Limit(*p.first + 1).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the activity of a chain: %w", err)
+	}
+	out := &model.ActivityConnection{Edges: []*model.ActivityEdge{}}
+	for _, row := range rows[:min(len(rows), *p.first)] {
+		out.Edges = append(out.Edges, &model.ActivityEdge{Cursor: ent.Cursor{ID: row.ID, Value: row.OccurredAt}, Node: &model.Activity{Activity: row}})
+	}
+	out.PageInfo = pageInfo(after, len(rows) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
+	return out, nil
+}

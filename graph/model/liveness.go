@@ -1,0 +1,34 @@
+package model
+
+import (
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// LoopTriggerEvidence is a dead trigger.
+type LoopTriggerEvidence struct {
+	TriggerID    xid.ID
+	Condition    domain.TriggerCondition
+	NextFireAt   *time.Time
+	ClaimInstant time.Time
+	LateBy       time.Duration
+}
+
+// LoopRunEvidence is a run that is evidence.
+type LoopRunEvidence struct {
+	RunID     xid.ID
+	Condition domain.LoopRunCondition
+	Since     time.Time
+	Age       time.Duration
+}
+
+// Trace is the hops of one cause, by their ids.
+type Trace struct {
+	CausationID, WorkspaceID xid.ID
+	RoutineRunID             xid.ID // "": none
+	RequestIDs, RunIDs       []xid.ID
+	TaskIDs                  []xid.ID
+	Truncated                bool
+}

@@ -1,0 +1,128 @@
+package graph_test
+
+import (
+	"strings"
+	"testing"
+)
+
+type shownHook struct {
+	ID, PublicID, Path, SigningMode, ReplayWindow, SampleCurl string
+	SecretHint, SecretRotatedAt, PreviousSecretExpiresAt      *string
+	RequireTimestamp                                          bool
+	Deliveries                                                []struct {
+		Status          int
+		Outcome, Detail string
+		RoutineRun      *struct{ ID string }
+	}
+}
+
+const hookFields = `... on WebhookTrigger { id publicId path signingMode replayWindow requireTimestamp sampleCurl secretHint secretRotatedAt previousSecretExpiresAt
+	deliveries(first: 2) { status outcome detail routineRun { id } } }`
+
+func TestAWebhooksSecretIsShownOnceAndSealed(t *testing.T) {
+	w := newWorld(t)
+	r := w.routine(w.agent("Ada"), nil)
+	var made struct {
+		CreateTrigger struct {
+			Trigger *shownHook
+			Secret  *string
+		}
+	}
+	create := func(webhook map[string]any, key string) string {
+		t.Helper()
+		made.CreateTrigger.Trigger, made.CreateTrigger.Secret = nil, nil
+		return w.mutate("createTrigger", "secret trigger { "+hookFields+" }", map[string]any{"routineId": r.ID, "spec": map[string]any{"webhook": webhook}, "idempotencyKey": key}, &made)
+	}
+	if e := create(map[string]any{}, "k"); e != "" || made.CreateTrigger.Secret == nil {
+		t.Fatalf("made: %q %+v", e, made)
+	}
+	hook, secret := *made.CreateTrigger.Trigger, *made.CreateTrigger.Secret
+	if !strings.HasPrefix(secret, "whsec_") || len(secret) < 40 || hook.SigningMode != "HMAC_SHA256" || hook.ReplayWindow != "PT5M" || *hook.SecretHint != secret[len(secret)-4:] ||
+		len(hook.PublicID) < 32 || hook.Path != "/api/routine-triggers/"+hook.PublicID+"/fire" || strings.Contains(hook.SampleCurl, secret) || !strings.Contains(hook.SampleCurl, hook.Path) {
+		t.Errorf("the webhook is %+v", hook)
+	}
+	var stored string
+	w.ok(w.db.QueryRow(`SELECT secret_sealed FROM routine_triggers WHERE id = $1`, hook.ID).Scan(&stored))
+	if stored != "sealed for "+hook.ID+"/secret" {
+		t.Errorf("stored as %s", stored)
+	}
+	if e := create(map[string]any{}, "k"); e != "" || made.CreateTrigger.Secret != nil || made.CreateTrigger.Trigger.ID != hook.ID {
+		t.Errorf("the same key shows a secret again: %q %+v", e, made)
+	}
+	if e := create(map[string]any{"signingMode": "NONE"}, "none"); e != "" || made.CreateTrigger.Secret != nil || made.CreateTrigger.Trigger.SecretHint != nil {
+		t.Errorf("no proof, no secret: %q %+v", e, made)
+	}
+	open := made.CreateTrigger.Trigger.ID
+	if e := create(map[string]any{"secret": "0123456789abcdef"}, "own"); e != "" || *made.CreateTrigger.Secret != "0123456789abcdef" {
+		t.Errorf("a secret of one's own: %q %+v", e, made)
+	}
+	for want, webhook := range map[string]map[string]any{
+		"INVALID input.spec.webhook.secret":            {"signingMode": "BEARER", "secret": ""}, // C27
+		"TOO_LONG input.spec.webhook.secret":           {"secret": strings.Repeat("x", 257)},
+		"OUT_OF_RANGE input.spec.webhook.replayWindow": {"replayWindow": "PT1S"},
+	} {
+		if got := create(webhook, want); got != want || made.CreateTrigger.Trigger != nil {
+			t.Errorf("%v: %q, want %q", webhook, got, want)
+		}
+	}
+	var changed struct{ UpdateTrigger struct{ Trigger shownHook } }
+	if e := w.mutate("updateTrigger", "trigger { "+hookFields+" }", map[string]any{"triggerId": open, "signingMode": "BEARER"}, nil); e != "INVALID_STATE input.signingMode" {
+		t.Errorf("C27 proof without a secret: %q", e)
+	}
+	if e := w.mutate("updateTrigger", "trigger { "+hookFields+" }", map[string]any{"triggerId": hook.ID, "requireTimestamp": true, "replayWindow": "PT1M"}, &changed); e != "" ||
+		!changed.UpdateTrigger.Trigger.RequireTimestamp || !strings.Contains(changed.UpdateTrigger.Trigger.SampleCurl, "X-Rouse-Timestamp") {
+		t.Errorf("changed: %q %+v", e, changed)
+	}
+}
+
+func TestASecretIsRotatedWithAnOverlap(t *testing.T) {
+	w := newWorld(t)
+	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{map[string]any{"webhook": map[string]any{"signingMode": "NONE"}}, map[string]any{"manual": map[string]any{}}}})
+	if r.ScheduleState != "EVENT_ONLY" {
+		t.Errorf("C110 with a webhook: %s", r.ScheduleState)
+	}
+	var out struct {
+		RotateTriggerSecret struct {
+			Trigger  *shownHook
+			Secret   *string
+			Replayed bool
+		}
+	}
+	rotate := func(trigger string, more map[string]any) string {
+		t.Helper()
+		out.RotateTriggerSecret.Trigger, out.RotateTriggerSecret.Secret = nil, nil
+		input := map[string]any{"triggerId": trigger}
+		for k, v := range more {
+			input[k] = v
+		}
+		return w.mutate("rotateTriggerSecret", "secret replayed trigger { "+hookFields+" }", input, &out)
+	}
+	id := r.Triggers[0].ID
+	if e := rotate(id, nil); e != "" || out.RotateTriggerSecret.Secret == nil || out.RotateTriggerSecret.Trigger.PreviousSecretExpiresAt != nil || out.RotateTriggerSecret.Trigger.SecretRotatedAt == nil {
+		t.Errorf("the first secret: %q %+v", e, out)
+	}
+	if e := rotate(id, map[string]any{"overlap": "PT1H", "idempotencyKey": "k"}); e != "" || out.RotateTriggerSecret.Trigger.PreviousSecretExpiresAt == nil {
+		t.Errorf("the second: %q %+v", e, out)
+	}
+	if e := rotate(id, map[string]any{"overlap": "PT1H", "idempotencyKey": "k"}); e != "" || !out.RotateTriggerSecret.Replayed || out.RotateTriggerSecret.Secret != nil {
+		t.Errorf("the same key: %q %+v", e, out)
+	}
+	if e := rotate(id, map[string]any{"overlap": "PT0S"}); e != "" || out.RotateTriggerSecret.Trigger.PreviousSecretExpiresAt != nil {
+		t.Errorf("without an overlap: %q %+v", e, out)
+	}
+	for want, more := range map[string]map[string]any{"OUT_OF_RANGE input.overlap": {"overlap": "P8D"}} {
+		if got := rotate(id, more); got != want {
+			t.Errorf("%v: %q, want %q", more, got, want)
+		}
+	}
+	if got := rotate(r.Triggers[1].ID, nil); got != "INVALID input.triggerId" {
+		t.Errorf("a manual trigger: %q", got)
+	}
+	w.sql(`INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, status, outcome, detail, created_at)
+		SELECT 'whd_' || i, $1, $2, 401, 'BAD_SIGNATURE', 'try ' || i, now() + i * interval '1 second' FROM generate_series(1, 3) i`, w.workspace, id)
+	var shown struct{ Node shownHook }
+	w.Do(t.Context(), `query($id: ID!) { node(id: $id) { `+hookFields+` } }`, map[string]any{"id": id}, &shown)
+	if d := shown.Node.Deliveries; len(d) != 2 || d[0].Detail != "try 3" || d[0].Outcome != "BAD_SIGNATURE" || d[0].Status != 401 {
+		t.Errorf("the newest deliveries are %+v", d)
+	}
+}

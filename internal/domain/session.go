@@ -1,0 +1,74 @@
+package domain
+
+import "time"
+
+// TaskConversation is the agent-side session that the runs of one agent on one task resume. The zero value is none.
+type TaskConversation struct {
+	ExternalID string // the agent's own name for it
+	Runs       int    // served so far
+	OpenedAt   time.Time
+}
+
+// SessionFacts are what decides whether a run resumes a session (SPEC S7.2).
+type SessionFacts struct {
+	Taskless bool
+	Former   TaskConversation
+	Now      time.Time
+	MaxRuns  *int           // of the agent; nil: no limit
+	MaxAge   *time.Duration // of the agent; nil: no limit
+	Failed   bool           // the run's last attempt resumed this session and failed (see SpoilsSession)
+}
+
+// SessionPlan says which session an attempt resumes; "" is a fresh one, which gets the full prompt. Ends says that the
+// former one is not used any more.
+type SessionPlan struct {
+	Resume string
+	Ends   bool
+}
+
+// PlanSession decides which session an attempt opens: a taskless run always a fresh one, a task-bound run the one of its
+// agent and task, until that has served as many runs or become as old as the agent's settings allow, or could not be
+// resumed.
+func PlanSession(f SessionFacts) SessionPlan {
+	switch {
+	case f.Taskless, f.Former.ExternalID == "":
+		return SessionPlan{}
+	case f.MaxRuns != nil && f.Former.Runs >= *f.MaxRuns,
+		f.MaxAge != nil && !f.Now.Before(f.Former.OpenedAt.Add(*f.MaxAge)),
+		f.Failed:
+		return SessionPlan{Ends: true}
+	}
+	return SessionPlan{Resume: f.Former.ExternalID}
+}
+
+// SpoilsSession says whether a failure of an attempt that resumed a session may come from the session, so that the next
+// attempt opens a new one. A rate limit, a timeout and a lost lease have other causes.
+func SpoilsSession(code RunErrorCode) bool {
+	switch code {
+	case RunErrorCodeLaunch, RunErrorCodeCrash, RunErrorCodeOther:
+		return true
+	}
+	return false
+}
+
+// SessionEnd is what an attempt's end does to the session of its agent and task.
+type SessionEnd string
+
+// What becomes of it.
+const (
+	SessionKept     SessionEnd = "KEPT"     // nothing: it waits, if there is one
+	SessionUsed     SessionEnd = "USED"     // it served one run more
+	SessionReplaced SessionEnd = "REPLACED" // another one takes its place
+)
+
+// AfterSession decides what becomes of the former session when an attempt ended in the session that its agent named. Only
+// one that can be resumed is kept.
+func AfterSession(taskless bool, former TaskConversation, named string, resumable bool) SessionEnd {
+	switch {
+	case taskless, !resumable, named == "":
+		return SessionKept
+	case named == former.ExternalID:
+		return SessionUsed
+	}
+	return SessionReplaced
+}

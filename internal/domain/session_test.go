@@ -1,0 +1,70 @@
+package domain
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPlanSession(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	former := TaskConversation{ExternalID: "s-1", Runs: 3, OpenedAt: now.Add(-2 * time.Hour)}
+	three, four, two, hour := 3, 4, 2*time.Hour, time.Hour
+	day := 24 * time.Hour
+	for _, c := range []struct {
+		name string
+		f    SessionFacts
+		want SessionPlan
+	}{
+		{"a taskless run is always fresh", SessionFacts{Taskless: true, Former: former}, SessionPlan{}},
+		{"the first run of a task is fresh", SessionFacts{}, SessionPlan{}},
+		{"the next one resumes", SessionFacts{Former: former}, SessionPlan{Resume: "s-1"}},
+		{"below the limits it resumes", SessionFacts{Former: former, MaxRuns: &four, MaxAge: &day}, SessionPlan{Resume: "s-1"}},
+		{"a session that served as many runs as it may is renewed", SessionFacts{Former: former, MaxRuns: &three}, SessionPlan{Ends: true}},
+		{"one that is as old as it may be is renewed", SessionFacts{Former: former, MaxAge: &two}, SessionPlan{Ends: true}},
+		{"so is an older one", SessionFacts{Former: former, MaxAge: &hour}, SessionPlan{Ends: true}},
+		{"one that could not be resumed is given up", SessionFacts{Former: former, Failed: true}, SessionPlan{Ends: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.f.Now = now
+			if got := PlanSession(c.f); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAfterSession(t *testing.T) {
+	former := TaskConversation{ExternalID: "s-1"}
+	for _, c := range []struct {
+		name      string
+		taskless  bool
+		former    TaskConversation
+		named     string
+		resumable bool
+		want      SessionEnd
+	}{
+		{"a taskless run keeps no session", true, TaskConversation{}, "s-2", true, SessionKept},
+		{"a session that rouse named cannot be resumed", false, TaskConversation{}, "ses_1", false, SessionKept},
+		{"the first that the agent names is kept", false, TaskConversation{}, "s-1", true, SessionReplaced},
+		{"the one that was resumed served one more", false, former, "s-1", true, SessionUsed},
+		{"another one takes its place", false, former, "s-2", true, SessionReplaced},
+		{"an attempt without one leaves it", false, former, "", true, SessionKept},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := AfterSession(c.taskless, c.former, c.named, c.resumable); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhichFailuresSpoilASession(t *testing.T) {
+	for code, want := range map[RunErrorCode]bool{
+		RunErrorCodeCrash: true, RunErrorCodeLaunch: true, RunErrorCodeOther: true,
+		RunErrorCodeRateLimited: false, RunErrorCodeTimeout: false, RunErrorCodeLeaseLost: false,
+	} {
+		if SpoilsSession(code) != want {
+			t.Errorf("%s: %v", code, !want)
+		}
+	}
+}

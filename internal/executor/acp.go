@@ -1,0 +1,238 @@
+//go:build unix
+
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	acp "github.com/coder/acp-go-sdk"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// How an ACP agent is ended.
+const (
+	acpGrace = 10 * time.Second // between TERM and KILL
+	acpQuit  = 5 * time.Second  // for ending by itself when it has answered and its input is closed
+	acpBreak = 3 * time.Second  // for obeying session/cancel, within the grace
+)
+
+// ACP runs an agent that speaks the Agent Client Protocol over stdio (SPEC S7.1). Its process lives as long as one attempt,
+// in a group of its own like a command's.
+type ACP struct{ *launcher }
+
+// NewACP makes the executor. It starts its agents as command does its programs, and is closed with it.
+func NewACP(command *Command) *ACP { return &ACP{command.launcher} }
+
+// Run starts the agent, opens or loads a session, prompts it once and returns when its group is gone.
+//
+// A result object on the last line of the agent's last message counts as a command's does; without one that message is
+// the result. A cancelled context is told to the agent (session/cancel) before its group is ended.
+func (a *ACP) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
+	if !a.enter() {
+		return Result{ExitCode: -1}, launchFailure(errClosed, "rouse is shutting down: the run will be launched after the next start")
+	}
+	defer a.live.Done()
+	if ctx.Err() != nil {
+		return Result{ExitCode: -1}, endedFromOutside(ctx)
+	}
+	if req.Spec.ACP == nil {
+		return Result{ExitCode: -1}, permanentLaunch("the executor is not an ACP agent: set argv and workingDirectory")
+	}
+	result, failure := a.run(ctx, req, &oneAtATime{sink: sink})
+	if failure != nil {
+		failure.Message = req.mask(cleanText(failure.Message))
+		return result, failure
+	}
+	return result, nil
+}
+
+func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *Failure) {
+	result := Result{ExitCode: -1}
+	spec := req.Spec.ACP
+	l, failure := a.options.prepare(req, spec.Argv, spec.WorkingDirectory)
+	if failure != nil {
+		return result, failure
+	}
+	folder, err := openFolder(l.directory, a.options.Credential)
+	if err != nil {
+		return result, launchFailure(err, "the agent's folder cannot be opened: %v", err)
+	}
+	defer folder.close()
+	p, failure := a.start(l)
+	if failure != nil {
+		return result, failure
+	}
+	result.Launched = true
+	out := &output{sink: sink, mask: req.mask}
+	if err := sink.Process(p.group); err != nil {
+		p.end(a.options.Drain, out)
+		a.reap(p, true, &result)
+		return result, launchFailure(err, "the process was ended at once because it could not be recorded: %v", err)
+	}
+	talk := newConversation(p, out, folder, spec.Permissions)
+	p.readers.Go(func() { talk.wire.pump(p.stdout) })
+	p.readers.Go(func() { out.copyLines(domain.LogStreamStderr, p.stderr) })
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go talk.hold(work, req, func(session string) {
+		result.SessionID, result.Resumable = session, true
+		if req.mask(session) != session { // an id that holds a secret is not stored, and masked it names nothing
+			result.SessionID, result.Resumable = xid.New("ses").String(), false
+		}
+		result.SessionError = sink.Session(result.SessionID)
+	})
+	end := a.attend(ctx, p, talk, limits{spec.Timeout, acpGrace})
+	answered := talk.answered()
+	stop()
+	p.end(a.options.Drain, out)
+	talk.wire.close()
+	<-talk.done
+	state := a.reap(p, end.forced, &result)
+	talk.fill(&result, req, answered)
+	return result, talk.judge(ctx, result, answered, end, state, limits{spec.Timeout, acpGrace})
+}
+
+// attend waits for the answer and sees the agent off: its input is closed, and what does not end then is ended.
+func (a *ACP) attend(ctx context.Context, p *process, talk *conversation, l limits) ending {
+	timeout := time.NewTimer(l.wait())
+	defer timeout.Stop()
+	var end ending
+	select {
+	case <-talk.done:
+	case <-p.exited:
+		waitFor(talk.done, a.options.Drain) // what it wrote last is still read
+	case <-ctx.Done():
+		end = ending{forced: true, stopped: true}
+	case <-timeout.C:
+		end = ending{forced: true, timedOut: true}
+	}
+	quit := acpQuit
+	if end.forced {
+		talk.cancel()
+		quit = min(acpBreak, graceOf(ctx, l)/2)
+		waitFor(talk.done, quit)
+	}
+	closeFiles(p.stdin)
+	if p.awaitExit(ctx, quit) {
+		return end
+	}
+	left := p.terminate(ctx, l, ending{forced: true})
+	end.forced = true
+	end.stopped = end.stopped || left.stopped
+	return end
+}
+
+// awaitExit waits for the leader's end, at most d, or until ctx ends, and reports whether it ended.
+func (p *process) awaitExit(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	over := ctx.Done()
+	if ctx.Err() != nil {
+		over = nil
+	}
+	select {
+	case <-p.exited:
+		return true
+	case <-timer.C:
+	case <-over:
+	}
+	return false
+}
+
+// answered reports whether the prompt was answered.
+func (c *conversation) answered() bool {
+	select {
+	case <-c.done:
+		return c.failure == nil
+	default:
+		return false
+	}
+}
+
+// fill makes the result of what the agent said.
+func (c *conversation) fill(result *Result, req Request, answered bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	result.Tail = c.out.tailText()
+	if object, ok := parseResult(c.out.last); ok {
+		result.Object = cleanValue(object, req.mask).(map[string]any)
+		result.Usage = parseUsage(object)
+	} else if text := c.transcript.text(); answered && text != "" {
+		result.Object = map[string]any{"message": req.mask(cleanText(text)), "stop_reason": string(c.answer.StopReason)}
+	}
+	if result.Usage == nil {
+		result.Usage = c.usage(req.ResumeSessionID != "" && c.session == acp.SessionId(req.ResumeSessionID))
+	}
+}
+
+// usage is what the protocol tells of it; nil when it tells nothing. The cost is that of the whole session, so that of a
+// resumed one counts only from what the agent said before the prompt.
+func (c *conversation) usage(resumed bool) *Usage {
+	var u Usage
+	told := c.answer.Usage
+	if told != nil {
+		u.InputTokens, u.OutputTokens = count(float64(told.InputTokens)), count(float64(told.OutputTokens))
+	}
+	cost, before := valueOr(c.transcript.cost, 0), valueOr(c.before, 0)
+	if resumed && c.before == nil {
+		cost = 0
+	}
+	u.CostUSD = money(cost - before)
+	if told == nil && c.transcript.cost == nil {
+		return nil
+	}
+	return &u
+}
+
+// judge decides whether the attempt succeeded; nil is success.
+func (c *conversation) judge(ctx context.Context, result Result, answered bool, end ending, state *os.ProcessState, l limits) *Failure {
+	reported := ""
+	if result.Object != nil {
+		reported = reportedError(result.Object)
+	}
+	_, isMessage := result.Object["stop_reason"]
+	finished := answered && c.answer.StopReason == acp.StopReasonEndTurn
+	switch {
+	case end.stopped && !finished:
+		return endedFromOutside(ctx)
+	case reported != "":
+		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + cutText(reported, maxTail)}
+	case result.Object != nil && hasOutcome(result.Object) && !isMessage:
+		return nil
+	case end.timedOut && !finished:
+		return &Failure{Code: domain.RunErrorCodeTimeout, Message: withTail(fmt.Sprintf(
+			"the agent did not answer within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", l.wait()), c.out)}
+	case c.failure != nil && errors.Is(c.failure, errAgentGone) && state != nil:
+		c.failure.Message = withTail(fmt.Sprintf("%s (it ended with code %d)", c.failure.Message, exitCode(state)), c.out)
+		return c.failure
+	case c.failure != nil:
+		return c.failure
+	}
+	return stopFailure(c.answer.StopReason)
+}
+
+// stopFailure is why a turn that ended in another way than by its end is no success.
+func stopFailure(reason acp.StopReason) *Failure {
+	why := ""
+	switch reason {
+	case acp.StopReasonEndTurn:
+		return nil
+	case acp.StopReasonMaxTokens:
+		why = "it reached its limit of tokens"
+	case acp.StopReasonMaxTurnRequests:
+		why = "it reached its limit of requests in one turn"
+	case acp.StopReasonRefusal:
+		why = "it refused to go on"
+	case acp.StopReasonCancelled:
+		why = "it says that the turn was cancelled, which rouse did not ask for"
+	default:
+		why = fmt.Sprintf("it stopped for the reason %q", reason)
+	}
+	return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent did not finish: " + why}
+}

@@ -1,0 +1,298 @@
+//go:build unix
+
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	acp "github.com/coder/acp-go-sdk"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// conversation is one attempt in the Agent Client Protocol: initialize, a session, one prompt.
+type conversation struct {
+	conn   *acp.Connection
+	wire   *wire
+	out    *output
+	folder *folder
+	policy domain.AcpPermissionPolicy
+
+	mu         sync.Mutex // guards what follows; the connection calls from several goroutines
+	transcript *transcript
+	replaying  bool // the agent tells the history of a session that is being loaded
+	before     *float64
+
+	session acp.SessionId // set before ready is called
+	agent   string        // its name and version
+	started atomic.Bool   // the prompt was sent
+
+	done    chan struct{} // closed when hold has returned, after the members below were set
+	answer  acp.PromptResponse
+	failure *Failure
+}
+
+func newConversation(p *process, out *output, f *folder, policy domain.AcpPermissionPolicy) *conversation {
+	c := &conversation{out: out, folder: f, policy: policy, transcript: newTranscript(out), done: make(chan struct{})}
+	c.wire = newWire(func(line []byte) { out.emit(domain.LogStreamStderr, line, int64(len(line))) })
+	c.conn = acp.NewConnection(c.handle, answers{c.wire, p.stdin}, c.wire.in)
+	c.conn.SetLogger(slog.New(slog.DiscardHandler)) // what it would log may hold secrets, and is told by errors
+	return c
+}
+
+// hold talks to the agent until it has answered the prompt. ready is told the session before the prompt is sent.
+func (c *conversation) hold(ctx context.Context, req Request, ready func(session string)) {
+	defer close(c.done)
+	c.failure = c.converse(ctx, req, ready)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.transcript.flush()
+}
+
+func (c *conversation) converse(ctx context.Context, req Request, ready func(session string)) *Failure {
+	hello, err := call[acp.InitializeResponse](ctx, c, acp.AgentMethodInitialize, acp.InitializeRequest{
+		ProtocolVersion:    acp.ProtocolVersionNumber,
+		ClientCapabilities: acp.ClientCapabilities{Fs: fileAccess(c.policy)},
+		ClientInfo:         &acp.Implementation{Name: "rouse", Version: "1"},
+	})
+	switch {
+	case err != nil:
+		return c.failed("initialize", err, domain.RunErrorCodeLaunch)
+	case hello.ProtocolVersion != acp.ProtocolVersionNumber:
+		return permanentLaunch("the agent speaks version %d of the Agent Client Protocol and rouse version %d: install a version of the agent that speaks it",
+			hello.ProtocolVersion, acp.ProtocolVersionNumber)
+	}
+	if hello.AgentInfo != nil {
+		c.agent = strings.TrimSpace(hello.AgentInfo.Name + " " + hello.AgentInfo.Version)
+	}
+	prompt, failure := c.openSession(ctx, req, hello)
+	if failure != nil {
+		return failure
+	}
+	ready(string(c.session))
+	c.started.Store(true)
+	c.answer, err = call[acp.PromptResponse](ctx, c, acp.AgentMethodSessionPrompt, acp.PromptRequest{
+		SessionId: c.session, Prompt: []acp.ContentBlock{acp.TextBlock(prompt)},
+	})
+	if err != nil {
+		return c.failed("the prompt", err, domain.RunErrorCodeOther)
+	}
+	return nil
+}
+
+// openSession loads the session to resume, where there is one and the agent can, else opens a new one; it returns the
+// prompt that fits.
+func (c *conversation) openSession(ctx context.Context, req Request, hello acp.InitializeResponse) (prompt string, _ *Failure) {
+	cwd := req.Spec.ACP.WorkingDirectory
+	if id := acp.SessionId(req.ResumeSessionID); id != "" {
+		err := errors.New("the agent does not announce that it can")
+		if hello.AgentCapabilities.LoadSession {
+			err = c.load(ctx, acp.LoadSessionRequest{SessionId: id, Cwd: cwd, McpServers: []acp.McpServer{}})
+		}
+		if err == nil {
+			c.session = id
+			return req.Prompt, nil
+		}
+		if ctx.Err() != nil {
+			return "", c.failed("session/load", err, domain.RunErrorCodeLaunch)
+		}
+		c.out.say(fmt.Sprintf("the session %s could not be loaded, a new one is opened with the full prompt: %s", id, explain(err)))
+	}
+	opened, err := call[acp.NewSessionResponse](ctx, c, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: cwd, McpServers: []acp.McpServer{}})
+	if err == nil && badSession(string(opened.SessionId)) {
+		err = errors.New("it gave no usable id")
+	}
+	if err != nil {
+		return "", c.failed("session/new", err, domain.RunErrorCodeLaunch)
+	}
+	c.session = opened.SessionId
+	return req.fullPrompt(), nil
+}
+
+// load loads a session; the history that the agent tells with it is no output of this run.
+func (c *conversation) load(ctx context.Context, req acp.LoadSessionRequest) error {
+	c.setReplaying(true)
+	_, err := call[acp.LoadSessionResponse](ctx, c, acp.AgentMethodSessionLoad, req)
+	c.setReplaying(false)
+	return err
+}
+
+func (c *conversation) setReplaying(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replaying, c.before = on, c.transcript.cost
+	c.transcript.forget()
+}
+
+// call makes one request of the agent.
+func call[T any](ctx context.Context, c *conversation, method string, params any) (T, error) {
+	defer c.wire.taken()
+	return acp.SendRequest[T](c.conn, ctx, method, params)
+}
+
+// cancel asks the agent to break off, without waiting for it: an agent that does not read must not keep anybody.
+func (c *conversation) cancel() {
+	if c.started.Load() {
+		go func() {
+			// An error means that the agent is gone, which is what was wanted.
+			_ = c.conn.SendNotification(context.Background(), acp.AgentMethodSessionCancel, acp.CancelNotification{SessionId: c.session})
+		}()
+	}
+}
+
+// handle takes what the agent sends.
+func (c *conversation) handle(_ context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
+	defer c.wire.handled()
+	switch method {
+	case acp.ClientMethodSessionUpdate:
+		return handleAs(params, func(p acp.SessionNotification) (any, error) { c.update(p); return nil, nil })
+	case acp.ClientMethodSessionRequestPermission:
+		return handleAs(params, c.permission)
+	case acp.ClientMethodFsReadTextFile:
+		return handleAs(params, c.readFile)
+	case acp.ClientMethodFsWriteTextFile:
+		return handleAs(params, c.writeFile)
+	}
+	return nil, acp.NewMethodNotFound(method)
+}
+
+func handleAs[P any](params json.RawMessage, f func(P) (any, error)) (any, *acp.RequestError) {
+	var p P
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, acp.NewInvalidParams(map[string]any{"error": err.Error()})
+	}
+	answer, err := f(p)
+	if err != nil {
+		return nil, &acp.RequestError{Code: -32603, Message: err.Error()}
+	}
+	return answer, nil
+}
+
+func (c *conversation) update(p acp.SessionNotification) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.replaying && p.Update.UsageUpdate == nil {
+		return
+	}
+	c.transcript.update(p.Update)
+}
+
+// permission answers by the policy, and writes down what was asked and answered.
+func (c *conversation) permission(p acp.RequestPermissionRequest) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.transcript.tools[p.ToolCall.ToolCallId]
+	kind, title := known.kind, known.title
+	if p.ToolCall.Kind != nil && *p.ToolCall.Kind != "" {
+		kind = *p.ToolCall.Kind
+	}
+	if p.ToolCall.Title != nil && *p.ToolCall.Title != "" {
+		title = *p.ToolCall.Title
+	}
+	id, allowed, ok := permit(c.policy, kind, p.Options)
+	verdict := "rejected"
+	switch {
+	case !ok:
+		verdict = "cancelled, since no option of the agent fits"
+	case allowed:
+		verdict = "allowed"
+	}
+	c.transcript.flush()
+	c.transcript.note(fmt.Sprintf("asks for permission: %s (%s): %s by the policy %s",
+		firstOf(title, string(p.ToolCall.ToolCallId)), firstOf(string(kind), "no kind"), verdict, c.policy))
+	if !ok {
+		return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}, nil
+	}
+	return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(id)}, nil
+}
+
+func (c *conversation) readFile(p acp.ReadTextFileRequest) (any, error) {
+	if !fileAccess(c.policy).ReadTextFile {
+		return nil, fmt.Errorf("the policy %s allows no reading through the client", c.policy)
+	}
+	text, err := c.folder.read(p.Path, valueOr(p.Line, 0), valueOr(p.Limit, 0))
+	if err != nil {
+		c.refused("read", err)
+		return nil, err
+	}
+	return acp.ReadTextFileResponse{Content: strings.ToValidUTF8(text, "\uFFFD")}, nil
+}
+
+func (c *conversation) writeFile(p acp.WriteTextFileRequest) (any, error) {
+	if !fileAccess(c.policy).WriteTextFile {
+		return nil, fmt.Errorf("the policy %s allows no writing through the client", c.policy)
+	}
+	err := c.folder.write(p.Path, p.Content)
+	if err != nil {
+		c.refused("written", err)
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.transcript.flush()
+	c.transcript.note("wrote " + p.Path)
+	return acp.WriteTextFileResponse{}, nil
+}
+
+func (c *conversation) refused(what string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.transcript.flush()
+	c.transcript.note(fmt.Sprintf("a file was not %s: %v", what, err))
+}
+
+// failed explains what went wrong with a request of ours.
+func (c *conversation) failed(what string, err error, code domain.RunErrorCode) *Failure {
+	if broken := c.wire.broken(); broken != nil {
+		return &Failure{Code: domain.RunErrorCodeCrash, Message: broken.Error(), Cause: broken}
+	}
+	if isDisconnect(err) {
+		return &Failure{Code: domain.RunErrorCodeCrash, Cause: errAgentGone, Message: "the agent ended before it had answered " + what}
+	}
+	message := fmt.Sprintf("the agent answered %s with an error: %s", what, explain(err))
+	if re, ok := errors.AsType[*acp.RequestError](err); ok && re.Code == -32000 {
+		message += ": log the agent in as the account that agents run as, or give it its key in the executor's environment"
+	}
+	return &Failure{Code: code, Message: message}
+}
+
+// errAgentGone is the cause of the failure of a request that was never answered.
+var errAgentGone = errors.New("the agent's output ended")
+
+// isDisconnect reports whether the connection ended: the library says so in the data of an error of its own.
+func isDisconnect(err error) bool {
+	re, ok := errors.AsType[*acp.RequestError](err)
+	if !ok || re.Code != -32603 {
+		return false
+	}
+	data, _ := re.Data.(map[string]any)
+	text, _ := data["error"].(string)
+	return strings.HasPrefix(text, "peer disconnected") || strings.HasSuffix(text, "broken pipe") || strings.HasSuffix(text, "file already closed")
+}
+
+// explain is an error of the agent in one line.
+func explain(err error) string {
+	re, ok := errors.AsType[*acp.RequestError](err)
+	if !ok {
+		return err.Error()
+	}
+	text := firstOf(re.Message, fmt.Sprintf("code %d", re.Code))
+	if re.Data != nil {
+		text += " " + compactJSON(re.Data)
+	}
+	return text
+}
+
+func valueOr[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}

@@ -1,0 +1,184 @@
+//go:build unix
+
+package executor
+
+import (
+	"fmt"
+	"strings"
+
+	acp "github.com/coder/acp-go-sdk"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// maxAnswer is how much of the agent's last message is kept for the result; its log has the lines.
+const maxAnswer = 64 << 10
+
+// transcript turns a session's updates into lines of the log. What the agent says goes to STDOUT, line by line; what it
+// thinks, plans and uses tools for goes to SYSTEM. Its methods are called one at a time.
+type transcript struct {
+	out     *output
+	message splitter // what the agent says
+	thought splitter
+	answer  []byte // the agent's last message
+	cut     bool
+	spoke   bool // the last update was a part of the message
+	tools   map[acp.ToolCallId]toolCall
+	plan    string
+	cost    *float64 // of the session so far, in US dollars
+}
+
+// toolCall is what is known of one use of a tool.
+type toolCall struct {
+	title  string
+	kind   acp.ToolKind
+	status acp.ToolCallStatus
+}
+
+func newTranscript(out *output) *transcript {
+	t := &transcript{out: out, tools: map[acp.ToolCallId]toolCall{}}
+	t.message = splitter{keep: maxResultLine, emit: func(line []byte, total int64) { out.emit(domain.LogStreamStdout, line, total) }}
+	t.thought = splitter{keep: maskWindow, emit: func(line []byte, total int64) {
+		out.emit(domain.LogStreamSystem, append([]byte("thinks: "), line...), total+8)
+	}}
+	return t
+}
+
+// update writes down one update.
+func (t *transcript) update(u acp.SessionUpdate) {
+	switch {
+	case u.AgentMessageChunk != nil:
+		t.say(blockText(u.AgentMessageChunk.Content))
+		return
+	case u.AgentThoughtChunk != nil:
+		t.message.flush()
+		t.thought.write([]byte(blockText(u.AgentThoughtChunk.Content)))
+	case u.ToolCall != nil:
+		c := u.ToolCall
+		t.tool(c.ToolCallId, &c.Title, &c.Kind, &c.Status, c.Locations)
+	case u.ToolCallUpdate != nil:
+		c := u.ToolCallUpdate
+		t.tool(c.ToolCallId, c.Title, c.Kind, c.Status, nil)
+	case u.Plan != nil:
+		t.planned(u.Plan.Entries)
+	case u.UsageUpdate != nil:
+		if c := u.UsageUpdate.Cost; c != nil && c.Currency == "USD" {
+			t.cost = &c.Amount
+		}
+		return // it comes between two parts of a message
+	default:
+		return
+	}
+	t.spoke = false
+}
+
+// say takes a part of the message. After something else a new message begins.
+func (t *transcript) say(text string) {
+	if text == "" {
+		return
+	}
+	if !t.spoke {
+		t.flush()
+		t.answer, t.cut = t.answer[:0], false
+	}
+	t.spoke = true
+	t.message.write([]byte(text))
+	if len(t.answer)+len(text) > maxAnswer {
+		text, t.cut = cutRunes(text, max(0, maxAnswer-len(t.answer))), true
+	}
+	if len(t.answer) < maxAnswer {
+		t.answer = append(t.answer, text...)
+	}
+}
+
+// tool writes a line when a tool is first used and when its status changes.
+func (t *transcript) tool(id acp.ToolCallId, title *string, kind *acp.ToolKind, status *acp.ToolCallStatus, at []acp.ToolCallLocation) {
+	call, known := t.tools[id]
+	before := call
+	if title != nil && *title != "" {
+		call.title = *title
+	}
+	if kind != nil && *kind != "" {
+		call.kind = *kind
+	}
+	if status != nil && *status != "" {
+		call.status = *status
+	}
+	if len(t.tools) < maxRunLines {
+		t.tools[id] = call
+	}
+	if known && before == call {
+		return
+	}
+	t.flush()
+	line := "uses a tool: " + firstOf(call.title, string(id))
+	if call.kind != "" {
+		line += " (" + string(call.kind) + ")"
+	}
+	for _, place := range at {
+		line += " " + place.Path
+	}
+	if call.status != "" {
+		line += ": " + strings.ReplaceAll(string(call.status), "_", " ")
+	}
+	t.note(line)
+}
+
+// planned writes the plan when it differs from the last one.
+func (t *transcript) planned(entries []acp.PlanEntry) {
+	var lines []string
+	for _, e := range entries {
+		lines = append(lines, fmt.Sprintf("plan: %s (%s)", e.Content, strings.ReplaceAll(string(e.Status), "_", " ")))
+	}
+	plan := strings.Join(lines, "\n")
+	if plan == t.plan {
+		return
+	}
+	t.plan = plan
+	t.flush()
+	t.note(plan)
+}
+
+// note writes a text of rouse's own words and the agent's, each of its lines by itself, within the run's bounds.
+func (t *transcript) note(text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		t.out.emit(domain.LogStreamSystem, []byte(line), int64(len(line)))
+	}
+}
+
+// flush ends lines that were begun.
+func (t *transcript) flush() {
+	t.message.flush()
+	t.thought.flush()
+}
+
+// text is the agent's last message.
+func (t *transcript) text() string {
+	text := strings.TrimSpace(string(t.answer))
+	if t.cut {
+		text += cutMark
+	}
+	return text
+}
+
+// forget drops what was said, such as the history that comes with a session that is loaded.
+func (t *transcript) forget() {
+	t.answer, t.cut, t.spoke, t.plan = nil, false, false, ""
+}
+
+// blockText is what a block of content says; what is no text is named.
+func blockText(b acp.ContentBlock) string {
+	switch {
+	case b.Text != nil:
+		return b.Text.Text
+	case b.Image != nil:
+		return "[image]"
+	case b.Audio != nil:
+		return "[audio]"
+	case b.ResourceLink != nil:
+		return "[" + b.ResourceLink.Uri + "]"
+	case b.Resource != nil:
+		return "[resource]"
+	}
+	return ""
+}

@@ -1,0 +1,161 @@
+//go:build unix
+
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/preset"
+)
+
+// dialect is how a command is talked to: plainly, or as its preset wants it. It serves one launch.
+type dialect struct {
+	preset bool
+	spec   preset.Preset
+	reader preset.Reader
+	named  func(session string) // told each session that the agent names
+}
+
+// dialectOf finds the preset of a command.
+func dialectOf(spec *domain.CommandSpec) (*dialect, *Failure) {
+	if spec.Preset == "" {
+		return &dialect{}, nil
+	}
+	found, ok := preset.Find(spec.Preset)
+	if !ok {
+		return nil, permanentLaunch("the preset %q is not known to this version of rouse; it knows %s", spec.Preset, strings.Join(preset.Names(), ", "))
+	}
+	return &dialect{preset: true, spec: found, reader: found.NewReader()}, nil
+}
+
+// again is the dialect for another launch of the same command.
+func (d *dialect) again() *dialect {
+	return &dialect{preset: d.preset, spec: d.spec, reader: d.spec.NewReader()}
+}
+
+// commandLine is the command's arguments and what it gets on standard input. cleanUp is to be called after its end.
+func (d *dialect) commandLine(req Request, o Options) (argv []string, prompt string, cleanUp func(), _ *Failure) {
+	given, cleanUp := req.Spec.Command.Argv, func() {}
+	if !d.preset {
+		return given, req.Prompt, cleanUp, nil
+	}
+	argv = d.spec.Argv(given, req.ResumeSessionID)
+	if d.spec.PromptFile == "" {
+		return argv, req.Prompt, cleanUp, nil
+	}
+	file, err := o.promptFile(req.Prompt)
+	if err != nil {
+		return nil, "", cleanUp, launchFailure(err, "the prompt could not be written to a file for the agent: %v", err)
+	}
+	return append(argv, d.spec.PromptFile, file), "", func() { _ = os.Remove(file) }, nil // a file in the temporary folder
+}
+
+// promptFile writes a prompt where the agent's account alone can read it.
+func (o Options) promptFile(prompt string) (path string, err error) {
+	file, err := os.CreateTemp("", "rouse-prompt-")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.WriteString(prompt)
+	if err == nil && o.Credential != nil {
+		err = file.Chown(int(o.Credential.Uid), int(o.Credential.Gid))
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+// reading is how standard output is read.
+func (d *dialect) reading(out *output, mask func(string) string) func(io.Reader) {
+	if !d.preset {
+		return func(r io.Reader) { out.copyLines(domain.LogStreamStdout, r) }
+	}
+	return func(r io.Reader) {
+		split(r, maxMessage, func(line []byte, total int64) { d.event(out, mask, line, total) })
+	}
+}
+
+// event takes one line of the agent's output: its words go to the log as STDOUT, what it does as SYSTEM.
+func (d *dialect) event(out *output, mask func(string) string, line []byte, total int64) {
+	if total > int64(len(line)) {
+		out.say(fmt.Sprintf("a line of the agent's output was longer than %d MiB and could not be read", maxMessage>>20))
+		return
+	}
+	before := d.reader.Report().Session
+	lines, ok := d.reader.Read(line)
+	if !ok {
+		out.emit(domain.LogStreamStdout, line, total)
+		return
+	}
+	if now := d.reader.Report().Session; now != before && !badSession(now) && mask(now) == now {
+		d.named(now)
+	}
+	for _, l := range lines {
+		stream := domain.LogStreamSystem
+		if l.Said {
+			stream = domain.LogStreamStdout
+		}
+		out.emit(stream, []byte(l.Text), int64(len(l.Text)))
+	}
+}
+
+// read makes the result. said is true for a result object on the last line of the agent's words; without one these are
+// the result.
+func (d *dialect) read(result *Result, out *output, req Request) (said bool) {
+	report := d.reader.Report()
+	result.Tail = out.tailText()
+	result.Resumable = d.spec.CanResume() && report.Session != "" && result.SessionID == report.Session
+	object, said := parseResult(out.last)
+	switch {
+	case said:
+		result.Object = cleanValue(object, req.mask).(map[string]any)
+		result.Usage = parseUsage(object)
+	case report.Text != "":
+		result.Object = map[string]any{"message": req.mask(cleanText(report.Text))}
+	}
+	if u := report.Usage; u != nil && (result.Usage == nil || *result.Usage == Usage{CostUSD: "0"}) {
+		result.Usage = &Usage{InputTokens: count(u.InputTokens), OutputTokens: count(u.OutputTokens), CostUSD: money(u.CostUSD)}
+	}
+	return said
+}
+
+// judge decides whether the attempt succeeded; nil is success. What the agent's last event says counts more than the exit
+// code, and a result object more than that.
+func (d *dialect) judge(ctx context.Context, result Result, said bool, out *output, end ending, state *os.ProcessState, l limits) *Failure {
+	report := d.reader.Report()
+	switch {
+	case end.stopped:
+		return endedFromOutside(ctx)
+	case said && reportedError(result.Object) == "" && hasOutcome(result.Object):
+		return nil
+	case said && reportedError(result.Object) != "":
+		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + cutText(reportedError(result.Object), maxTail)}
+	case report.Error != "":
+		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + cutText(report.Error, maxTail)}
+	case report.Ended && !end.timedOut:
+		return nil
+	}
+	result.Object = nil // words alone do not excuse an exit code
+	return judge(ctx, result, out, end, state, l)
+}
+
+// resumeFailed reports whether an attempt failed since its session is gone, as far as can be known: the agent ended by
+// itself before it said or did anything.
+func (d *dialect) resumeFailed(req Request, f *Failure) bool {
+	if !d.preset || req.ResumeSessionID == "" || !d.spec.CanResume() || d.reader.Report().Begun {
+		return false
+	}
+	return f.Code == domain.RunErrorCodeCrash || f.Code == domain.RunErrorCodeOther
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

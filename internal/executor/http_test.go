@@ -1,0 +1,257 @@
+//go:build unix
+
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+var loopback = Addresses{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// service is an agent service of a test.
+func service(t *testing.T, answer http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func callOf(url string) Request {
+	return Request{RunID: "run_1", AgentID: "agt_1", WorkspaceID: "wsp_1", Attempt: 2, Prompt: "the prompt",
+		Environment: []Variable{{"ROUSE_RUN_TOKEN", "rsr_secret"}, {"ROUSE_RUN_ID", "run_1"}},
+		Spec:        domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: url, Timeout: time.Minute}}}
+}
+
+func write(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func TestTheLeaseIsPostedAndSigned(t *testing.T) {
+	var body []byte
+	var header http.Header
+	url := service(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		header = r.Header
+		write(200, `{"summary":"made it","session_id":"s1","usage":{"input_tokens":5,"output_tokens":1,"cost_usd":0.5}}`)(w, r)
+	})
+	req := callOf(url)
+	req.ResumeSessionID, req.Secret = "s0", "topsecret"
+	req.Headers = []Variable{{"Authorization", "Bearer x"}}
+	h, sink := NewHTTP(loopback), &recorder{}
+	h.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
+	result, err := h.Run(t.Context(), req, sink)
+	if err != nil || result.Object["summary"] != "made it" || result.SessionID != "s1" || !result.Resumable || result.Usage.CostUSD != "0.5" || !result.Launched {
+		t.Fatalf("got %+v, %v", result, err)
+	}
+	if !slices.Equal(sink.sessions, []string{"s0", "s1"}) {
+		t.Errorf("sessions %v", sink.sessions)
+	}
+	var sent map[string]any
+	if err := json.Unmarshal(body, &sent); err != nil {
+		t.Fatal(err)
+	}
+	environment, _ := sent["environment"].(map[string]any)
+	if sent["runId"] != "run_1" || sent["attempt"] != 2.0 || sent["leaseToken"] != "rsr_secret" || sent["prompt"] != "the prompt" ||
+		sent["resumeSessionId"] != "s0" || sent["taskId"] != nil || environment["ROUSE_RUN_ID"] != "run_1" {
+		t.Errorf("sent %s", body)
+	}
+	if header.Get("Authorization") != "Bearer x" || header.Get("X-Rouse-Timestamp") != "1700000000" ||
+		header.Get("X-Rouse-Signature") != "sha256="+sign("topsecret", "1700000000", body) {
+		t.Errorf("headers %v", header)
+	}
+}
+
+func TestSignatureIsTheOneOfWebhooks(t *testing.T) {
+	// HMAC-SHA256 with the key "s3cr3t" of "1700000000.{}", as openssl dgst computes it.
+	if got := sign("s3cr3t", "1700000000", []byte("{}")); got != "dd8508e44d9a9f82f2690fb7dff1da8a6ae99700d98a23a4e7e1c307af3cb6cb" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAnswersOfAnAgentService(t *testing.T) {
+	long := strings.Repeat("x", maxResultLine+1)
+	for _, test := range []struct {
+		name, body string
+		status     int
+		code       domain.RunErrorCode // "" for success
+		says       string              // in the failure, or as summary, message or result
+	}{
+		{"a result object", `{"summary":"made it"}`, 200, "", "made it"},
+		{"any other object is the result", `{"answer":42}`, 200, "", "map[answer:42]"},
+		{"text is the message", "all good\nreally", 200, "", "all good\nreally"},
+		{"nothing is a success", "", 204, "", ""},
+		{"an error in the result", `{"error":"no credit"}`, 200, domain.RunErrorCodeOther, "no credit"},
+		{"an answer that is too long is cut", long, 200, "", "[… cut]"},
+		{"an error of the service", "broken", 500, domain.RunErrorCodeOther, "500 Internal Server Error: broken"},
+		{"too many requests", "", 429, domain.RunErrorCodeRateLimited, "429 Too Many Requests"},
+		{"a redirect is not followed", "", 302, domain.RunErrorCodeOther, "redirects are not followed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			result, err := NewHTTP(loopback).Run(t.Context(), callOf(service(t, write(test.status, test.body))), &recorder{})
+			if test.code == "" {
+				if text, _ := json.Marshal(result.Object); err != nil || test.says != "" && test.says != "map[answer:42]" && !strings.Contains(string(text), strings.ReplaceAll(test.says, "\n", `\n`)) {
+					t.Fatalf("got %s, %v", text, err)
+				}
+				return
+			}
+			if failure := failureOf(t, err); failure.Code != test.code || !strings.Contains(failure.Message, test.says) {
+				t.Fatalf("got %+v", failure)
+			}
+		})
+	}
+}
+
+func TestARedirectToAPrivateAddressIsNotFollowed(t *testing.T) {
+	var reached atomic.Bool
+	inner := service(t, func(http.ResponseWriter, *http.Request) { reached.Store(true) })
+	outer := service(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, inner, http.StatusTemporaryRedirect) })
+	if _, err := NewHTTP(loopback).Run(t.Context(), callOf(outer), &recorder{}); err == nil || reached.Load() {
+		t.Errorf("got %v, reached %v", err, reached.Load())
+	}
+}
+
+func TestTheAddressThatIsDialledIsJudged(t *testing.T) {
+	url := service(t, write(200, "{}"))
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{url, "http://localhost:" + port} {
+		result, err := NewHTTP(nil).Run(t.Context(), callOf(address), &recorder{})
+		if failure := failureOf(t, err); failure.Code != domain.RunErrorCodeLaunch || !strings.Contains(failure.Message, "--http-allow") || result.Launched {
+			t.Errorf("%s: got %+v", address, failure)
+		}
+	}
+	for _, test := range []struct {
+		address           string
+		encrypted, refuse bool
+	}{
+		{"93.184.216.34", true, false}, {"93.184.216.34", false, true}, {"2606:2800:220:1::1", true, false},
+		{"10.0.0.1", true, true}, {"172.16.9.9", true, true}, {"192.168.1.1", true, true}, {"169.254.169.254", true, true},
+		{"100.64.0.1", true, true}, {"0.0.0.0", true, true}, {"224.0.0.1", true, true}, {"255.255.255.255", true, true},
+		{"::ffff:10.0.0.1", true, true}, {"::ffff:127.0.0.1", false, false}, {"fe80::1%eth0", true, true}, {"fd00::1", true, true},
+		{"64:ff9b::a00:1", true, true}, {"2002:a00:1::", true, true}, {"::", true, true}, {"::1", false, false}, {"127.9.9.9", false, false},
+	} {
+		err := loopback.check(netip.MustParseAddr(test.address), test.encrypted)
+		if (err != nil) != test.refuse {
+			t.Errorf("%s, encrypted %v: %v", test.address, test.encrypted, err)
+		}
+	}
+}
+
+func TestOnlyAConnectionThatCouldNotBeMadeIsTriedAgain(t *testing.T) {
+	// Nobody listens at first.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int32
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { calls.Add(1); write(200, `{"summary":"late"}`)(w, r) })}
+	t.Cleanup(func() { _ = server.Close() })
+	h, sink := NewHTTP(loopback), &recorder{}
+	tries := 0
+	h.pause = func(context.Context, time.Duration) { // a try has failed
+		if tries++; tries < 2 {
+			return
+		}
+		again, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		go func() { _ = server.Serve(again) }() // Close ends it
+	}
+	result, err := h.Run(t.Context(), callOf("http://"+address), sink)
+	if err != nil || result.Object["summary"] != "late" || calls.Load() != 1 {
+		t.Fatalf("got %+v, %v after %d calls", result, err, calls.Load())
+	}
+	if !strings.Contains(sink.text(), "tried again") {
+		t.Errorf("the log is %q", sink.text())
+	}
+	// A connection that breaks after the request was sent is not.
+	calls.Store(0)
+	url := service(t, func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body)
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = conn.Close()
+	})
+	result, err = NewHTTP(loopback).Run(t.Context(), callOf(url), &recorder{})
+	if failure := failureOf(t, err); calls.Load() != 1 || failure.Code != domain.RunErrorCodeCrash || !result.Launched {
+		t.Errorf("got %+v after %d calls", failure, calls.Load())
+	}
+}
+
+func TestAnAcceptedRunWaitsForItsReport(t *testing.T) {
+	url := service(t, write(202, `{"session_id":"far"}`))
+	ended := make(chan struct{})
+	req, sink := callOf(url), &recorder{}
+	req.Ended = ended
+	sink.onSession = func() {
+		if sink.sessions[len(sink.sessions)-1] == "far" {
+			close(ended)
+		}
+	}
+	result, err := NewHTTP(loopback).Run(t.Context(), req, sink)
+	if !errors.Is(err, ErrReported) || result.SessionID != "far" || !result.Resumable || len(sink.lines) > 0 {
+		t.Fatalf("got %+v, %v", result, err)
+	}
+	req.Ended, req.Spec.HTTP.Timeout = nil, 200*time.Millisecond
+	_, err = NewHTTP(loopback).Run(t.Context(), req, &recorder{})
+	if failure := failureOf(t, err); failure.Code != domain.RunErrorCodeTimeout {
+		t.Errorf("got %+v", failure)
+	}
+}
+
+func TestACancelEndsTheCall(t *testing.T) {
+	asked, left := errors.New("somebody asked"), make(chan struct{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	url := service(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		cancel(asked)
+		<-r.Context().Done()
+		close(left)
+	})
+	_, err := NewHTTP(loopback).Run(ctx, callOf(url), &recorder{})
+	if !errors.Is(err, asked) {
+		t.Fatalf("got %v", err)
+	}
+	<-left
+}
+
+func TestSecretsOfAServiceAreMasked(t *testing.T) {
+	req := callOf(service(t, func(w http.ResponseWriter, r *http.Request) {
+		write(500, "bad key "+r.Header.Get("Authorization"))(w, r)
+	}))
+	req.Headers, req.Mask = []Variable{{"Authorization", "hunter2"}}, func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") }
+	_, err := NewHTTP(loopback).Run(t.Context(), req, &recorder{})
+	if failure := failureOf(t, err); !strings.Contains(failure.Message, "bad key ***") {
+		t.Errorf("got %+v", failure)
+	}
+}

@@ -1,0 +1,125 @@
+//go:build unix
+
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	defaultTimeout = 30 * time.Minute
+	// defaultDrain is how long output is awaited after the leader's end while something still holds its pipes.
+	defaultDrain = 2 * time.Second
+	// endLimit is how long processes may take to disappear after KILL: only ones that hang in the kernel need it.
+	endLimit = 10 * time.Second
+)
+
+// Options are what the server decides for all commands and ACP agents.
+type Options struct {
+	WorkRoot   string              // each agent gets a folder of its own below it
+	Credential *syscall.Credential // the account commands run as; nil: the server's. Needs root
+	Home       string              // HOME of that account; "" with Credential nil: the server's
+	User       string              // its name, for USER and LOGNAME; may be ""
+	Path       string              // PATH of commands; "": the server's, without what the account cannot enter
+	Drain      time.Duration       // 0: 2 s
+}
+
+// launcher starts processes of agents, and ends them: with their attempt, and with the server. Executors share one.
+type launcher struct {
+	options  Options
+	spawner  spawner
+	watchdog watchdog
+
+	mu     sync.Mutex
+	closed bool
+	live   sync.WaitGroup
+}
+
+func newLauncher(options Options) *launcher {
+	if options.Drain == 0 {
+		options.Drain = defaultDrain
+	}
+	return &launcher{options: options}
+}
+
+// Close waits for live runs, which the caller ends through their contexts, and then ends the watchdog. It is idempotent.
+func (c *launcher) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	c.mu.Unlock()
+	c.live.Wait()
+	c.spawner.close()
+	if err := c.watchdog.close(); err != nil {
+		return fmt.Errorf("end the watchdog: %w", err)
+	}
+	return nil
+}
+
+func (c *launcher) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.live.Add(1)
+	return true
+}
+
+// start starts the process and puts its group under watch.
+func (c *launcher) start(l launch) (*process, *Failure) {
+	pipes, err := openPipes()
+	if err != nil {
+		return nil, c.options.startFailure(l, err)
+	}
+	var started *os.Process
+	c.spawner.do(func() {
+		started, err = os.StartProcess(l.program, l.argv, &os.ProcAttr{
+			Dir: l.directory, Env: l.environment, Files: pipes.child(), Sys: launchAttr(c.options.Credential),
+		})
+	})
+	pipes.closeChild()
+	if err != nil {
+		pipes.closeOurs()
+		return nil, c.options.startFailure(l, err)
+	}
+	p := &process{pipes: pipes, leader: started, group: identify(started.Pid, l.mark), exited: make(chan struct{})}
+	go func() { p.state = awaitExit(started); close(p.exited) }()
+	if err := c.watchdog.add(p.group.PGID); err != nil {
+		_ = p.group.signal(syscall.SIGKILL) // its leader is unreaped, so the group is there
+		<-p.exited
+		pipes.closeOurs()
+		p.release(&c.watchdog)
+		return nil, launchFailure(err, "%v: check that /bin/sh can be started", err)
+	}
+	return p, nil
+}
+
+// reap lets the leader go and makes sure that nothing of the launch is left. A forced end also finds the processes that
+// left the group; what an agent detached before it ended by itself may go on.
+func (c *launcher) reap(p *process, forced bool, result *Result) *os.ProcessState {
+	deadline := time.Now().Add(endLimit)
+	select {
+	case <-p.exited:
+	default: // it hangs in the kernel; the watchdog keeps it in view until it ends
+		go func() { <-p.exited; p.release(&c.watchdog) }()
+		result.Survivors = true
+		return nil
+	}
+	state := p.release(&c.watchdog)
+	result.ExitCode = exitCode(state)
+	err := awaitGroupEnd(p.group, deadline)
+	if forced {
+		err = errors.Join(err, endMarked(p.group, deadline))
+	}
+	result.Survivors = err != nil
+	return state
+}

@@ -1,0 +1,185 @@
+//go:build unix
+
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/preset"
+)
+
+// TestPrompt is what an agent is asked to see whether it answers.
+const TestPrompt = "This is a test of the connection. Do not use any tool, change nothing and start nothing. Answer with the one word: ready.\n"
+
+// versionLimit bounds how long a program may take to say its version.
+const versionLimit = 20 * time.Second
+
+// Probe looks whether the executor of req works here, one thing after the other, and ends with the first that does not.
+// ask also gives it req's prompt, which may cost money. ctx bounds it.
+func (r Registry) Probe(ctx context.Context, req Request, ask bool) []domain.Check {
+	p := &probe{registry: r, req: req}
+	switch kind := req.Spec.Kind(); kind {
+	case "":
+		p.fail("executor", "none is set for this agent", "set one on the agent, or a default on the workspace")
+		return p.checks
+	case domain.ExecutorPull:
+		p.pass("queue", fmt.Sprintf("runs wait for workers of the queue %q on other machines; whether they work is seen there", req.Spec.Pull.Queue))
+		return p.checks
+	case domain.ExecutorEcho:
+		p.checks = append(p.checks, domain.Check{Name: "executor", OK: true, Detail: "echo answers with its prompt; it is no agent", Hint: "set another executor to have real work done"})
+	case domain.ExecutorHTTP:
+		p.connection(ctx)
+	case domain.ExecutorCommand:
+		p.program(ctx, req.Spec.Command.Argv, req.Spec.Command.WorkingDirectory)
+	case domain.ExecutorACP:
+		p.program(ctx, req.Spec.ACP.Argv, req.Spec.ACP.WorkingDirectory)
+	}
+	if ask && !p.failed {
+		p.answer(ctx)
+	}
+	return p.checks
+}
+
+// probe collects checks.
+type probe struct {
+	registry Registry
+	req      Request
+	checks   []domain.Check
+	failed   bool
+}
+
+func (p *probe) pass(name, detail string) {
+	p.checks = append(p.checks, domain.Check{Name: name, OK: true, Detail: p.req.mask(detail)})
+}
+
+func (p *probe) fail(name, detail, hint string) {
+	p.failed = true
+	p.checks = append(p.checks, domain.Check{Name: name, Detail: cutText(p.req.mask(cleanText(detail)), maxTail), Hint: hint})
+}
+
+// program looks for the program and the folder, and asks a preset's program for its version.
+func (p *probe) program(ctx context.Context, argv []string, folder string) {
+	command, ok := p.registry[domain.ExecutorCommand].(*Command)
+	if !ok {
+		p.fail("program", "this process starts no programs", "ask the process that runs the agents")
+		return
+	}
+	var known *preset.Preset
+	if c := p.req.Spec.Command; c != nil && c.Preset != "" {
+		found, ok := preset.Find(c.Preset)
+		if !ok {
+			p.fail("preset", fmt.Sprintf("%q is not known", c.Preset), "use one of "+strings.Join(preset.Names(), ", "))
+			return
+		}
+		known, argv = &found, found.Argv(argv, "")
+	}
+	l, failure := command.options.prepare(p.req, argv, folder)
+	if failure != nil {
+		p.fail("program", failure.Message, "it has to be there for "+command.options.who())
+		return
+	}
+	p.pass("program", l.program+" in "+l.directory)
+	if known != nil {
+		p.version(ctx, command, *known, argv[0])
+	}
+}
+
+func (p *probe) version(ctx context.Context, command *Command, known preset.Preset, program string) {
+	req := p.req
+	req.Prompt, req.Spec = "", domain.ExecutorSpec{Command: &domain.CommandSpec{
+		Argv: append([]string{program}, known.Version...), WorkingDirectory: p.req.Spec.Command.WorkingDirectory, Timeout: versionLimit, Grace: time.Second}}
+	said := &listener{}
+	if _, err := command.Run(ctx, req, said); err != nil {
+		p.fail("version", err.Error(), "see "+known.Documentation+" for how to install it")
+		return
+	}
+	p.pass("version", firstOf(said.first(), "it printed nothing"))
+}
+
+// connection connects to an agent service, without asking it anything.
+func (p *probe) connection(ctx context.Context) {
+	service, ok := p.registry[domain.ExecutorHTTP].(*HTTP)
+	u, err := url.Parse(p.req.Spec.HTTP.URL)
+	if !ok || err != nil {
+		p.fail("connection", "this process calls no services, or the url is none", "correct the executor's url")
+		return
+	}
+	port := firstOf(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80")
+	conn, err := service.allow.dial(withScheme(ctx, p.req.Spec.HTTP.URL), "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		c := &httpCall{req: p.req}
+		p.fail("connection", c.connectionFailure(err).Message, "see whether the service runs, and whether this machine may reach it")
+		return
+	}
+	p.pass("connection", "connected to "+conn.RemoteAddr().String())
+	_ = conn.Close() // nothing was said on it
+}
+
+// answer gives the agent the prompt.
+func (p *probe) answer(ctx context.Context) {
+	executor, err := p.registry.Find(p.req.Spec)
+	if err != nil {
+		p.fail("answer", err.Error(), "")
+		return
+	}
+	reported := make(chan struct{})
+	close(reported) // a service that accepts has shown that it works
+	req := p.req
+	req.Ended, req.Test = reported, true
+	began, said := time.Now(), &listener{}
+	result, err := executor.Run(ctx, req, said)
+	switch {
+	case errors.Is(err, ErrReported):
+		p.pass("answer", "the service accepted the run")
+	case errors.Is(err, context.DeadlineExceeded):
+		p.fail("answer", "there was no answer in the time that there was; what it said so far: "+firstOf(said.first(), "nothing"), "an agent that needs longer is tested by waking it")
+	case err != nil:
+		p.fail("answer", err.Error(), "run it by hand as the account that agents run as; it may have to be logged in there, or need a key in its environment")
+	default:
+		p.pass("answer", fmt.Sprintf("after %s: %s", time.Since(began).Round(time.Millisecond), firstOf(answerOf(result.Object), said.first(), "it ended well and printed nothing")))
+	}
+}
+
+// answerOf is the text of a result, on one line.
+func answerOf(object map[string]any) string {
+	text := firstText(object["summary"], object["result"], object["message"])
+	return cutText(strings.Join(strings.Fields(text), " "), 200)
+}
+
+// listener is a sink that keeps the first lines.
+type listener struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Process takes note of nothing: what is probed is ended before Probe returns.
+func (l *listener) Process(ProcessGroup) error { return nil }
+
+// Session takes note of nothing.
+func (l *listener) Session(string) error { return nil }
+
+// Line keeps the first lines.
+func (l *listener) Line(_ domain.LogStream, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if text = strings.TrimSpace(text); text != "" && len(l.lines) < 3 {
+		l.lines = append(l.lines, text)
+	}
+}
+
+func (l *listener) first() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.lines) == 0 {
+		return ""
+	}
+	return cutText(l.lines[0], 200)
+}

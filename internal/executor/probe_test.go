@@ -1,0 +1,93 @@
+//go:build unix
+
+package executor
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+func checksText(checks []domain.Check) string {
+	var b strings.Builder
+	for _, c := range checks {
+		fmt.Fprintf(&b, "%v %s: %s\n", c.OK, c.Name, c.Detail)
+	}
+	return b.String()
+}
+
+func TestProbe(t *testing.T) {
+	registry := NewRegistry(newCommand(t, Options{}), loopback)
+	stub, err := filepath.Abs("testdata/presets/claude")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := func(c domain.CommandSpec) domain.ExecutorSpec {
+		c.Timeout, c.Grace = time.Minute, time.Second
+		return domain.ExecutorSpec{Command: &c}
+	}
+	callable := func(url string) domain.ExecutorSpec {
+		return domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: url, Timeout: time.Minute}}
+	}
+	for _, test := range []struct {
+		name string
+		spec domain.ExecutorSpec
+		want []string // of each check
+	}{
+		{"no executor", domain.ExecutorSpec{}, []string{"false executor: none"}},
+		{"echo says that it is no agent", domain.ExecutorSpec{Echo: &domain.EchoSpec{}}, []string{"true executor: echo", "true answer: "}},
+		{"a queue of workers", domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: "gpu"}}, []string{`true queue: runs wait for workers of the queue "gpu"`}},
+		{"a preset", command(domain.CommandSpec{Preset: "claude", Argv: []string{stub}}), []string{"true program: " + stub, "true version: 2.0.1 (Claude Code)", "true answer: "}},
+		{"a program that is not there", command(domain.CommandSpec{Argv: []string{"/no/such/agent"}}), []string{"false program: the program /no/such/agent does not exist"}},
+		{"a folder that is not there", command(domain.CommandSpec{Argv: []string{"/bin/cat"}, WorkingDirectory: "/no/such"}), []string{"false program: the working directory /no/such does not exist"}},
+		{"an unknown preset", command(domain.CommandSpec{Preset: "clippy"}), []string{"false preset: "}},
+		{"a command that answers", command(domain.CommandSpec{Argv: []string{"/bin/sh", "-c", `cat >/dev/null; echo '{"summary":"ready"}'`}}), []string{"true program: /bin/sh", "true answer: "}},
+		{"a command that fails", command(domain.CommandSpec{Argv: []string{"/bin/sh", "-c", "echo log in first >&2; exit 1"}}), []string{"true program", "false answer: the command exited with code 1"}},
+		{"an ACP agent that is none", domain.ExecutorSpec{ACP: &domain.ACPSpec{Argv: []string{"/bin/true"}, WorkingDirectory: t.TempDir(), Timeout: time.Minute}},
+			[]string{"true program: /bin/true", "false answer: the agent ended before it had answered initialize"}},
+		{"a service", callable(service(t, write(200, `{"summary":"ready"}`))), []string{"true connection: ", "true answer: "}},
+		{"a service that reports later", callable(service(t, write(202, ""))), []string{"true connection: ", "true answer: the service accepted the run"}},
+		{"a service that refuses", callable(service(t, write(403, "no"))), []string{"true connection: ", "false answer: the agent service answered 403 Forbidden"}},
+		{"a service that is not there", callable("http://127.0.0.1:1/"), []string{"false connection: the agent service was not reached"}},
+		{"a service on an address that is not allowed", callable("http://10.255.255.1/"), []string{"false connection: the address 10.255.255.1 is not public"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			checks := registry.Probe(t.Context(), Request{RunID: "run_1", AgentID: "agt_1", Prompt: TestPrompt, Spec: test.spec}, true)
+			if len(checks) != len(test.want) {
+				t.Fatalf("got\n%s", checksText(checks))
+			}
+			for i, c := range checks {
+				if got := checksText([]domain.Check{c}); !strings.HasPrefix(got, test.want[i]) {
+					t.Errorf("got %s, want %s", got, test.want[i])
+				}
+				if !c.OK && c.Hint == "" {
+					t.Errorf("%s fails without a hint", c.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestProbeAsksOnlyWhenItIsToldTo(t *testing.T) {
+	asked := false
+	url := service(t, func(http.ResponseWriter, *http.Request) { asked = true })
+	registry := NewRegistry(newCommand(t, Options{}), loopback)
+	checks := registry.Probe(t.Context(), Request{Spec: domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: url}}}, false)
+	if len(checks) != 1 || !checks[0].OK || asked {
+		t.Errorf("got %s, asked %v", checksText(checks), asked)
+	}
+}
+
+func TestProbeMasks(t *testing.T) {
+	registry := NewRegistry(newCommand(t, Options{}), nil)
+	req := shell(`echo "my key is $KEY"; exit 1`, Variable{"KEY", "hunter2"})
+	req.Mask = func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") }
+	if text := checksText(registry.Probe(t.Context(), req, true)); strings.Contains(text, "hunter2") || !strings.Contains(text, "my key is ***") {
+		t.Errorf("got %s", text)
+	}
+}

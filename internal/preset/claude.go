@@ -1,0 +1,86 @@
+package preset
+
+import "encoding/json"
+
+// claude reads the events of `claude -p --output-format stream-json --verbose`.
+type claude struct{ state }
+
+type claudeEvent struct {
+	Type      string
+	Subtype   string
+	SessionID string `json:"session_id"`
+	Message   struct{ Content json.RawMessage }
+	IsError   bool `json:"is_error"`
+	Result    string
+	Errors    []either
+	CostUSD   float64 `json:"total_cost_usd"`
+	Usage     *struct {
+		Input    float64 `json:"input_tokens"`
+		Output   float64 `json:"output_tokens"`
+		Read     float64 `json:"cache_read_input_tokens"`
+		Creation float64 `json:"cache_creation_input_tokens"`
+	}
+}
+
+type claudeBlock struct {
+	Type, Text, Thinking, Name string
+	Input                      json.RawMessage
+}
+
+// Read takes one line.
+func (c *claude) Read(line []byte) ([]Line, bool) {
+	var e claudeEvent
+	if !object(line, &e) || e.Type == "" {
+		return nil, false
+	}
+	c.session(e.SessionID)
+	switch e.Type {
+	case "assistant":
+		return c.blocks(e.Message.Content), true
+	case "result":
+		c.end(e)
+	case "system", "user", "stream_event", "rate_limit_event", "tool_progress", "control_request", "control_response":
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+func (c *claude) blocks(content json.RawMessage) (out []Line) {
+	var blocks []claudeBlock
+	if json.Unmarshal(content, &blocks) != nil {
+		return nil
+	}
+	for _, b := range blocks {
+		switch b.Type {
+		case "text":
+			out = append(out, c.say(b.Text)...)
+		case "thinking":
+			out = append(out, c.think(b.Thinking)...)
+		case "tool_use":
+			out = append(out, c.do("uses a tool: "+b.Name+detail(b.Input))...)
+		}
+	}
+	return out
+}
+
+// end takes the last event: its subtype is success, or names what broke the work off.
+func (c *claude) end(e claudeEvent) {
+	c.told.Ended = true
+	if e.Result != "" && !e.IsError {
+		c.told.Begun, c.told.Text = true, cut(e.Result, maxText)
+	}
+	if e.IsError || e.Subtype != "success" {
+		c.told.Error = e.Result
+		for _, problem := range e.Errors {
+			c.told.Error = problem.Text
+		}
+		if c.told.Error == "" {
+			c.told.Error = e.Subtype
+		}
+	}
+	c.told.Usage = &Usage{CostUSD: e.CostUSD}
+	if u := e.Usage; u != nil {
+		c.told.Usage.InputTokens, c.told.Usage.OutputTokens = u.Input+u.Read+u.Creation, u.Output
+	}
+}

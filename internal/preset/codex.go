@@ -1,0 +1,91 @@
+package preset
+
+import (
+	"fmt"
+	"strings"
+)
+
+// codex reads the events of `codex exec --json`.
+type codex struct{ state }
+
+type codexEvent struct {
+	Type     string
+	ThreadID string `json:"thread_id"`
+	Message  string
+	Error    either
+	Item     codexItem
+	Usage    *struct {
+		Input  float64 `json:"input_tokens"`
+		Output float64 `json:"output_tokens"`
+	}
+}
+
+type codexItem struct {
+	Type, Text, Command, Status, Server, Tool, Query, Message string
+	ExitCode                                                  *int `json:"exit_code"`
+	Changes                                                   []struct{ Path, Kind string }
+}
+
+// Read takes one line.
+func (c *codex) Read(line []byte) ([]Line, bool) {
+	var e codexEvent
+	if !object(line, &e) {
+		return nil, false
+	}
+	switch e.Type {
+	case "thread.started":
+		c.session(e.ThreadID)
+	case "item.started":
+		return c.started(e.Item), true
+	case "item.completed":
+		return c.completed(e.Item), true
+	case "turn.completed":
+		c.told.Ended, c.told.Error = true, ""
+		if e.Usage != nil {
+			c.told.Usage = &Usage{InputTokens: e.Usage.Input, OutputTokens: e.Usage.Output}
+		}
+	case "turn.failed":
+		c.told.Ended, c.told.Error = true, e.Error.Text
+	case "error": // it may go on after one, so that the end of the turn decides
+		c.told.Error = e.Message
+		return []Line{{Text: "error: " + e.Message}}, true
+	case "turn.started", "item.updated":
+	default:
+		return nil, strings.HasPrefix(e.Type, "item.") || strings.HasPrefix(e.Type, "turn.")
+	}
+	return nil, true
+}
+
+func (c *codex) started(i codexItem) []Line {
+	switch i.Type {
+	case "command_execution":
+		return c.do("runs: " + cut(i.Command, maxDetail))
+	case "mcp_tool_call":
+		return c.do("uses a tool: " + i.Server + "." + i.Tool)
+	}
+	return nil
+}
+
+func (c *codex) completed(i codexItem) []Line {
+	switch i.Type {
+	case "agent_message":
+		return c.say(i.Text)
+	case "reasoning":
+		return c.think(i.Text)
+	case "command_execution":
+		if i.ExitCode != nil && *i.ExitCode != 0 {
+			return c.do(fmt.Sprintf("exit code %d: %s", *i.ExitCode, cut(i.Command, maxDetail)))
+		}
+	case "file_change":
+		var paths []string
+		for _, change := range i.Changes {
+			paths = append(paths, change.Kind+" "+change.Path)
+		}
+		return c.do("changes files: " + cut(strings.Join(paths, ", "), maxDetail))
+	case "web_search":
+		return c.do("searches the web: " + i.Query)
+	case "error":
+		return c.do("error: " + i.Message)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package preset
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDetail is the most bytes of a tool's input that a line shows.
+const maxDetail = 300
+
+// maxText is the most bytes that are kept of an agent's last words.
+const maxText = 64 << 10
+
+// state is what every reader keeps.
+type state struct{ told Report }
+
+// Report is what the lines so far say.
+func (s *state) Report() Report {
+	out := s.told
+	out.Text = strings.TrimSpace(out.Text)
+	return out
+}
+
+// session notes the session's id.
+func (s *state) session(id string) {
+	if id != "" {
+		s.told.Session = id
+	}
+}
+
+// say notes words of the agent that stand by themselves, and makes their lines.
+func (s *state) say(text string) []Line {
+	text = strings.TrimRight(text, "\r\n")
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	s.told.Begun, s.told.Text = true, cut(text, maxText)
+	return linesOf(true, "", text)
+}
+
+// do notes something that the agent did, and makes its line.
+func (s *state) do(text string) []Line {
+	s.told.Begun = true
+	return []Line{{Text: strings.ReplaceAll(text, "\n", " ")}}
+}
+
+// think makes lines of what the agent thinks.
+func (s *state) think(text string) []Line {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	s.told.Begun = true
+	return linesOf(false, "thinks: ", strings.TrimSpace(text))
+}
+
+func linesOf(said bool, prefix, text string) []Line {
+	var out []Line
+	for line := range strings.SplitSeq(text, "\n") {
+		out = append(out, Line{Said: said, Text: prefix + strings.TrimRight(line, "\r")})
+	}
+	return out
+}
+
+// object reads a line that is one JSON object.
+func object(line []byte, into any) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) > 0 && line[0] == '{' && json.Unmarshal(line, into) == nil
+}
+
+// detail is the input of a tool, shortened.
+func detail(input json.RawMessage) string {
+	if len(input) == 0 || string(input) == "{}" || string(input) == "null" {
+		return ""
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, input) != nil {
+		return ""
+	}
+	return " " + cut(compact.String(), maxDetail)
+}
+
+// cut shortens text at a rune boundary, and says so.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + " [… cut]"
+}
+
+// either is a message that some versions write as an object and some as text.
+type either struct{ Text string }
+
+// UnmarshalJSON takes both.
+func (e *either) UnmarshalJSON(raw []byte) error {
+	if json.Unmarshal(raw, &e.Text) == nil {
+		return nil
+	}
+	var o struct {
+		Name    string
+		Type    string
+		Message string
+		Data    struct{ Message string }
+	}
+	if json.Unmarshal(raw, &o) != nil {
+		e.Text = string(raw)
+		return nil
+	}
+	for _, text := range []string{o.Message, o.Data.Message, o.Name, o.Type, string(raw)} {
+		if text != "" {
+			e.Text = text
+			break
+		}
+	}
+	return nil
+}

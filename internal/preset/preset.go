@@ -1,0 +1,118 @@
+// Package preset knows agent command lines by name: how each is started, how it is given its prompt, how it resumes a
+// session, and what the events mean that it prints (SPEC S7.1). It starts nothing: arguments and lines go in, arguments
+// and words come out. Each preset follows the documentation that it names.
+package preset
+
+import "slices"
+
+// Preset is one agent command line.
+type Preset struct {
+	Name          string
+	Program       string   // its usual name in PATH
+	Documentation string   // where its arguments and its output are described
+	args          []string // after the program
+	last          []string // at the very end
+	resume        []string // before the session's id; none: it cannot resume
+	PromptFile    string   // the argument that names a file with the prompt; "": it reads standard input
+	Version       []string // arguments that make it print its version
+	reader        func() Reader
+}
+
+// presets are in the order of Names.
+var presets = []Preset{
+	{
+		Name: "aider", Program: "aider", Documentation: "https://aider.chat/docs/scripting.html",
+		args:       []string{"--yes-always", "--no-pretty", "--no-stream", "--no-check-update", "--no-show-release-notes", "--no-suggest-shell-commands"},
+		PromptFile: "--message-file", Version: []string{"--version"}, reader: func() Reader { return &aider{} },
+	},
+	{
+		Name: "claude", Program: "claude", Documentation: "https://code.claude.com/docs/en/headless",
+		args:   []string{"-p", "--output-format", "stream-json", "--verbose"},
+		resume: []string{"--resume"}, Version: []string{"--version"}, reader: func() Reader { return &claude{} },
+	},
+	{
+		Name: "codex", Program: "codex", Documentation: "https://github.com/openai/codex/blob/main/docs/exec.md",
+		args:   []string{"exec", "--json", "--skip-git-repo-check"},
+		resume: []string{"resume"}, last: []string{"-"}, Version: []string{"--version"}, reader: func() Reader { return &codex{} },
+	},
+	{
+		Name: "gemini", Program: "gemini", Documentation: "https://geminicli.com/docs/cli/headless/",
+		args:   []string{"--output-format", "stream-json"},
+		resume: []string{"--resume"}, Version: []string{"--version"}, reader: func() Reader { return &gemini{} },
+	},
+	{
+		Name: "opencode", Program: "opencode", Documentation: "https://opencode.ai/docs/cli/",
+		args:   []string{"run", "--format", "json"},
+		resume: []string{"--session"}, Version: []string{"--version"}, reader: func() Reader { return &opencode{} },
+	},
+}
+
+// Names lists the presets by name.
+func Names() []string {
+	var names []string
+	for _, p := range presets {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Find is the preset of a name.
+func Find(name string) (Preset, bool) {
+	i := slices.IndexFunc(presets, func(p Preset) bool { return p.Name == name })
+	if i < 0 {
+		return Preset{}, false
+	}
+	return presets[i], true
+}
+
+// Argv is the program and its arguments. given is the executor's argv: nothing, or the program to use instead of the usual
+// name and arguments that are added to the preset's, such as --model. session is the one to resume, or "".
+func (p Preset) Argv(given []string, session string) []string {
+	argv := []string{p.Program}
+	if len(given) > 0 {
+		argv[0] = given[0]
+		given = given[1:]
+	}
+	argv = append(append(argv, p.args...), given...)
+	if p.CanResume() && session != "" && session[0] != '-' { // an id is no flag
+		argv = append(append(argv, p.resume...), session)
+	}
+	return append(argv, p.last...)
+}
+
+// CanResume reports whether the agent goes on with an earlier session.
+func (p Preset) CanResume() bool { return len(p.resume) > 0 }
+
+// NewReader reads the output of one launch.
+func (p Preset) NewReader() Reader { return p.reader() }
+
+// Reader understands the lines of an agent's standard output, in order.
+type Reader interface {
+	// Read takes one line. ok is false for a line that is none of the agent's events; it is to be shown as it is.
+	Read(line []byte) (out []Line, ok bool)
+	// Report is what the lines so far say.
+	Report() Report
+}
+
+// Line is a line for people.
+type Line struct {
+	Said bool // the agent's words, rather than what it does
+	Text string
+}
+
+// Report is what an agent's events say about its work.
+type Report struct {
+	Session string // "" until it was named
+	Begun   bool   // the agent has said or done something
+	Ended   bool   // the event that ends the work was there
+	Text    string // the agent's last words
+	Error   string // why the work failed; "" when it did not
+	Usage   *Usage // nil until it was told
+}
+
+// Usage is what the work cost.
+type Usage struct {
+	InputTokens  float64 // those from caches too
+	OutputTokens float64
+	CostUSD      float64
+}

@@ -1,0 +1,87 @@
+package preset
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestArguments(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		given   []string
+		session string
+		want    string
+	}{
+		{"claude", nil, "", "claude -p --output-format stream-json --verbose"},
+		{"claude", []string{"/opt/claude", "--model", "opus"}, "s1", "/opt/claude -p --output-format stream-json --verbose --model opus --resume s1"},
+		{"codex", nil, "t1", "codex exec --json --skip-git-repo-check resume t1 -"},
+		{"codex", []string{"codex", "--full-auto"}, "", "codex exec --json --skip-git-repo-check --full-auto -"},
+		{"gemini", nil, "g1", "gemini --output-format stream-json --resume g1"},
+		{"opencode", nil, "--dangerous", "opencode run --format json"},
+		{"aider", nil, "s1", "aider --yes-always --no-pretty --no-stream --no-check-update --no-show-release-notes --no-suggest-shell-commands"},
+	} {
+		p, ok := Find(test.name)
+		if got := strings.Join(p.Argv(test.given, test.session), " "); !ok || got != test.want {
+			t.Errorf("%s %v %q: got %s", test.name, test.given, test.session, got)
+		}
+	}
+	if _, ok := Find("clippy"); ok || !slices.IsSorted(Names()) || len(Names()) != 5 {
+		t.Errorf("names are %v", Names())
+	}
+}
+
+func TestArgumentsShareNoMemory(t *testing.T) {
+	p, _ := Find("claude")
+	first := p.Argv([]string{"a", "--x"}, "")
+	_ = p.Argv([]string{"b", "--y"}, "s")
+	if first[5] != "--x" {
+		t.Errorf("got %v", first)
+	}
+}
+
+func TestWhatIsNoEventIsShownAsItIs(t *testing.T) {
+	for _, name := range Names() {
+		p, _ := Find(name)
+		for _, line := range []string{"plain", "[]", `{"type":"never heard of"}`, "{", ""} {
+			if out, ok := p.NewReader().Read([]byte(line)); ok && name != "aider" || len(out) > 1 {
+				t.Errorf("%s: %q became %v", name, line, out)
+			}
+		}
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	for text, want := range map[string]float64{"118": 118, "1,234": 1234, "2.1k": 2100, "1.5M": 1.5e6, "..": 0} {
+		if got := amount(text); got != want {
+			t.Errorf("%s: got %v", text, got)
+		}
+	}
+}
+
+func FuzzReaders(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}`, `{"type":"result","subtype":"success","usage":{"input_tokens":1}}`,
+		`{"type":"item.completed","item":{"type":"agent_message","text":"x"}}`, `{"type":"turn.failed","error":{"message":"x"}}`, `{"type":"error","error":"x"}`,
+		`{"type":"message","role":"assistant","content":"a\nb","delta":true}`, `{"type":"step_finish","part":{"tokens":{"input":1}}}`, "Tokens: 2k sent, 1 received.",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, name := range Names() {
+			p, _ := Find(name)
+			r := p.NewReader()
+			for line := range strings.SplitSeq(text, "\n") {
+				out, _ := r.Read([]byte(line))
+				for _, l := range out {
+					if strings.Contains(l.Text, "\n") {
+						t.Errorf("%s: a line of several lines: %q", name, l.Text)
+					}
+				}
+			}
+			if report := r.Report(); len(report.Text) > maxText+100 {
+				t.Errorf("%s: kept %d bytes", name, len(report.Text))
+			}
+		}
+	})
+}

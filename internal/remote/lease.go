@@ -1,0 +1,145 @@
+//go:build unix
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/executor"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/worker"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Bounds of calls.
+const (
+	callLimit    = 15 * time.Second
+	acquireWait  = 20 * time.Second // how long the server is asked to wait for work
+	acquireLimit = acquireWait + callLimit
+)
+
+// lease is a run that this worker holds.
+type lease struct {
+	launch      *store.Launch
+	token       string
+	environment []executor.Variable
+	claimed     store.Claimed
+}
+
+// wireLease is a RunLease of the API.
+type wireLease struct {
+	Run struct {
+		ID    xid.ID
+		Agent struct{ ID xid.ID }
+	}
+	Attempt         int
+	LeaseToken      string
+	Duration        string
+	Prompt          string
+	ResumeSessionID string
+	FullPrompt      string
+	Command         *struct {
+		Preset, WorkingDirectory string
+		Argv                     []string
+		Timeout, Grace           string
+	}
+	Environment []executor.Variable
+}
+
+const acquireQuery = `mutation($input: AcquireRunInput!) { acquireRun(input: $input) { userErrors { code message } lease {
+  run { id agent { id } } attempt leaseToken duration prompt resumeSessionId fullPrompt environment { name value }
+  command { preset argv workingDirectory timeout grace } } } }`
+
+// acquire waits for a run of the queue; nil when none came.
+func (s *Store) acquire(ctx context.Context) (*lease, error) {
+	var out struct {
+		AcquireRun struct {
+			Lease      *wireLease
+			UserErrors userErrors
+		}
+	}
+	input := map[string]any{"workspaceId": s.workspace, "queue": s.queue, "waitUpTo": fmt.Sprintf("PT%dS", int(acquireWait.Seconds()))}
+	if err := s.client.do(ctx, acquireLimit, acquireQuery, map[string]any{"input": input}, &out); err != nil {
+		return nil, err
+	}
+	if err := out.AcquireRun.UserErrors.err(); err != nil || out.AcquireRun.Lease == nil {
+		return nil, err
+	}
+	return s.take(out.AcquireRun.Lease)
+}
+
+// take notes a lease, so that the pool finds it.
+func (s *Store) take(w *wireLease) (*lease, error) {
+	l := &lease{token: w.LeaseToken, environment: w.Environment}
+	period, err := parseDuration(w.Duration)
+	if err != nil {
+		return nil, err
+	}
+	a := store.Attempt{RunID: w.Run.ID, Number: w.Attempt, Owner: s.self}
+	l.claimed = store.Claimed{Attempt: a, WorkspaceID: s.workspace, AgentID: w.Run.Agent.ID, Lease: period}
+	l.launch = &store.Launch{Attempt: a, WorkspaceID: s.workspace, AgentID: w.Run.Agent.ID, Prompt: w.Prompt, ResumeSessionID: w.ResumeSessionID, FullPrompt: w.FullPrompt}
+	for i := range l.environment {
+		switch v := &l.environment[i]; v.Name {
+		case "ROUSE_API_URL":
+			v.Value = s.client.endpoint // as this machine reaches it
+		case "ROUSE_RUN_TOKEN":
+			if l.launch.RunToken, err = auth.ParseToken(v.Value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if l.launch.Executor, err = s.specOf(w); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[a] = l
+	return l, nil
+}
+
+// specOf is what to run: what the lease says, else the worker's own.
+func (s *Store) specOf(w *wireLease) (domain.ExecutorSpec, error) {
+	if w.Command == nil {
+		return domain.ExecutorSpec{Command: s.command}, nil
+	}
+	c := &domain.CommandSpec{Preset: w.Command.Preset, Argv: w.Command.Argv, WorkingDirectory: w.Command.WorkingDirectory}
+	var err error
+	if c.Timeout, err = parseDuration(w.Command.Timeout); err != nil {
+		return domain.ExecutorSpec{}, err
+	}
+	c.Grace, err = parseDuration(w.Command.Grace)
+	return domain.ExecutorSpec{Command: c}, err
+}
+
+// errNoCommand ends a run for which nobody said what to run.
+var errNoCommand = errors.New("this worker has no command of its own, and the agent's pull executor names none: start the worker with one " +
+	"(rouse worker … -- claude -p), or set command in the executor")
+
+// Prepare makes the executor's request of a run that this worker holds. The agent's own variables and all tokens are
+// masked in what it says.
+func (s *Store) Prepare(l *store.Launch) (executor.Request, error) {
+	held := s.find(l.Attempt)
+	if held == nil {
+		return executor.Request{}, fmt.Errorf("run %s is not held by this worker", l.RunID)
+	}
+	if l.Executor.Command == nil {
+		return executor.Request{}, errNoCommand
+	}
+	secrets := []string{held.token, s.client.token.Reveal()}
+	for _, v := range held.environment {
+		if !isPublic(v.Name) {
+			secrets = append(secrets, v.Value)
+		}
+	}
+	return worker.Request(l, held.environment, secrets...), nil
+}
+
+// isPublic says whether a variable holds no secret: those that the server sets, but for the run token.
+func isPublic(name string) bool {
+	return len(name) > 6 && name[:6] == "ROUSE_" && name != "ROUSE_RUN_TOKEN"
+}

@@ -1,0 +1,136 @@
+//go:build unix
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/worker"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Options of a worker.
+type Options struct {
+	Client    *Client
+	Workspace string // id or slug; "": the one that the token belongs to
+	Queue     string
+	Command   []string      // its own command, for leases that carry none; may be empty
+	Timeout   time.Duration // of its own command
+	Slots     int           // runs at once
+	Dir       string        // where it remembers what runs, for itself alone
+	Executor  worker.Executor
+	Log       *slog.Logger
+}
+
+// Pauses of the loop.
+const (
+	firstPause = 200 * time.Millisecond
+	longPause  = 5 * time.Second
+)
+
+// Worker takes runs until it is stopped.
+type Worker struct {
+	store *Store
+	pool  *worker.Pool
+	log   *slog.Logger
+}
+
+// New finds the workspace on the server, and so finds out whether it is there and knows the token, ends what an earlier
+// worker of the folder left, and makes a worker.
+func New(ctx context.Context, o Options) (*Worker, error) {
+	workspace, err := o.Client.workspace(ctx, o.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	j, err := openJournal(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{journal: j, client: o.Client, self: xid.New("wrk"), workspace: workspace, queue: o.Queue, log: o.Log, held: map[store.Attempt]*lease{}}
+	if len(o.Command) > 0 {
+		s.command = &domain.CommandSpec{Argv: o.Command, Timeout: o.Timeout, Grace: 10 * time.Second}
+	}
+	pool := worker.New(worker.Options{Store: s, Executor: o.Executor, Slots: o.Slots, Lease: domain.MinPullLease, Prepare: s.Prepare, Log: o.Log})
+	return &Worker{store: s, pool: pool, log: o.Log}, nil
+}
+
+// Run takes runs as long as there is a free slot, until ctx ends. A server that is away is asked again.
+func (w *Worker) Run(ctx context.Context) {
+	pause, away := firstPause, false
+	for ctx.Err() == nil {
+		if w.pool.Free() == 0 {
+			select {
+			case <-w.pool.Freed():
+			case <-ctx.Done():
+			}
+			continue
+		}
+		asked := time.Now()
+		got, err := w.store.acquire(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			if !away {
+				w.log.Warn("the server gives no runs; it is asked again", "error", err)
+			}
+			away = true
+			wait(ctx, pause)
+			pause = min(2*pause, longPause)
+			continue
+		case away:
+			w.log.Info("the server answers again")
+		}
+		pause, away = firstPause, false
+		if got != nil {
+			w.log.Info("run taken", "run_id", got.claimed.RunID, "attempt", got.claimed.Number, "agent_id", got.claimed.AgentID)
+			w.pool.Process(ctx, got.claimed)
+		} else if time.Since(asked) < time.Second { // it did not wait: it is about to end
+			wait(ctx, firstPause)
+		}
+	}
+}
+
+// Drain waits for live runs; when ctx ends, their agents are ended and the runs given back. The worker is over then.
+func (w *Worker) Drain(ctx context.Context) error {
+	return errors.Join(w.pool.Drain(ctx), w.store.journal.close())
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+func isFenced(err error) bool { return errors.Is(err, store.ErrFenced) }
+
+// workspace finds the id of a workspace. An id needs no look, since a token with EXECUTE alone may not read.
+func (c *Client) workspace(ctx context.Context, name string) (xid.ID, error) {
+	if id, err := xid.Parse(name); err == nil {
+		return id, nil
+	}
+	query, variables := `{ workspace { id } }`, map[string]any(nil)
+	if name != "" {
+		query, variables = `query($slug: String!) { workspace(slug: $slug) { id } }`, map[string]any{"slug": name}
+	}
+	var out struct{ Workspace *struct{ ID xid.ID } }
+	err := c.do(ctx, callLimit, query, variables, &out)
+	if _, refused := errors.AsType[*Refused](err); refused {
+		return "", fmt.Errorf("%w. Name the workspace by its id (--workspace wsp_…), or give a token that may READ too", err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("ask the server for the workspace: %w", err)
+	}
+	if out.Workspace == nil {
+		return "", fmt.Errorf("there is no workspace %q on that server: name one with --workspace, by slug or id", name)
+	}
+	return out.Workspace.ID, nil
+}

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store"
+)
+
+// loops asks of each workspace whether its loop is alive (SPEC S10.4). Only DEAD is unwell: a due trigger did not fire.
+func (d *doctor) loops(ctx context.Context, db *Database) {
+	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: reading signals nothing
+	s := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log})
+	all, err := s.Reader().Workspace.Query().Order(workspace.ByID()).All(auth.WithPrincipal(ctx, auth.Local()))
+	if err != nil {
+		d.fail("loop", fmt.Errorf("read the workspaces: %w", err), "")
+		return
+	}
+	for _, w := range all {
+		l, err := s.Liveness(ctx, w.ID)
+		if err != nil {
+			d.tell(w.Slug, domain.Check{Name: "loop", Detail: err.Error()})
+			continue
+		}
+		d.tell(w.Slug, loopCheck(l))
+	}
+}
+
+// loopCheck is a verdict as a finding.
+func loopCheck(l *store.Liveness) domain.Check {
+	c := domain.Check{Name: "loop", OK: l.Verdict != domain.LoopVerdictDead, Detail: string(l.Verdict)}
+	if n := l.Triggers.Total; n > 0 {
+		first := l.Triggers.Rows[0]
+		c.Detail += fmt.Sprintf("; %d due triggers did not fire, %s is %s since %s", n, first.ID, first.Condition, l.EvaluatedAt.Add(-first.LateBy).Format("2006-01-02T15:04:05Z"))
+		c.Hint = "is rouse serve running? its log says why a trigger does not fire; loopLiveness { triggers } lists them"
+	}
+	if n := l.StuckRuns.Total; n > 0 {
+		c.Detail += fmt.Sprintf("; %d runs are stuck", n)
+	}
+	if n := l.SilentSuccesses.Total; n > 0 {
+		c.Detail += fmt.Sprintf("; %d runs of the last 24 h say that work was done and have no session", n)
+	}
+	return c
+}

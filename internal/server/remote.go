@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"rouse.dev/rouse/internal/account"
+	"rouse.dev/rouse/internal/executor"
+	"rouse.dev/rouse/internal/remote"
+	"rouse.dev/rouse/internal/secret"
+)
+
+// WorkerOptions are what a worker on this machine is made from.
+type WorkerOptions struct {
+	Server    string        // address of the server
+	Token     secret.String // with scope EXECUTE; empty for a server on this machine that asks for none
+	Workspace string        // id or slug; "": the token's own
+	Queue     string
+	Slots     int
+	Dir       string // folder that agents work in
+	AgentUser string // account that agents run as when this is root; "": nobody
+	Command   []string
+	Timeout   time.Duration // of Command
+	Drain     time.Duration
+	Log       *slog.Logger
+}
+
+// RunWorker takes runs from a server's queue until ctx ends, and then gives live ones the drain to end; when hurry ends
+// too, they are handed back at once.
+func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
+	client, err := remote.NewClient(o.Server, o.Token)
+	if err != nil {
+		return err
+	}
+	agents, err := prepareWorker(o)
+	if err != nil {
+		return err
+	}
+	command := executor.NewCommand(agents.options(filepath.Join(o.Dir, "work")))
+	defer func() { err = errors.Join(err, command.Close()) }()
+	w, err := remote.New(ctx, remote.Options{Client: client, Workspace: o.Workspace, Queue: o.Queue, Command: o.Command, Timeout: o.Timeout,
+		Slots: o.Slots, Dir: filepath.Join(o.Dir, "live"), Executor: executor.NewRegistry(command, nil), Log: o.Log})
+	if err != nil {
+		return err
+	}
+	o.Log.Info("worker ready", "server", o.Server, "queue", o.Queue, "workers", o.Slots, "agents_run_as", agents.String())
+	w.Run(ctx)
+	o.Log.Info("shutting down; signal once more to end live runs at once")
+	drain, cancel := context.WithTimeout(hurry, o.Drain)
+	defer cancel()
+	return w.Drain(drain)
+}
+
+// prepareWorker makes the folder that agents work in, and settles whom they run as.
+func prepareWorker(o WorkerOptions) (agentAccount, error) {
+	for _, dir := range []string{o.Dir, filepath.Join(o.Dir, "work")} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return agentAccount{}, fmt.Errorf("make the folder that agents work in: %w; choose another with --data-dir", err)
+		}
+	}
+	a, err := account.ForCommands(o.AgentUser)
+	if err != nil || a == nil {
+		return agentAccount{}, err
+	}
+	agents := agentAccount{account: a, home: a.Home}
+	if info, err := os.Stat(a.Home); err == nil && info.IsDir() && a.Home != "/" {
+		return agents, nil
+	}
+	agents.home = filepath.Join(o.Dir, "home")
+	return agents, makeHome(agents.home, a)
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// conversation reads the session of the run's agent and task that has not ended; the zero value when there is none. The
+// lane is held, and a task has one live run of an agent at a time: nobody else changes it.
+func (t *tx) conversation(ctx context.Context, run runRow) (c domain.TaskConversation, err error) {
+	if run.taskID == "" {
+		return c, nil
+	}
+	const query = `SELECT external_id, run_count, created_at FROM task_sessions WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
+	err = queryRow(ctx, t, []any{&c.ExternalID, &c.Runs, &c.OpenedAt}, query, run.taskID, run.agentID)
+	if isNoRows(err) {
+		return domain.TaskConversation{}, nil
+	}
+	return c, wrap("read the task's session", err)
+}
+
+// openSession decides whether the attempt resumes its task's session, and marks that session at work (SPEC S7.2).
+func (t *tx) openSession(ctx context.Context, run runRow, ag *ent.Agent) (resume string, err error) {
+	former, err := t.conversation(ctx, run)
+	if err != nil || former.ExternalID == "" {
+		return "", err
+	}
+	f := domain.SessionFacts{Former: former, Now: t.now, MaxRuns: ag.SessionMaxRuns}
+	if ag.SessionMaxAgeMs != nil {
+		f.MaxAge = ptr(time.Duration(*ag.SessionMaxAgeMs) * time.Millisecond)
+	}
+	if f.Failed, err = t.resumeFailed(ctx, run, former.ExternalID); err != nil {
+		return "", err
+	}
+	plan := domain.PlanSession(f)
+	state := domain.TaskSessionStateRunning
+	if plan.Ends {
+		state = domain.TaskSessionStateEnded
+	}
+	return plan.Resume, t.setSession(ctx, run, state)
+}
+
+// setSession moves the task's session that has not ended.
+func (t *tx) setSession(ctx context.Context, run runRow, state domain.TaskSessionState) error {
+	_, err := exec(ctx, t, `UPDATE task_sessions SET state = $3 WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`, run.taskID, run.agentID, state)
+	return wrap("move the task's session", err)
+}
+
+// resumeFailed says whether the run's last attempt resumed the session and failed so that the session may be to blame.
+func (t *tx) resumeFailed(ctx context.Context, run runRow, sessionID string) (bool, error) {
+	if run.attempt < 2 {
+		return false, nil
+	}
+	const query = `
+SELECT a.error_code FROM run_attempts a JOIN run_events e ON e.run_id = a.run_id AND e.attempt = a.number AND e.kind = 'LAUNCHED'
+WHERE a.run_id = $1 AND a.number = $2 AND a.status = 'FAILED' AND a.error_code IS NOT NULL AND e.data->>'resumedSession' = $3`
+	code, err := queryOne[domain.RunErrorCode](ctx, t, query, run.id, run.attempt-1, sessionID)
+	if isNoRows(err) {
+		return false, nil
+	}
+	return err == nil && domain.SpoilsSession(code), wrap("look at the last attempt", err)
+}
+
+// keepSession notes which session an attempt ended in, so that the task's next run resumes it, and lets it rest.
+func (t *tx) keepSession(ctx context.Context, run runRow, named string, resumable bool) error {
+	if run.taskID == "" {
+		return nil
+	}
+	former, err := t.conversation(ctx, run)
+	if err != nil {
+		return err
+	}
+	switch domain.AfterSession(false, former, named, resumable) {
+	case domain.SessionUsed:
+		const query = `
+UPDATE task_sessions SET run_count = run_count + 1, last_used_at = $3, state = 'IDLE' WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
+		_, err = exec(ctx, t, query, run.taskID, run.agentID, t.now)
+	case domain.SessionReplaced:
+		const query = `
+INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, state, run_count, last_used_at, created_at) VALUES ($1, $2, $3, $4, $5, 'IDLE', 1, $6, $6)`
+		if err := t.setSession(ctx, run, domain.TaskSessionStateEnded); err != nil {
+			return err
+		}
+		_, err = exec(ctx, t, query, xid.New("ses"), run.workspaceID, run.taskID, run.agentID, named, t.now)
+	case domain.SessionKept:
+		return t.restSession(ctx, run)
+	}
+	return wrap("keep the task's session", err)
+}
+
+// restSession is for every end of an attempt: the session it was in is at work no more.
+func (t *tx) restSession(ctx context.Context, run runRow) error {
+	if run.taskID == "" {
+		return nil
+	}
+	const query = `UPDATE task_sessions SET state = 'IDLE' WHERE task_id = $1 AND agent_id = $2 AND state = 'RUNNING'`
+	_, err := exec(ctx, t, query, run.taskID, run.agentID)
+	return wrap("let the task's session rest", err)
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// wakeOn asks an agent to work on a task, and starts the run.
+func (w *world) wakeOn(agentID, task xid.ID) (Claimed, *Launch) {
+	w.Helper()
+	w.request(agentID, func(r *newRequest) {
+		r.taskID, r.scope, r.source, r.basis = task, domain.TaskScope(string(task)), domain.WakeupSourceTaskAssigned, ptr(domain.WakeBasisExplicit)
+		r.payload = &domain.TaskPayload{TaskID: string(task), Basis: domain.WakeBasisExplicit}
+	})
+	claimed := w.claimOne()
+	launch, err := w.Start(w.Context(), claimed.Attempt)
+	if w.ok(err); launch == nil {
+		w.Fatal("the run was settled at its start")
+	}
+	return claimed, launch
+}
+
+// sessions are the sessions of a task, oldest first, as "external id state runs".
+func (w *world) sessions(task xid.ID) string {
+	w.Helper()
+	return one[string](w, `SELECT coalesce(string_agg(external_id || ' ' || state || ' ' || run_count, ', ' ORDER BY created_at, id), '') FROM task_sessions WHERE task_id = $1`, task)
+}
+
+func (w *world) wantSessions(task xid.ID, want string) {
+	w.Helper()
+	if got := w.sessions(task); got != want {
+		w.Errorf("sessions are %q, want %q", got, want)
+	}
+}
+
+func TestTheRunsOfAnAgentOnATaskResumeOneSession(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("worker")
+	task, other := w.bareTask(agentID), w.bareTask(agentID)
+
+	first, launch := w.wakeOn(agentID, task)
+	if launch.ResumeSessionID != "" || launch.FullPrompt != "" || !strings.Contains(launch.Prompt, "# Who you are") {
+		t.Errorf("the first run: resumes %q", launch.ResumeSessionID)
+	}
+	w.ok(w.Finish(t.Context(), first.Attempt, Success{SessionID: "s-1", Resumable: true}))
+	w.wantSessions(task, "s-1 IDLE 1")
+
+	second, launch := w.wakeOn(agentID, task)
+	if launch.ResumeSessionID != "s-1" || strings.Contains(launch.Prompt, "# Who you are") || !strings.Contains(launch.FullPrompt, "# Who you are") {
+		t.Errorf("the second run resumes %q with %q", launch.ResumeSessionID, launch.Prompt)
+	}
+	w.wantSessions(task, "s-1 RUNNING 1")
+	if stored := one[string](w, `SELECT assembled_prompt FROM run_contents WHERE run_id = $1`, second.RunID); stored != launch.Prompt {
+		t.Errorf("the stored prompt is not the one sent: %q", stored)
+	}
+	w.ok(w.Finish(t.Context(), second.Attempt, Success{SessionID: "s-1", Resumable: true}))
+	w.wantSessions(task, "s-1 IDLE 2")
+
+	foreign, launch := w.wakeOn(agentID, other)
+	if launch.ResumeSessionID != "" {
+		t.Errorf("another task resumes %q", launch.ResumeSessionID)
+	}
+	w.finish(foreign)
+
+	third, launch := w.wakeOn(agentID, task)
+	w.ok(w.Finish(t.Context(), third.Attempt, Success{SessionID: "s-2", Resumable: true, Prompt: launch.FullPrompt}))
+	w.wantSessions(task, "s-1 ENDED 2, s-2 IDLE 1")
+	if stored := one[string](w, `SELECT assembled_prompt FROM run_contents WHERE run_id = $1`, third.RunID); stored != launch.FullPrompt {
+		t.Errorf("the fallback's prompt is not stored: %q", stored)
+	}
+	w.sound()
+}
+
+func TestATasklessRunAlwaysOpensAFreshSession(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("worker")
+	for range 2 {
+		w.wake(agentID)
+		claimed := w.claimOne()
+		if launch := w.start(claimed); launch.ResumeSessionID != "" || !strings.Contains(launch.Prompt, "# Who you are") {
+			t.Errorf("it resumes %q", launch.ResumeSessionID)
+		}
+		w.ok(w.Finish(t.Context(), claimed.Attempt, Success{SessionID: "s-1", Resumable: true}))
+	}
+	if n := one[int](w, `SELECT count(*) FROM task_sessions`); n != 0 {
+		t.Errorf("%d sessions were kept", n)
+	}
+}
+
+func TestASessionIsRenewedAfterItsRunsOrItsAge(t *testing.T) {
+	for name, change := range map[string]func(*CreateAgent){
+		"runs": func(in *CreateAgent) { in.SessionMaxRuns = ptr(1) },
+		"age":  func(in *CreateAgent) { in.SessionMaxAge = ptr(time.Millisecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			agentID := w.agent("worker", change)
+			task := w.bareTask(agentID)
+			first, _ := w.wakeOn(agentID, task)
+			w.ok(w.Finish(t.Context(), first.Attempt, Success{SessionID: "s-1", Resumable: true}))
+			w.sql(`UPDATE task_sessions SET created_at = created_at - interval '1 second'`)
+			second, launch := w.wakeOn(agentID, task)
+			if launch.ResumeSessionID != "" || !strings.Contains(launch.Prompt, "# Who you are") {
+				t.Errorf("it resumes %q", launch.ResumeSessionID)
+			}
+			w.ok(w.Finish(t.Context(), second.Attempt, Success{SessionID: "s-2", Resumable: true}))
+			w.wantSessions(task, "s-1 ENDED 1, s-2 IDLE 1")
+		})
+	}
+}
+
+func TestASessionThatCannotBeResumedIsGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		failure Failure
+		resumes string
+	}{
+		"a crash of the attempt that resumed it": {Failure{Code: domain.RunErrorCodeCrash, Message: "no such session"}, ""},
+		"a rate limit is not its fault":          {Failure{Code: domain.RunErrorCodeOther, Message: "rate limit exceeded"}, "s-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			agentID := w.agent("worker")
+			task := w.bareTask(agentID)
+			first, _ := w.wakeOn(agentID, task)
+			w.ok(w.Finish(t.Context(), first.Attempt, Success{SessionID: "s-1", Resumable: true}))
+			second, _ := w.wakeOn(agentID, task)
+			w.ok(w.Fail(t.Context(), second.Attempt, c.failure))
+			w.wantSessions(task, "s-1 IDLE 1")
+			w.sql(`UPDATE runs SET parked_until = clock_timestamp() WHERE id = $1`, second.RunID)
+			again := w.claimOne()
+			launch, err := w.Start(t.Context(), again.Attempt)
+			if w.ok(err); launch.ResumeSessionID != c.resumes || (launch.FullPrompt == "") != (c.resumes == "") {
+				t.Errorf("the next attempt resumes %q, want %q", launch.ResumeSessionID, c.resumes)
+			}
+			w.sound()
+		})
+	}
+}
+
+func TestASessionIsAtWorkOnlyWhileItsAttemptLives(t *testing.T) {
+	for name, end := range map[string]func(*world, Claimed){
+		"handed back": func(w *world, c Claimed) { w.ok(w.HandBack(w.Context(), c.Attempt)) },
+		"abandoned": func(w *world, c Claimed) {
+			must(w, true, func() error { _, err := w.Abandon(w.Context(), c.Attempt, true); return err }())
+		},
+		"cancelled":           func(w *world, c Claimed) { w.ok(w.Cancelled(w.Context(), c.Attempt)) },
+		"ended in no session": func(w *world, c Claimed) { w.finish(c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			agentID := w.agent("worker")
+			task := w.bareTask(agentID)
+			first, _ := w.wakeOn(agentID, task)
+			w.ok(w.Finish(t.Context(), first.Attempt, Success{SessionID: "s-1", Resumable: true}))
+			second, _ := w.wakeOn(agentID, task)
+			end(w, second)
+			w.wantSessions(task, "s-1 IDLE 1")
+		})
+	}
+}
