@@ -155,7 +155,7 @@ func (f *firing) renewIDs() { f.facts.RoutineRunID = string(xid.New("rrn")) }
 // may have a thousand.
 func (f *firing) readQueue(ctx context.Context) error {
 	const query = `
-SELECT queued.n, f.id, f.status = 'TASK_CREATED', coalesce(q.status = 'QUEUED' AND q.run_id IS NULL, false), coalesce(r.status, ''),
+SELECT queued.n, f.id, f.status = 'TASK_CREATED' OR f.task_id IS NOT NULL, coalesce(q.status = 'QUEUED' AND q.run_id IS NULL, false), coalesce(r.status, ''),
   coalesce(k.state, ''), coalesce(k.archived_at IS NOT NULL OR k.deleted_at IS NOT NULL, false)
 FROM (SELECT count(*) AS n FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $2) AS few) AS queued
 LEFT JOIN routine_runs f ON f.routine_id = $3 AND f.dispatch_fingerprint = $4 AND f.completed_at IS NULL AND $5
