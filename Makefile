@@ -6,7 +6,7 @@ BENCH ?= .
 
 # What needs no database: rules, and parts that touch the world by themselves. `make test-rules` takes seconds.
 RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron ./internal/domain ./internal/lifecycle/... \
-	./internal/metrics ./internal/prompt ./internal/retry ./internal/secret ./internal/xid
+	./internal/metrics ./internal/prompt ./internal/retry ./internal/secret ./internal/summary ./internal/xid
 # The others run under the race detector, which needs a C compiler (without one Go sets CGO_ENABLED to 0).
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))

@@ -74,6 +74,7 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 		"Agent": {"createdAt", "updatedAt"}, "Workspace": {"updatedAt"}, "WorkspaceConnection": {"totalCount"},
 		"Approval": {"causationId", "workspace"}, "Comment": {"workspace"}, "TaskSession": {"task", "workspace"},
 		"Project": {"updatedAt"}, "Workflow": {"createdAt"}, "WorkflowStep": {"createdAt", "workspace"},
+		"ContinuationSummary": {"createdAt", "workspace"}, "ContinuationSummaryConnection": {"totalCount"},
 		"Run": {"createdAt", "workspace"}, "RoutineRun": {"createdAt", "workspace"}, "WakeupRequest": {"createdAt", "workspace"},
 	} {
 		prune(s.Types[name], fields...)
@@ -85,7 +86,8 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 	// DateTime is in schema/scalar.graphql; the rest is not part of the contract.
 	for _, name := range []string{"Time", "Query", "RoutineRunOrder", "RoutineRunOrderField", "WorkspaceOrder", "WorkspaceOrderField",
 		"ProjectOrder", "ProjectOrderField", "WorkflowOrder", "WorkflowOrderField", "CommentOrder", "CommentOrderField", "ApprovalOrder", "ApprovalOrderField",
-		"TaskSessionOrder", "TaskSessionOrderField", "WorkflowStepOrder", "WorkflowStepOrderField"} {
+		"TaskSessionOrder", "TaskSessionOrderField", "WorkflowStepOrder", "WorkflowStepOrderField",
+		"ContinuationSummaryOrder", "ContinuationSummaryOrderField"} {
 		delete(s.Types, name)
 	}
 	clear(s.Directives)

@@ -10,6 +10,7 @@ import (
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/approval"
 	"rouse.dev/rouse/ent/comment"
+	"rouse.dev/rouse/ent/continuationsummary"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
@@ -440,6 +441,157 @@ func newCommentPaginateArgs(rv map[string]any) *commentPaginateArgs {
 		case *CommentOrder:
 			if v != nil {
 				args.opts = append(args.opts, WithCommentOrder(v))
+			}
+		}
+	}
+	return args
+}
+
+// CollectFields tells the query-builder to eagerly load connected nodes by resolver context.
+func (_q *ContinuationSummaryQuery) CollectFields(ctx context.Context, satisfies ...string) (*ContinuationSummaryQuery, error) {
+	fc := graphql.GetFieldContext(ctx)
+	if fc == nil {
+		return _q, nil
+	}
+	if err := _q.collectField(ctx, false, graphql.GetOperationContext(ctx), fc.Field, nil, satisfies...); err != nil {
+		return nil, err
+	}
+	return _q, nil
+}
+
+func (_q *ContinuationSummaryQuery) collectField(ctx context.Context, oneNode bool, opCtx *graphql.OperationContext, collected graphql.CollectedField, path []string, satisfies ...string) error {
+	path = append([]string(nil), path...)
+	var (
+		unknownSeen    bool
+		fieldSeen      = make(map[string]struct{}, len(continuationsummary.Columns))
+		selectedFields = []string{continuationsummary.FieldID}
+	)
+	for _, field := range graphql.CollectFields(opCtx, collected.Selections, satisfies) {
+		switch field.Name {
+
+		case "workspace":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&WorkspaceClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, workspaceImplementors)...); err != nil {
+				return err
+			}
+			_q.withWorkspace = query
+			if _, ok := fieldSeen[continuationsummary.FieldWorkspaceID]; !ok {
+				selectedFields = append(selectedFields, continuationsummary.FieldWorkspaceID)
+				fieldSeen[continuationsummary.FieldWorkspaceID] = struct{}{}
+			}
+
+		case "agent":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&AgentClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, agentImplementors)...); err != nil {
+				return err
+			}
+			_q.withAgent = query
+			if _, ok := fieldSeen[continuationsummary.FieldAgentID]; !ok {
+				selectedFields = append(selectedFields, continuationsummary.FieldAgentID)
+				fieldSeen[continuationsummary.FieldAgentID] = struct{}{}
+			}
+
+		case "updatedByRun":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&RunClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, runImplementors)...); err != nil {
+				return err
+			}
+			_q.withUpdatedByRun = query
+			if _, ok := fieldSeen[continuationsummary.FieldUpdatedByRunID]; !ok {
+				selectedFields = append(selectedFields, continuationsummary.FieldUpdatedByRunID)
+				fieldSeen[continuationsummary.FieldUpdatedByRunID] = struct{}{}
+			}
+		case "createdAt":
+			if _, ok := fieldSeen[continuationsummary.FieldCreatedAt]; !ok {
+				selectedFields = append(selectedFields, continuationsummary.FieldCreatedAt)
+				fieldSeen[continuationsummary.FieldCreatedAt] = struct{}{}
+			}
+		case "scope":
+			if _, ok := fieldSeen[continuationsummary.FieldScope]; !ok {
+				selectedFields = append(selectedFields, continuationsummary.FieldScope)
+				fieldSeen[continuationsummary.FieldScope] = struct{}{}
+			}
+		case "content":
+			if _, ok := fieldSeen[continuationsummary.FieldContent]; !ok {
+				selectedFields = append(selectedFields, continuationsummary.FieldContent)
+				fieldSeen[continuationsummary.FieldContent] = struct{}{}
+			}
+		case "contentTokens":
+			if _, ok := fieldSeen[continuationsummary.FieldContentTokens]; !ok {
+				selectedFields = append(selectedFields, continuationsummary.FieldContentTokens)
+				fieldSeen[continuationsummary.FieldContentTokens] = struct{}{}
+			}
+		case "updatedAt":
+			if _, ok := fieldSeen[continuationsummary.FieldUpdatedAt]; !ok {
+				selectedFields = append(selectedFields, continuationsummary.FieldUpdatedAt)
+				fieldSeen[continuationsummary.FieldUpdatedAt] = struct{}{}
+			}
+		case "id":
+		case "__typename":
+		default:
+			unknownSeen = true
+		}
+	}
+	if !unknownSeen {
+		_q.Select(selectedFields...)
+	}
+	return nil
+}
+
+type continuationsummaryPaginateArgs struct {
+	first, last   *int
+	after, before *Cursor
+	opts          []ContinuationSummaryPaginateOption
+}
+
+func newContinuationSummaryPaginateArgs(rv map[string]any) *continuationsummaryPaginateArgs {
+	args := &continuationsummaryPaginateArgs{}
+	if rv == nil {
+		return args
+	}
+	if v := rv[firstField]; v != nil {
+		args.first = v.(*int)
+	}
+	if v := rv[lastField]; v != nil {
+		args.last = v.(*int)
+	}
+	if v := rv[afterField]; v != nil {
+		args.after = v.(*Cursor)
+	}
+	if v := rv[beforeField]; v != nil {
+		args.before = v.(*Cursor)
+	}
+	if v, ok := rv[orderByField]; ok {
+		switch v := v.(type) {
+		case map[string]any:
+			var (
+				err1, err2 error
+				order      = &ContinuationSummaryOrder{Field: &ContinuationSummaryOrderField{}, Direction: entgql.OrderDirectionAsc}
+			)
+			if d, ok := v[directionField]; ok {
+				err1 = order.Direction.UnmarshalGQL(d)
+			}
+			if f, ok := v[fieldField]; ok {
+				err2 = order.Field.UnmarshalGQL(f)
+			}
+			if err1 == nil && err2 == nil {
+				args.opts = append(args.opts, WithContinuationSummaryOrder(order))
+			}
+		case *ContinuationSummaryOrder:
+			if v != nil {
+				args.opts = append(args.opts, WithContinuationSummaryOrder(v))
 			}
 		}
 	}

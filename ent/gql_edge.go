@@ -54,6 +54,30 @@ func (_m *Comment) Task(ctx context.Context) (*Task, error) {
 	return result, err
 }
 
+func (_m *ContinuationSummary) Workspace(ctx context.Context) (*Workspace, error) {
+	result, err := _m.Edges.WorkspaceOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryWorkspace().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *ContinuationSummary) Agent(ctx context.Context) (*Agent, error) {
+	result, err := _m.Edges.AgentOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryAgent().Only(ctx)
+	}
+	return result, err
+}
+
+func (_m *ContinuationSummary) UpdatedByRun(ctx context.Context) (*Run, error) {
+	result, err := _m.Edges.UpdatedByRunOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryUpdatedByRun().Only(ctx)
+	}
+	return result, MaskNotFound(err)
+}
+
 func (_m *Project) Workspace(ctx context.Context) (*Workspace, error) {
 	result, err := _m.Edges.WorkspaceOrErr()
 	if IsNotLoaded(err) {

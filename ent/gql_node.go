@@ -12,6 +12,7 @@ import (
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/approval"
 	"rouse.dev/rouse/ent/comment"
+	"rouse.dev/rouse/ent/continuationsummary"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
@@ -48,6 +49,11 @@ var commentImplementors = []string{"Comment", "Node"}
 
 // IsNode implements the Node interface check for GQLGen.
 func (*Comment) IsNode() {}
+
+var continuationsummaryImplementors = []string{"ContinuationSummary", "Node"}
+
+// IsNode implements the Node interface check for GQLGen.
+func (*ContinuationSummary) IsNode() {}
 
 var projectImplementors = []string{"Project", "Node", "Versioned"}
 
@@ -212,6 +218,19 @@ func (c *Client) noder(ctx context.Context, table string, id xid.ID) (Noder, err
 			Where(comment.ID(uid))
 		if fc := graphql.GetFieldContext(ctx); fc != nil {
 			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, commentImplementors...); err != nil {
+				return nil, err
+			}
+		}
+		return query.Only(ctx)
+	case continuationsummary.Table:
+		var uid xid.ID
+		if err := uid.UnmarshalGQL(id); err != nil {
+			return nil, err
+		}
+		query := c.ContinuationSummary.Query().
+			Where(continuationsummary.ID(uid))
+		if fc := graphql.GetFieldContext(ctx); fc != nil {
+			if err := query.collectField(ctx, true, graphql.GetOperationContext(ctx), fc.Field, nil, continuationsummaryImplementors...); err != nil {
 				return nil, err
 			}
 		}
@@ -468,6 +487,22 @@ func (c *Client) noders(ctx context.Context, table string, ids []xid.ID) ([]Node
 		query := c.Comment.Query().
 			Where(comment.IDIn(ids...))
 		query, err := query.CollectFields(ctx, commentImplementors...)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := query.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			for _, noder := range idmap[node.ID] {
+				*noder = node
+			}
+		}
+	case continuationsummary.Table:
+		query := c.ContinuationSummary.Query().
+			Where(continuationsummary.IDIn(ids...))
+		query, err := query.CollectFields(ctx, continuationsummaryImplementors...)
 		if err != nil {
 			return nil, err
 		}

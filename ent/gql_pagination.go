@@ -18,6 +18,7 @@ import (
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/approval"
 	"rouse.dev/rouse/ent/comment"
+	"rouse.dev/rouse/ent/continuationsummary"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
@@ -1013,6 +1014,302 @@ func (_m *Comment) ToEdge(order *CommentOrder) *CommentEdge {
 		order = DefaultCommentOrder
 	}
 	return &CommentEdge{
+		Node:   _m,
+		Cursor: order.Field.toCursor(_m),
+	}
+}
+
+// ContinuationSummaryEdge is the edge representation of ContinuationSummary.
+type ContinuationSummaryEdge struct {
+	Node   *ContinuationSummary `json:"node"`
+	Cursor Cursor               `json:"cursor"`
+}
+
+// ContinuationSummaryConnection is the connection containing edges to ContinuationSummary.
+type ContinuationSummaryConnection struct {
+	Edges      []*ContinuationSummaryEdge `json:"edges"`
+	PageInfo   PageInfo                   `json:"pageInfo"`
+	TotalCount int                        `json:"totalCount"`
+}
+
+func (c *ContinuationSummaryConnection) build(nodes []*ContinuationSummary, pager *continuationsummaryPager, after *Cursor, first *int, before *Cursor, last *int) {
+	c.PageInfo.HasNextPage = before != nil
+	c.PageInfo.HasPreviousPage = after != nil
+	if first != nil && *first+1 == len(nodes) {
+		c.PageInfo.HasNextPage = true
+		nodes = nodes[:len(nodes)-1]
+	} else if last != nil && *last+1 == len(nodes) {
+		c.PageInfo.HasPreviousPage = true
+		nodes = nodes[:len(nodes)-1]
+	}
+	var nodeAt func(int) *ContinuationSummary
+	if last != nil {
+		n := len(nodes) - 1
+		nodeAt = func(i int) *ContinuationSummary {
+			return nodes[n-i]
+		}
+	} else {
+		nodeAt = func(i int) *ContinuationSummary {
+			return nodes[i]
+		}
+	}
+	c.Edges = make([]*ContinuationSummaryEdge, len(nodes))
+	for i := range nodes {
+		node := nodeAt(i)
+		c.Edges[i] = &ContinuationSummaryEdge{
+			Node:   node,
+			Cursor: pager.toCursor(node),
+		}
+	}
+	if l := len(c.Edges); l > 0 {
+		c.PageInfo.StartCursor = &c.Edges[0].Cursor
+		c.PageInfo.EndCursor = &c.Edges[l-1].Cursor
+	}
+	if c.TotalCount == 0 {
+		c.TotalCount = len(nodes)
+	}
+}
+
+// ContinuationSummaryPaginateOption enables pagination customization.
+type ContinuationSummaryPaginateOption func(*continuationsummaryPager) error
+
+// WithContinuationSummaryOrder configures pagination ordering.
+func WithContinuationSummaryOrder(order *ContinuationSummaryOrder) ContinuationSummaryPaginateOption {
+	if order == nil {
+		order = DefaultContinuationSummaryOrder
+	}
+	o := *order
+	return func(pager *continuationsummaryPager) error {
+		if err := o.Direction.Validate(); err != nil {
+			return err
+		}
+		if o.Field == nil {
+			o.Field = DefaultContinuationSummaryOrder.Field
+		}
+		pager.order = &o
+		return nil
+	}
+}
+
+// WithContinuationSummaryFilter configures pagination filter.
+func WithContinuationSummaryFilter(filter func(*ContinuationSummaryQuery) (*ContinuationSummaryQuery, error)) ContinuationSummaryPaginateOption {
+	return func(pager *continuationsummaryPager) error {
+		if filter == nil {
+			return errors.New("ContinuationSummaryQuery filter cannot be nil")
+		}
+		pager.filter = filter
+		return nil
+	}
+}
+
+type continuationsummaryPager struct {
+	reverse bool
+	order   *ContinuationSummaryOrder
+	filter  func(*ContinuationSummaryQuery) (*ContinuationSummaryQuery, error)
+}
+
+func newContinuationSummaryPager(opts []ContinuationSummaryPaginateOption, reverse bool) (*continuationsummaryPager, error) {
+	pager := &continuationsummaryPager{reverse: reverse}
+	for _, opt := range opts {
+		if err := opt(pager); err != nil {
+			return nil, err
+		}
+	}
+	if pager.order == nil {
+		pager.order = DefaultContinuationSummaryOrder
+	}
+	return pager, nil
+}
+
+func (p *continuationsummaryPager) applyFilter(query *ContinuationSummaryQuery) (*ContinuationSummaryQuery, error) {
+	if p.filter != nil {
+		return p.filter(query)
+	}
+	return query, nil
+}
+
+func (p *continuationsummaryPager) toCursor(_m *ContinuationSummary) Cursor {
+	return p.order.Field.toCursor(_m)
+}
+
+func (p *continuationsummaryPager) applyCursors(query *ContinuationSummaryQuery, after, before *Cursor) (*ContinuationSummaryQuery, error) {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	for _, predicate := range entgql.CursorsPredicate(after, before, DefaultContinuationSummaryOrder.Field.column, p.order.Field.column, direction) {
+		query = query.Where(predicate)
+	}
+	return query, nil
+}
+
+func (p *continuationsummaryPager) applyOrder(query *ContinuationSummaryQuery) *ContinuationSummaryQuery {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	query = query.Order(p.order.Field.toTerm(direction.OrderTermOption()))
+	if p.order.Field != DefaultContinuationSummaryOrder.Field {
+		query = query.Order(DefaultContinuationSummaryOrder.Field.toTerm(direction.OrderTermOption()))
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return query
+}
+
+func (p *continuationsummaryPager) orderExpr(query *ContinuationSummaryQuery) sql.Querier {
+	direction := p.order.Direction
+	if p.reverse {
+		direction = direction.Reverse()
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(p.order.Field.column)
+	}
+	return sql.ExprFunc(func(b *sql.Builder) {
+		b.Ident(p.order.Field.column).Pad().WriteString(string(direction))
+		if p.order.Field != DefaultContinuationSummaryOrder.Field {
+			b.Comma().Ident(DefaultContinuationSummaryOrder.Field.column).Pad().WriteString(string(direction))
+		}
+	})
+}
+
+// Paginate executes the query and returns a relay based cursor connection to ContinuationSummary.
+func (_m *ContinuationSummaryQuery) Paginate(
+	ctx context.Context, after *Cursor, first *int,
+	before *Cursor, last *int, opts ...ContinuationSummaryPaginateOption,
+) (*ContinuationSummaryConnection, error) {
+	if err := validateFirstLast(first, last); err != nil {
+		return nil, err
+	}
+	pager, err := newContinuationSummaryPager(opts, last != nil)
+	if err != nil {
+		return nil, err
+	}
+	if _m, err = pager.applyFilter(_m); err != nil {
+		return nil, err
+	}
+	conn := &ContinuationSummaryConnection{Edges: []*ContinuationSummaryEdge{}}
+	ignoredEdges := !hasCollectedField(ctx, edgesField)
+	if hasCollectedField(ctx, totalCountField) || hasCollectedField(ctx, pageInfoField) {
+		hasPagination := after != nil || first != nil || before != nil || last != nil
+		if hasPagination || ignoredEdges {
+			c := _m.Clone()
+			c.ctx.Fields = nil
+			if conn.TotalCount, err = c.Count(ctx); err != nil {
+				return nil, err
+			}
+			conn.PageInfo.HasNextPage = first != nil && conn.TotalCount > 0
+			conn.PageInfo.HasPreviousPage = last != nil && conn.TotalCount > 0
+		}
+	}
+	if ignoredEdges || (first != nil && *first == 0) || (last != nil && *last == 0) {
+		return conn, nil
+	}
+	if _m, err = pager.applyCursors(_m, after, before); err != nil {
+		return nil, err
+	}
+	limit := paginateLimit(first, last)
+	if limit != 0 {
+		_m.Limit(limit)
+	}
+	if field := collectedField(ctx, edgesField, nodeField); field != nil {
+		if err := _m.collectField(ctx, limit == 1, graphql.GetOperationContext(ctx), *field, []string{edgesField, nodeField}); err != nil {
+			return nil, err
+		}
+	}
+	_m = pager.applyOrder(_m)
+	nodes, err := _m.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn.build(nodes, pager, after, first, before, last)
+	return conn, nil
+}
+
+var (
+	// ContinuationSummaryOrderFieldCreatedAt orders ContinuationSummary by created_at.
+	ContinuationSummaryOrderFieldCreatedAt = &ContinuationSummaryOrderField{
+		Value: func(_m *ContinuationSummary) (ent.Value, error) {
+			return _m.CreatedAt, nil
+		},
+		column: continuationsummary.FieldCreatedAt,
+		toTerm: continuationsummary.ByCreatedAt,
+		toCursor: func(_m *ContinuationSummary) Cursor {
+			return Cursor{
+				ID:    _m.ID,
+				Value: _m.CreatedAt,
+			}
+		},
+	}
+)
+
+// String implement fmt.Stringer interface.
+func (f ContinuationSummaryOrderField) String() string {
+	var str string
+	switch f.column {
+	case ContinuationSummaryOrderFieldCreatedAt.column:
+		str = "CREATED_AT"
+	}
+	return str
+}
+
+// MarshalGQL implements graphql.Marshaler interface.
+func (f ContinuationSummaryOrderField) MarshalGQL(w io.Writer) {
+	io.WriteString(w, strconv.Quote(f.String()))
+}
+
+// UnmarshalGQL implements graphql.Unmarshaler interface.
+func (f *ContinuationSummaryOrderField) UnmarshalGQL(v interface{}) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("ContinuationSummaryOrderField %T must be a string", v)
+	}
+	switch str {
+	case "CREATED_AT":
+		*f = *ContinuationSummaryOrderFieldCreatedAt
+	default:
+		return fmt.Errorf("%s is not a valid ContinuationSummaryOrderField", str)
+	}
+	return nil
+}
+
+// ContinuationSummaryOrderField defines the ordering field of ContinuationSummary.
+type ContinuationSummaryOrderField struct {
+	// Value extracts the ordering value from the given ContinuationSummary.
+	Value    func(*ContinuationSummary) (ent.Value, error)
+	column   string // field or computed.
+	toTerm   func(...sql.OrderTermOption) continuationsummary.OrderOption
+	toCursor func(*ContinuationSummary) Cursor
+}
+
+// ContinuationSummaryOrder defines the ordering of ContinuationSummary.
+type ContinuationSummaryOrder struct {
+	Direction OrderDirection                 `json:"direction"`
+	Field     *ContinuationSummaryOrderField `json:"field"`
+}
+
+// DefaultContinuationSummaryOrder is the default ordering of ContinuationSummary.
+var DefaultContinuationSummaryOrder = &ContinuationSummaryOrder{
+	Direction: entgql.OrderDirectionAsc,
+	Field: &ContinuationSummaryOrderField{
+		Value: func(_m *ContinuationSummary) (ent.Value, error) {
+			return _m.ID, nil
+		},
+		column: continuationsummary.FieldID,
+		toTerm: continuationsummary.ByID,
+		toCursor: func(_m *ContinuationSummary) Cursor {
+			return Cursor{ID: _m.ID}
+		},
+	},
+}
+
+// ToEdge converts ContinuationSummary into ContinuationSummaryEdge.
+func (_m *ContinuationSummary) ToEdge(order *ContinuationSummaryOrder) *ContinuationSummaryEdge {
+	if order == nil {
+		order = DefaultContinuationSummaryOrder
+	}
+	return &ContinuationSummaryEdge{
 		Node:   _m,
 		Cursor: order.Field.toCursor(_m),
 	}

@@ -101,8 +101,8 @@ func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (stor
 	if len([]rune(in.UserID)) > userIDMax {
 		return store.Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
 	}
-	once, err := idempotency(in, in.IdempotencyKey)
-	if err != nil {
+	once, onceErr := idempotency(in, in.IdempotencyKey)
+	if err := joinProblems(checkObject([]string{"context"}, in.Context, givenBytesMax), onceErr); err != nil {
 		return store.Made{}, err
 	}
 	made, err := r.Store.Wake(ctx, store.Wake{WorkspaceID: a.WorkspaceID, AgentID: a.ID, UserID: in.UserID, Context: in.Context, Idempotency: once})

@@ -87,6 +87,11 @@ func (r *agentResolver) WakeupRequests(ctx context.Context, obj *ent.Agent, firs
 	return r.pageOfWakeups(ctx, wakeuprequest.AgentID(obj.ID), filter, nil, after, first, nil, nil)
 }
 
+// ContinuationSummaries is the resolver for the continuationSummaries field.
+func (r *agentResolver) ContinuationSummaries(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.ContinuationSummaryConnection, error) {
+	return r.pageOfSummaries(ctx, obj.ID, after, first)
+}
+
 // Routines is the resolver for the routines field.
 func (r *agentResolver) Routines(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID]) (*ent.RoutineConnection, error) {
 	return r.pageOfRoutines(ctx, routine.AssigneeID(obj.ID), nil, nil, after, first, nil, nil)

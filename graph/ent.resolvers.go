@@ -40,6 +40,16 @@ func (r *projectResolver) Workspace(ctx context.Context, obj *ent.Project) (*ent
 	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
+// Agent is the resolver for the agent field.
+func (r *continuationSummaryResolver) Agent(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Agent, error) {
+	return required(ctx, load(ctx).agents, obj.AgentID)
+}
+
+// UpdatedByRun is the resolver for the updatedByRun field.
+func (r *continuationSummaryResolver) UpdatedByRun(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Run, error) {
+	return linked(ctx, load(ctx).runs, obj.UpdatedByRunID)
+}
+
 // Workspace is the resolver for the workspace field.
 func (r *routineResolver) Workspace(ctx context.Context, obj *ent.Routine) (*ent.Workspace, error) {
 	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
@@ -127,6 +137,11 @@ func (r *Resolver) Comment() CommentResolver { return &commentResolver{r} }
 // Project returns ProjectResolver implementation.
 func (r *Resolver) Project() ProjectResolver { return &projectResolver{r} }
 
+// ContinuationSummary returns ContinuationSummaryResolver implementation.
+func (r *Resolver) ContinuationSummary() ContinuationSummaryResolver {
+	return &continuationSummaryResolver{r}
+}
+
 // Routine returns RoutineResolver implementation.
 func (r *Resolver) Routine() RoutineResolver { return &routineResolver{r} }
 
@@ -151,17 +166,4 @@ func (r *Resolver) Workflow() WorkflowResolver { return &workflowResolver{r} }
 // Workspace returns WorkspaceResolver implementation.
 func (r *Resolver) Workspace() WorkspaceResolver { return &workspaceResolver{r} }
 
-type (
-	agentResolver         struct{ *Resolver }
-	approvalResolver      struct{ *Resolver }
-	commentResolver       struct{ *Resolver }
-	projectResolver       struct{ *Resolver }
-	routineResolver       struct{ *Resolver }
-	routineRunResolver    struct{ *Resolver }
-	runResolver           struct{ *Resolver }
-	taskResolver          struct{ *Resolver }
-	taskSessionResolver   struct{ *Resolver }
-	wakeupRequestResolver struct{ *Resolver }
-	workflowResolver      struct{ *Resolver }
-	workspaceResolver     struct{ *Resolver }
-)
+type ()

@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -36,5 +37,29 @@ func TestAnExecutorIsTestedWithTheRecordItComesFrom(t *testing.T) {
 	}
 	if got, e := test("agt_01k60000000000000000000000"); got != "" || e == "" {
 		t.Errorf("%q %s", got, e)
+	}
+}
+
+func TestWhatAWakeTellsItsAgentIsBounded(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("Ada")
+	wake := func(n int) string {
+		return w.mutate("wakeAgent", "wakeupRequest { id }", map[string]any{"agentId": agent, "userId": "ada", "context": map[string]any{"text": strings.Repeat("<", n)}}, nil)
+	}
+	if e := wake(32<<10 - 100); e != "" {
+		t.Errorf("almost 32 KiB: %s", e)
+	}
+	if e := wake(32 << 10); e != "TOO_LONG input.context" {
+		t.Errorf("more than 32 KiB: %s", e)
+	}
+	var made struct {
+		CreateRoutine struct{ Routine struct{ ID string } }
+	}
+	if e := w.mutate("createRoutine", "routine { id }", map[string]any{"workspaceId": w.workspace, "name": "By hand", "assigneeId": agent}, &made); e != "" {
+		t.Fatal(e)
+	}
+	fire := map[string]any{"routineId": made.CreateRoutine.Routine.ID, "variables": map[string]any{"text": strings.Repeat("x", 33<<10)}}
+	if e := w.mutate("fireRoutine", "routineRun { id }", fire, nil); e != "TOO_LONG input.variables" {
+		t.Errorf("fired: %s", e)
 	}
 }

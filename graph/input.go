@@ -123,6 +123,26 @@ func dropValues(list any) {
 	}
 }
 
+// Bounds of the objects that callers give, as JSON text.
+const (
+	givenBytesMax  = 32 << 10  // what a wake tells its agent: a context, or values of variables
+	resultBytesMax = 256 << 10 // the result of a run
+)
+
+// checkObject refuses an object whose JSON text is too long.
+func checkObject(path []string, object map[string]any, most int) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // the length is that of what was sent, more or less
+	if err := encoder.Encode(object); err != nil {
+		return domain.RefuseField(path, domain.UserErrorCodeInvalid, "must be a JSON object")
+	}
+	if text.Len() > most {
+		return domain.RefuseField(path, domain.UserErrorCodeTooLong, "must be at most %d KiB of JSON; give the agent a place to read the rest", most>>10)
+	}
+	return nil
+}
+
 // checkWorkspace refuses a workspace that the caller does not see.
 func (r *Resolver) checkWorkspace(ctx context.Context, id xid.ID) error {
 	ok, err := r.Reader.Workspace.Query().Where(workspace.ID(id)).Exist(ctx)

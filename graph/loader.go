@@ -73,6 +73,8 @@ type loaders struct {
 
 	waitingRequests loader[*domain.Waiting] // by wakeup request
 
+	summariesOf loader[[]*ent.ContinuationSummary] // by routine
+
 	budgets    loader[*model.Budget]
 	budgetOf   loader[*ent.BudgetPolicy]      // by what it limits
 	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
@@ -108,6 +110,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		heads:    mapped("positions", r.heads),
 		waiting:  mapped("why runs wait", r.waitingOf),
 
+		summariesOf:     groups("summaries of routines", r.readSummaries, routineOfSummary),
 		waitingRequests: mapped("why requests wait", r.waitingOfRequests),
 		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
 			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...), routinetrigger.DeletedAtIsNil()).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)

@@ -36,6 +36,7 @@ func (r *Resolver) createRoutine(ctx context.Context, in model.CreateRoutineInpu
 		ConcurrencyPolicy: domain.ConcurrencyPolicyCoalesceIfActive, CatchUpPolicy: domain.CatchUpPolicyEnqueueMissedWithCap,
 		CatchUpMax: defaultCatchUpMax, Variables: declarations(in.Variables), Triggers: triggers, Idempotency: once,
 	}
+	out.TaskTemplate = template(in.TaskTemplate)
 	if in.ConcurrencyPolicy != nil {
 		out.ConcurrencyPolicy = *in.ConcurrencyPolicy
 	}
@@ -60,7 +61,7 @@ func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (
 		return out, err
 	}
 	variables, err := domain.ProvidedValues(in.Variables)
-	if err != nil {
+	if err := joinProblems(err, checkObject([]string{"variables"}, in.Variables, givenBytesMax)); err != nil {
 		return out, err
 	}
 	once, err := idempotency(in, in.IdempotencyKey)
@@ -82,4 +83,12 @@ func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (
 	}
 	out.Resolved = resolvedOf(x, out.RoutineRun, variables)
 	return out, nil
+}
+
+// template reads the template of a heavy routine; nil makes it lightweight.
+func template(in *model.TaskTemplateInput) *domain.TaskTemplate {
+	if in == nil {
+		return nil
+	}
+	return &domain.TaskTemplate{Title: in.Title, Description: valueOf(in.Description), ProjectID: idOf(in.ProjectID), RequiresApproval: valueOf(in.RequiresApproval)}
 }

@@ -106,6 +106,11 @@ func (r *routineResolver) Kind(ctx context.Context, obj *ent.Routine) (model.Rou
 	return model.RoutineKindLightweight, nil
 }
 
+// ContinuationSummary is the resolver for the continuationSummary field.
+func (r *routineResolver) ContinuationSummary(ctx context.Context, obj *ent.Routine) (*ent.ContinuationSummary, error) {
+	return summaryOf(ctx, obj)
+}
+
 // Triggers is the resolver for the triggers field.
 func (r *routineResolver) Triggers(ctx context.Context, obj *ent.Routine) ([]model.Trigger, error) {
 	rows, err := load(ctx).triggersOf.Load(ctx, obj.ID)
@@ -148,3 +153,17 @@ func (r *routineResolver) NextFireAt(ctx context.Context, obj *ent.Routine) (*ti
 func (r *routineResolver) Runs(ctx context.Context, obj *ent.Routine, first *int, after *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error) {
 	return r.pageOfFires(ctx, routinerun.RoutineID(obj.ID), filter, after, first, nil, nil)
 }
+
+// Project is the resolver for the project field.
+func (r *taskTemplateResolver) Project(ctx context.Context, obj *domain.TaskTemplate) (*ent.Project, error) {
+	project, err := linked(ctx, load(ctx).projects, obj.ProjectID)
+	if err != nil || project == nil || project.DeletedAt != nil {
+		return nil, err
+	}
+	return project, nil
+}
+
+// TaskTemplate returns TaskTemplateResolver implementation.
+func (r *Resolver) TaskTemplate() TaskTemplateResolver { return &taskTemplateResolver{r} }
+
+type taskTemplateResolver struct{ *Resolver }

@@ -41,6 +41,7 @@ func (r *Resolver) updateRoutine(ctx context.Context, in model.UpdateRoutineInpu
 		Patch: domain.RoutinePatch{
 			Name: changeOf(in.Name), Description: changeOf(in.Description), AssigneeID: changeOf(in.AssigneeID), Policy: changeOf(in.ConcurrencyPolicy),
 			CatchUp: changeOf(in.CatchUpPolicy), CatchUpMax: changeOf(in.CatchUpMax), Variables: variables,
+			Template: domain.Change[domain.TaskTemplate]{Set: in.TaskTemplate.IsSet(), Value: template(in.TaskTemplate.Value())},
 		},
 	})
 	if err != nil {

@@ -246,7 +246,7 @@ func linesOf(lines []*model.RunLogLineInput, mask func(string) string) []store.L
 
 func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSucceededInput) (*ent.Run, error) {
 	usage, err := usageOf(in.Usage)
-	if err != nil {
+	if err := joinProblems(err, checkObject([]string{"result"}, in.Result, resultBytesMax)); err != nil {
 		return nil, err
 	}
 	a, err := r.attemptOf(ctx, in.Lease)

@@ -59,6 +59,13 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit %d:\n%s", code, out)
 		}
 	})
+	t.Run("a secret that cannot be opened is told, and not said", func(t *testing.T) {
+		j.on(t, j.program).agent("sealed", map[string]any{"command": map[string]any{"argv": []string{"/bin/cat"}, "environment": []any{map[string]any{"name": "KEY", "value": "hunter2hunter2"}}}})
+		other := launch(t, []string{"ROUSE_SECRET_KEY=" + strings.Repeat("0123456789abcdef", 4)}, "doctor", "--data-dir", data)
+		if code, out := other.wait(), other.out.String(); code != 1 || !strings.Contains(out, "FAIL journey/sealed: secrets: the value of KEY cannot be opened") || strings.Contains(out, "hunter2") {
+			t.Errorf("exit %d:\n%s", code, out)
+		}
+	})
 	t.Run("a folder without a database is no installation", func(t *testing.T) {
 		p := launch(t, nil, "doctor", "--data-dir", pgtest.Folder(t))
 		if code := p.wait(); code != 1 || !strings.Contains(p.out.String(), "FAIL database: there is no database") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"rouse.dev/rouse/internal/pgtest"
@@ -30,6 +33,7 @@ func serveAgent(secret string) int {
 		return 1
 	}
 	fmt.Println("http://" + listener.Addr().String())
+	var firsts sync.Map // run id to the lease of its first attempt
 	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		mac := hmac.New(sha256.New, []byte(secret))
@@ -42,6 +46,11 @@ func serveAgent(secret string) int {
 			http.Error(w, "bad signature", http.StatusForbidden)
 		case r.URL.Path == "/never":
 			w.WriteHeader(http.StatusAccepted)
+		case r.URL.Path == "/twice":
+			w.WriteHeader(http.StatusAccepted)
+			if first, again := firsts.LoadOrStore(lease.RunID, lease); again {
+				go lease.workAgain(first.(serviceLease))
+			}
 		case r.URL.Path == "/later":
 			w.WriteHeader(http.StatusAccepted)
 			go lease.work()
@@ -66,34 +75,43 @@ type serviceLease struct {
 
 // work reports to the API, as an agent that takes its time.
 func (l serviceLease) work() {
-	lease := map[string]any{"runId": l.RunID, "attempt": l.Attempt, "leaseToken": l.LeaseToken}
-	for _, report := range []struct{ query, done string }{
-		{`mutation($lease: RunLeaseInput!) { r: reportRunProgress(input: {lease: $lease, firstSequence: 1, lines: [{text: "from far away"}]}) { acceptedThrough } }`, `"acceptedThrough":1`},
-		{`mutation($lease: RunLeaseInput!) { r: reportRunSucceeded(input: {lease: $lease, result: {summary: "done later"}, usage: {inputTokens: 5}}) { run { id } } }`, `"id"`},
-	} {
-		body, err := json.Marshal(map[string]any{"query": report.query, "variables": map[string]any{"lease": lease}})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return
-		}
-		request, err := http.NewRequest(http.MethodPost, l.Environment["ROUSE_API_URL"], strings.NewReader(string(body)))
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Authorization", "Bearer "+l.LeaseToken)
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return
-		}
-		text, err := io.ReadAll(answer.Body)
-		_ = answer.Body.Close() // it was only read
-		if err != nil || !strings.Contains(string(text), report.done) {
-			fmt.Fprintf(os.Stderr, "%v: %s\n", err, text)
-		}
+	l.report(`mutation($lease: RunLeaseInput!) { r: reportRunProgress(input: {lease: $lease, firstSequence: 1, lines: [{text: "from far away"}]}) { acceptedThrough } }`, l)
+	l.succeed("done later", l)
+}
+
+// workAgain reports as the run's first attempt, too late, and then as the one it is.
+func (l serviceLease) workAgain(first serviceLease) {
+	late := l.succeed("done by the first attempt", first)
+	l.succeed(fmt.Sprintf("the first attempt is stale: %v", strings.Contains(late, "STALE_LEASE") || strings.Contains(late, "UNAUTHENTICATED")), l)
+}
+
+func (l serviceLease) succeed(summary string, as serviceLease) string {
+	return l.report(`mutation($lease: RunLeaseInput!) { r: reportRunSucceeded(input: {lease: $lease, result: {summary: "`+summary+`"}, usage: {inputTokens: 5}}) { run { id } userErrors { code } } }`, as)
+}
+
+// report sends one report for a lease to the API that this one names, and returns the answer.
+func (l serviceLease) report(query string, as serviceLease) string {
+	lease := map[string]any{"runId": as.RunID, "attempt": as.Attempt, "leaseToken": as.LeaseToken}
+	body, err := json.Marshal(map[string]any{"query": query, "variables": map[string]any{"lease": lease}})
+	if err != nil {
+		return err.Error()
 	}
+	request, err := http.NewRequest(http.MethodPost, l.Environment["ROUSE_API_URL"], bytes.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+as.LeaseToken)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	text, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close() // it was only read
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // startService starts an agent service and returns its address.
@@ -160,6 +178,21 @@ func TestAgentService(t *testing.T) {
 	var out any
 	j.request(cancelRun, map[string]any{"id": run}, &out)
 	if view := j.end(run); view.Status != "CANCELLED" || view.attempts() != "CANCELLED" {
+		t.Errorf("%+v", view)
+	}
+}
+
+// TestAgentServiceWhoseServerWasKilled gets the run again as attempt 2, and what it reports as attempt 1 changes nothing.
+func TestAgentServiceWhoseServerWasKilled(t *testing.T) {
+	const secret = "a secret of the service"
+	url, data := startService(t, secret), pgtest.Folder(t)
+	p := start(t, data, nil, "--http-allow", "127.0.0.0/8")
+	j := newJourney(p)
+	run := j.wake(j.agent("twice", map[string]any{"http": map[string]any{"url": url + "/twice", "secret": secret}}))
+	eventually(t, "the service has the run", patience, func() bool { return j.run(run).SessionID != "" })
+	p.end(syscall.SIGKILL)
+	view := j.on(t, start(t, data, nil, "--http-allow", "127.0.0.0/8", "--drain", "1s")).end(run)
+	if view.Status != "FINISHED" || view.Summary != "the first attempt is stale: true" || view.attempts() != "ABANDONED SUCCEEDED" {
 		t.Errorf("%+v", view)
 	}
 }

@@ -72,6 +72,15 @@ func (p *program) run(id string) runView {
 	return out.Run
 }
 
+// linesOf are the lines that one attempt of a run printed.
+func (p *program) linesOf(run string, attempt int) []string {
+	p.t.Helper()
+	var out struct{ Run runView }
+	p.request(`query($id: ID!, $attempt: Int) { run(id: $id) { logs(first: 100, filter: {attempt: $attempt}) { edges { node { stream text } } } } }`,
+		map[string]any{"id": run, "attempt": attempt}, &out)
+	return out.Run.lines()
+}
+
 // journey is a workspace on a running program.
 type journey struct {
 	*program
@@ -419,7 +428,11 @@ func testSignal(t, whole *testing.T, j journey, p *program, data string, signal 
 	w := newWorkshop(t)
 	j = j.on(t, p)
 	run := j.wake(j.script("guarded "+signal.String(), w.guarded()))
-	pids := pidsOf(t, j.subscribe("", followRun, map[string]any{"id": run}).line())
+	follow := j.subscribe("", followRun, map[string]any{"id": run})
+	if line := follow.line(); line != "attempt 1" {
+		t.Errorf("the first line is %q", line)
+	}
+	pids := pidsOf(t, follow.line())
 	if signal == syscall.SIGKILL {
 		j.program.end(signal)
 	} else {
@@ -431,11 +444,23 @@ func testSignal(t, whole *testing.T, j journey, p *program, data string, signal 
 	if view.Status != "FINISHED" || view.attempts() != want || view.Summary != "done in a later attempt" {
 		t.Errorf("%+v", view)
 	}
+	first, second := next.linesOf(run, 1), next.linesOf(run, 2)
+	if len(first) != 2 || first[0] != "attempt 1" || len(second) != 2 || second[0] != "attempt 2" {
+		t.Errorf("lines of the first attempt are %q, of the second %q", first, second)
+	}
 	if w.exists("overlap") {
 		t.Error("two processes of the agent lived at the same time")
 	}
 	if left := append(living(pids), processesOf(t, run)...); len(left) > 0 {
 		t.Errorf("processes %v are left", left)
+	}
+	token, err := os.ReadFile(w.path("token1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a process of the first attempt would still say is refused.
+	if status, body := next.post(strings.TrimSpace(string(token)), "{ process { version } }", nil); status != 401 {
+		t.Errorf("with the token of the first attempt: %d %s", status, body)
 	}
 	return next
 }

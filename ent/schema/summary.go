@@ -3,6 +3,7 @@ package schema
 import (
 	"time"
 
+	"entgo.io/contrib/entgql"
 	"entgo.io/ent"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
@@ -21,7 +22,7 @@ func (ContinuationSummary) Fields() []ent.Field {
 	return []ent.Field{
 		ref("agent_id"),
 		field.String("scope").MaxLen(80),
-		field.String("content").SchemaType(text()).Default(""),
+		field.String("content").SchemaType(text()).Default("").Annotations(entgql.Type("Markdown")),
 		field.Int("content_tokens").Default(0),
 		field.Time("updated_at").Default(time.Now).UpdateDefault(time.Now),
 		optionalRef("updated_by_run_id"),
@@ -43,5 +44,5 @@ func (ContinuationSummary) Indexes() []ent.Index {
 
 // Annotations of ContinuationSummary.
 func (ContinuationSummary) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{"continuation_summaries_content": "octet_length(content) <= 8192"})}
+	return []schema.Annotation{entgql.RelayConnection(), table(map[string]string{"continuation_summaries_content": "octet_length(content) <= 8192"})}
 }

@@ -21,6 +21,15 @@ func ResultSummary(object map[string]any) string {
 	return ""
 }
 
+// ResultText is ResultSummary, else the error of a result object.
+func ResultText(object map[string]any) string {
+	if text := ResultSummary(object); text != "" {
+		return text
+	}
+	text, _ := object["error"].(string)
+	return CutText(text, maxSummary, " [… cut]")
+}
+
 // MaxSessionID is the most bytes of a session's id.
 const MaxSessionID = 256
 

@@ -1,9 +1,11 @@
 package domain
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -94,4 +96,16 @@ func RenderFire(name, description string, template *TaskTemplate, values map[str
 		return RenderTask(*template, values)
 	}
 	return TaskTemplate{Title: name, Description: FireText(description, values)}
+}
+
+// MissedText is what the task of a heavy fire says of slots that were left out; "" when there are none.
+func MissedText(m Missed) string {
+	if m.Ticks == 0 {
+		return ""
+	}
+	count := fmt.Sprint(m.Ticks)
+	if m.Truncated {
+		count = "at least " + count
+	}
+	return fmt.Sprintf("\n\nYou missed %s ticks since %s.", count, m.Since.UTC().Format(time.RFC3339))
 }

@@ -4,6 +4,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -207,7 +208,7 @@ func (c *conversation) judge(ctx context.Context, result Result, answered bool, 
 	case end.timedOut && !finished:
 		return &Failure{Code: domain.RunErrorCodeTimeout, Message: withTail(fmt.Sprintf(
 			"the agent did not answer within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", l.wait()), c.out)}
-	case c.failure != nil && c.failure.Cause == errAgentGone && state != nil:
+	case c.failure != nil && errors.Is(c.failure, errAgentGone) && state != nil:
 		c.failure.Message = withTail(fmt.Sprintf("%s (it ended with code %d)", c.failure.Message, exitCode(state)), c.out)
 		return c.failure
 	case c.failure != nil:

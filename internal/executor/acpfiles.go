@@ -66,7 +66,7 @@ func (f *folder) read(path string, line, limit int) (string, error) {
 	if err != nil {
 		return "", plainPathError(path, err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() // it was only read
 	if err := f.check(file, path, 0o4); err != nil {
 		return "", err
 	}
@@ -177,7 +177,7 @@ func (f *folder) checkName(rel, path string) error {
 	if err != nil {
 		return plainPathError(path, err)
 	}
-	defer dir.Close() //nolint:errcheck // a handle only
+	defer dir.Close() // a handle only
 	info, err := dir.Stat()
 	if err == nil && !mayUse(info, f.credential, 0o3) {
 		err = fmt.Errorf("%s may not be written by the agent's account", path)

@@ -187,7 +187,7 @@ func (h *HTTP) send(ctx context.Context, c *httpCall, body []byte) (connected bo
 	}
 	replies := make(chan reply, 1)
 	go func() {
-		answer, err := h.client.Do(request)
+		answer, err := h.client.Do(request) //nolint:bodyclose // read closes it
 		replies <- reply{answer, err}
 	}()
 	var r reply
@@ -256,7 +256,7 @@ func (c *httpCall) name(session string) {
 
 // read takes the answer; its error is one of the connection.
 func (c *httpCall) read(answer *http.Response) error {
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close() // it was only read
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResultLine+1))
 	long := len(text) > maxResultLine
 	switch status := answer.StatusCode; {

@@ -98,6 +98,54 @@ func (q *sequence) claim(ctx context.Context, most int) error {
 	return nil
 }
 
+func (q *sequence) acquireAny(ctx context.Context) (bool, error) {
+	_, err := q.acquire(ctx)
+	return true, err
+}
+
+// acquire compares what a worker is given; false when it is nothing.
+func (q *sequence) acquire(ctx context.Context) (bool, error) {
+	q.note("acquire")
+	want := q.model.Acquire()
+	got, err := q.Acquire(ctx, store.Acquire{WorkspaceID: q.workspace, Queue: queue})
+	if err != nil {
+		return false, err
+	}
+	if _, q.runs, err = q.state(ctx); err != nil {
+		return false, err
+	}
+	switch {
+	case got == nil && want == nil:
+		return false, nil
+	case got == nil || want == nil || got.RunID != q.id(want) || got.Number != want.Attempt:
+		return false, fmt.Errorf("the worker got %+v, want %+v of %s", got, want, q.id(want))
+	}
+	q.attempts = append(q.attempts, attempt{got.Attempt, want})
+	return true, nil
+}
+
+// withdrawAny tries to take back an offer, in vain, then lets its time run out.
+func (q *sequence) withdrawAny(ctx context.Context) (bool, error) {
+	run, ok := pick(q.rand, q.model.Offers())
+	if !ok {
+		return false, nil
+	}
+	offer := store.Attempt{RunID: q.id(run), Number: run.Attempt}
+	q.note("withdraw %s", offer.RunID)
+	if taken, err := q.Withdraw(ctx, offer); taken || err != nil {
+		return true, fmt.Errorf("an offer that still stood was taken back: %t, %w", taken, err)
+	}
+	if err := q.expire(ctx, offer); err != nil {
+		return true, err
+	}
+	q.model.Withdraw(run)
+	taken, err := q.Withdraw(ctx, offer)
+	if err == nil && !taken {
+		err = errors.New("the offer was not taken back")
+	}
+	return true, err
+}
+
 // id is the program's name of a run.
 func (q *sequence) id(run *model.Run) xid.ID {
 	for i, r := range q.model.Runs {

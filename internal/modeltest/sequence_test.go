@@ -108,6 +108,8 @@ var moves = []move{
 	{"fire by clock", 6, (*sequence).fireAnyByClock},
 	{"route", 14, (*sequence).routeAny},
 	{"claim", 14, (*sequence).claimAny},
+	{"acquire", 8, (*sequence).acquireAny},
+	{"withdraw", 8, (*sequence).withdrawAny},
 	{"start", 30, (*sequence).startAny},
 	{"finish", 16, (*sequence).finishAny},
 	{"fail", 8, (*sequence).failAny},
@@ -129,6 +131,9 @@ var moves = []move{
 // run makes the steps and the end.
 func (q *sequence) run(ctx context.Context, p *program) (err error) {
 	s := randomSettings(q.rand)
+	for i := range s.agents {
+		s.agents[i].pulls = !s.agents[i].noExecutor && q.rand.IntN(4) == 0
+	}
 	q.note("%+v", s)
 	if q.place, err = newPlace(ctx, p, s); err != nil {
 		return err
@@ -154,7 +159,7 @@ func (q *sequence) run(ctx context.Context, p *program) (err error) {
 func modelOf(s settings) *model.World {
 	w := &model.World{Windowed: s.windowed, Ceiling: s.ceiling}
 	for i, a := range s.agents {
-		w.Agents = append(w.Agents, &model.Agent{Capacity: a.capacity, Cools: a.cools, SkipsIdle: a.skipsIdle, NoExecutor: a.noExecutor})
+		w.Agents = append(w.Agents, &model.Agent{Capacity: a.capacity, Cools: a.cools, SkipsIdle: a.skipsIdle, NoExecutor: a.noExecutor, Pulls: a.pulls})
 		if i > 0 {
 			w.Agents[i].Coordinator = w.Agents[0]
 		}
@@ -257,6 +262,12 @@ func (q *sequence) drainOnce(ctx context.Context) error {
 	}
 	if err := q.claim(ctx, 16); err != nil {
 		return err
+	}
+	for more := true; more; {
+		var err error
+		if more, err = q.acquire(ctx); err != nil {
+			return err
+		}
 	}
 	return q.compare(ctx)
 }

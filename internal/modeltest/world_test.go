@@ -89,9 +89,13 @@ type settings struct {
 	routines []routineSettings
 }
 
+// queue is the one that workers take runs from.
+const queue = "model"
+
 type agentSettings struct {
 	capacity                     int
 	cools, skipsIdle, noExecutor bool
+	pulls                        bool // its runs are executed by workers of the queue
 }
 
 type routineSettings struct {
@@ -137,6 +141,9 @@ func (w *place) addAgent(ctx context.Context, i int, a agentSettings) error {
 	}
 	if a.cools {
 		in.Cooldown = cooldown
+	}
+	if a.pulls {
+		in.Executor = &domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: queue, Lease: lease}}
 	}
 	if a.noExecutor {
 		in.Executor = nil

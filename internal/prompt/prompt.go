@@ -84,7 +84,7 @@ var actionForms = []struct{ name, form, meaning string }{
 	{"comment", `{"type":"comment","body":"…"}`, "comment on your task"},
 	{"move_task", `{"type":"move_task","state":"IN_REVIEW"}`, "move your task to TODO, IN_PROGRESS, IN_REVIEW, BLOCKED, DONE or CANCELLED"},
 	{"complete_task", `{"type":"complete_task"}`, "finish your task; it goes to review if it needs an approval"},
-	{"create_subtask", `{"type":"create_subtask","title":"…","description":"…","assignee":"<agent id>","blocked_by":["<task id>"],"requires_approval":false}`, "make a subtask"},
+	{"create_subtask", `{"type":"create_subtask","title":"…","description":"…","assignee":"<agent id>","blocked_by":["<task id>"],"requires_approval":false}`, `make a subtask; "#1" in blocked_by is the one that the first action of this list makes`},
 	{"request_approval", `{"type":"request_approval","question":"…"}`, "ask for a decision; you are woken with it"},
 	{"decide_approval", `{"type":"decide_approval","approval_id":"…","approved":true,"note":"…"}`, "decide an approval that waits for you"},
 	{"self_wake", `{"type":"self_wake","reason":"…"}`, "be woken again with that reason"},

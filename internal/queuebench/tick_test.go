@@ -75,10 +75,18 @@ func BenchmarkTick(b *testing.B) {
 		before, began := h.cpu(), time.Now()
 		woken, fired := h.fireAll(agents * routines)
 		firing := time.Since(began)
+		var routing sync.WaitGroup
+		slots := make(chan struct{}, 4)
 		for agent := range woken {
-			_, err := h.Route(ctx, agent)
-			h.ok(err)
+			slots <- struct{}{}
+			routing.Go(func() {
+				defer func() { <-slots }()
+				if _, err := h.Route(ctx, agent); err != nil {
+					h.Error(err)
+				}
+			})
 		}
+		routing.Wait()
 		if fired < agents*routines {
 			b.Fatalf("%d fired", fired)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 const (
 	// triggerPage is how many due triggers are listed at a time.
 	triggerPage = 100
-	// tickers is how many agents' triggers are fired at a time: commits, not the rules, take the time of a full tick.
+	// tickers is how many agents' triggers are fired, and how many agents routed, at a time: commits, not the rules, take the time of a full tick.
 	tickers = 4
 	// afterMinute lets the tick come just after the minute rather than just before.
 	afterMinute = 2 * time.Millisecond
@@ -104,20 +105,7 @@ func (c *cronTick) firePage(ctx context.Context, enough <-chan struct{}, due []s
 		of[trigger.AgentID] = append(of[trigger.AgentID], trigger)
 	}
 	p := &page{}
-	agents := make(chan xid.ID, len(order))
-	for _, agent := range order {
-		agents <- agent
-	}
-	close(agents)
-	var all sync.WaitGroup
-	for range min(tickers, len(order)) {
-		all.Go(func() {
-			for agent := range agents {
-				c.fireAgent(ctx, enough, of[agent], p)
-			}
-		})
-	}
-	all.Wait()
+	inParallel(order, func(agent xid.ID) { c.fireAgent(ctx, enough, of[agent], p) })
 	return p
 }
 
@@ -138,27 +126,55 @@ func (c *cronTick) fireAgent(ctx context.Context, enough <-chan struct{}, due []
 	}
 }
 
-// route routes each agent once. What fails, or is left by a stop, is unrouted still, and the dispatcher's.
+// route routes each agent once, several at a time. What fails, or is left by a stop, is unrouted still, and the
+// dispatcher's.
 func (c *cronTick) route(ctx context.Context, enough <-chan struct{}, agents []xid.ID) error {
 	if len(agents) == 0 {
 		return nil
 	}
 	defer c.dispatch()
-	var problems failures
-	seen := make(map[xid.ID]bool)
-	for _, agent := range agents {
+	p := &page{}
+	inParallel(once(agents), func(agent xid.ID) {
 		if closed(enough) {
-			break
+			return
 		}
-		if seen[agent] {
-			continue
-		}
-		seen[agent] = true
 		if _, err := c.store.Route(ctx, agent); err != nil {
-			problems.add(fmt.Errorf("route agent %s: %w", agent, err))
+			p.add(nil, fmt.Errorf("route agent %s: %w", agent, err))
 		}
+	})
+	var problems failures
+	for _, err := range p.failed {
+		problems.add(err)
 	}
 	return problems.err()
+}
+
+// once leaves out what a list holds again.
+func once(list []xid.ID) []xid.ID {
+	seen := make(map[xid.ID]bool, len(list))
+	return slices.DeleteFunc(list, func(id xid.ID) bool {
+		again := seen[id]
+		seen[id] = true
+		return again
+	})
+}
+
+// inParallel does something for each agent, for some of them at a time, and returns when it is done for all.
+func inParallel(agents []xid.ID, do func(xid.ID)) {
+	waiting := make(chan xid.ID, len(agents))
+	for _, agent := range agents {
+		waiting <- agent
+	}
+	close(waiting)
+	var all sync.WaitGroup
+	for range min(tickers, len(agents)) {
+		all.Go(func() {
+			for agent := range waiting {
+				do(agent)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func (c *cronTick) untilMinute(ctx context.Context) (time.Duration, error) {

@@ -194,10 +194,11 @@ func (d *doctor) tester(db *Database) (*tester, func(), error) {
 	if err := s.prepareAgents(context.Background()); err != nil {
 		return nil, nil, err
 	}
-	var secrets worker.Opener = lostKey{}
-	if key, err := existingKey(d.config, db.files); err != nil {
-		secrets = lostKey{err}
-	} else if secrets, err = secret.NewBox(key); err != nil {
+	var secrets worker.Opener
+	key, keyErr := existingKey(d.config, db.files)
+	if secrets, err = secret.NewBox(key); keyErr != nil {
+		secrets = lostKey{keyErr}
+	} else if err != nil {
 		return nil, nil, err
 	}
 	command := executor.NewCommand(s.agents.options(db.files.work()))

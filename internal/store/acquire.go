@@ -10,7 +10,6 @@ import (
 
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/internal/auth"
-	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -111,9 +110,8 @@ func (s *Store) startOffered(ctx context.Context, offer Attempt, queue string) (
 		if err != nil {
 			return fmt.Errorf("read the agent: %w", err)
 		}
-		facts := domain.AdmitFacts{AgentStatus: l.status, AgentDeleted: ag.DeletedAt != nil, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
-		if settled := domain.AdmitStart(facts).Settle; settled != nil {
-			return t.settleStart(ctx, l, run, *settled)
+		if settled, err := t.admitStart(ctx, l, run, ag); err != nil || settled {
+			return err
 		}
 		launch, err := t.start(ctx, l, leasedTo(offer, token), run, ag, queue)
 		if err != nil || launch == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -25,6 +26,7 @@ type followUp struct {
 	actions []domain.Action
 	tasks   map[xid.ID]*taskRow
 	cause   cause
+	made    map[string]xid.ID // subtasks, by the place of their action: #1 is the first
 }
 
 // lockFollowUps locks what the ends of runs and their actions may touch of tasks, all in one statement: the runs' tasks,
@@ -39,7 +41,9 @@ func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.
 			approvals = append(approvals, a.ApprovalID)
 		}
 		for _, id := range a.BlockedBy {
-			blockers = append(blockers, xid.ID(id))
+			if !strings.HasPrefix(id, "#") {
+				blockers = append(blockers, xid.ID(id))
+			}
 		}
 	}
 	if len(approvals) > 0 {
@@ -59,6 +63,7 @@ func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.
 // event and leaves the others alone (SPEC S7.5). A step that completes its task does so at the end.
 func (t *tx) carryOut(ctx context.Context, f *followUp) ([]outcome, error) {
 	var outcomes []outcome
+	f.made = map[string]xid.ID{}
 	for i, a := range f.actions {
 		o, err := t.carryOutOne(ctx, f, a.Type, a.Problem, func() (xid.ID, error) { return t.act(ctx, f, a, i) })
 		if err != nil {
@@ -130,7 +135,7 @@ func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.
 		_, err := t.move(ctx, f.tasks, r, move{to: domain.TaskStateDone, cause: f.cause})
 		return r.id, err
 	case domain.ActionCreateSubtask:
-		return t.subtask(ctx, f, a)
+		return t.subtask(ctx, f, a, n)
 	case domain.ActionRequestApproval:
 		id, _, err := t.ask(ctx, r, question{text: a.Question, by: f.cause})
 		return id, err
@@ -138,11 +143,19 @@ func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.
 	return "", fmt.Errorf("no way to carry out %s", a.Type)
 }
 
-func (t *tx) subtask(ctx context.Context, f *followUp, a domain.Action) (xid.ID, error) {
+// subtask makes a child of the run's task. Its blockers are tasks by their ids, or by the place of the action that makes
+// them.
+func (t *tx) subtask(ctx context.Context, f *followUp, a domain.Action, n int) (xid.ID, error) {
 	in := CreateTask{WorkspaceID: f.run.workspaceID, ID: xid.New("tsk"), Description: a.Description, ParentID: f.run.taskID,
 		AssigneeID: xid.ID(a.Assignee), RequiresApproval: a.RequiresApproval}
 	for _, id := range a.BlockedBy {
-		in.BlockedBy = append(in.BlockedBy, xid.ID(id))
+		blocker := xid.ID(id)
+		if strings.HasPrefix(id, "#") {
+			if blocker = f.made[id]; blocker == "" {
+				return "", domain.RefuseField([]string{"blocked_by"}, domain.UserErrorCodeInvalid, "action %s has made no subtask", id)
+			}
+		}
+		in.BlockedBy = append(in.BlockedBy, blocker)
 	}
 	var problems []domain.FieldError
 	in.Title, problems = domain.CheckTaskTexts(a.Title, a.Description, nil)
@@ -153,7 +166,7 @@ func (t *tx) subtask(ctx context.Context, f *followUp, a domain.Action) (xid.ID,
 	if err != nil {
 		return "", err
 	}
-	f.tasks[made.id] = made
+	f.tasks[made.id], f.made[fmt.Sprintf("#%d", n+1)] = made, made.id
 	return in.ID, nil
 }
 

@@ -210,10 +210,10 @@ SELECT started_at FROM attempt`
 	if err != nil {
 		return fmt.Errorf("end attempt: %w", err)
 	}
-	if err := t.restSession(ctx, run); err != nil {
+	if err := t.freeCheckout(ctx, run); err != nil {
 		return err
 	}
-	if err := t.freeCheckout(ctx, run); err != nil {
+	if err := t.restSession(ctx, run); err != nil {
 		return err
 	}
 	budgeted, err := t.leaveLane(ctx, l, e)

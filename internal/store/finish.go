@@ -50,6 +50,9 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks m
 	if err := t.keepPrompt(ctx, run, ok.Prompt); err != nil {
 		return err
 	}
+	if err := t.remember(ctx, run, ok.Result); err != nil {
+		return err
+	}
 	e.attempt, e.launched = domain.RunAttemptStatusSucceeded, run.launched()
 	return t.leaveClaimed(ctx, l, run, e)
 }

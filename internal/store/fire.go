@@ -204,8 +204,7 @@ INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING RETURNING id, workspace_id, causation_id, status)` + activityInto + `
 SELECT $19, workspace_id, 'ROUTINE_FIRED', $20, $21, $22, id, $23, NULL, jsonb_build_object('status', status, 'routineId', $4::text), causation_id, $17 FROM fire`
-	by := map[domain.RoutineRunSource]actor{domain.RoutineRunSourceCron: system("cron"), domain.RoutineRunSourceWebhook: system("webhook"),
-		domain.RoutineRunSourceManual: callerOr(ctx, "routines")}[f.source]
+	by := f.by(ctx)
 	n, err := exec(ctx, f, query, f.facts.RoutineRunID, f.routine.workspaceID, causationID, f.routine.id, f.triggerID, f.source, plan.Status,
 		nullable(plan.SkipReason), nullable(plan.Key), encoded, slot.Missed.Ticks, nullableTime(slot.Missed.Since), slot.Missed.Truncated,
 		nullable(plan.CoalescedInto), f.facts.Fingerprint, nullableTime(slot.Slot), f.now, completed,
@@ -224,7 +223,11 @@ SELECT $19, workspace_id, 'ROUTINE_FIRED', $20, $21, $22, id, $23, NULL, jsonb_b
 	return f.send(ctx, plan, slot, values, causationID)
 }
 
+// send sends what the fire sends: of a heavy one its task, which tells its assignee.
 func (f *firing) send(ctx context.Context, plan domain.FirePlan, slot domain.SlotFire, values map[string]string, causationID xid.ID) error {
+	if plan.CreateTask {
+		return f.makeTask(ctx, plan, slot, values, causationID)
+	}
 	_, _, err := f.insertRequest(ctx, newRequest{
 		workspaceID: f.routine.workspaceID, agentID: f.routine.assigneeID, routineID: f.routine.id, routineRunID: xid.ID(f.facts.RoutineRunID),
 		causationID: causationID, scope: plan.Request.Scope, source: plan.Request.Source, class: plan.Request.Class,
@@ -236,6 +239,43 @@ func (f *firing) send(ctx context.Context, plan domain.FirePlan, slot domain.Slo
 		},
 	})
 	return err
+}
+
+// makeTask makes the task of a heavy fire (SPEC S4.7). A project that is gone is left out: it must not keep the routine from
+// firing.
+func (f *firing) makeTask(ctx context.Context, plan domain.FirePlan, slot domain.SlotFire, values map[string]string, causationID xid.ID) error {
+	task := domain.RenderTask(*f.routine.template, values)
+	if task.ProjectID != "" {
+		there, err := f.projectExists(ctx, f.routine.workspaceID, task.ProjectID)
+		if err != nil {
+			return err
+		}
+		if !there {
+			task.ProjectID = ""
+		}
+	}
+	_, _, err := f.createRoutineTask(ctx, routineTask{
+		workspaceID: f.routine.workspaceID, routineRunID: xid.ID(f.facts.RoutineRunID), assigneeID: f.routine.assigneeID, projectID: task.ProjectID,
+		causationID: causationID, title: task.Title, description: task.Description + domain.MissedText(slot.Missed), requiresApproval: task.RequiresApproval,
+		personWaiting: plan.Request.PersonWaiting, by: f.by(ctx),
+	})
+	return wrap("make the fire's task", err)
+}
+
+func (t *tx) projectExists(ctx context.Context, workspaceID, projectID xid.ID) (bool, error) {
+	there, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL)`, projectID, workspaceID)
+	return there, wrap("look for the project", err)
+}
+
+// by is who fires.
+func (f *firing) by(ctx context.Context) actor {
+	switch f.source {
+	case domain.RoutineRunSourceCron:
+		return system("cron")
+	case domain.RoutineRunSourceWebhook:
+		return system("webhook")
+	}
+	return callerOr(ctx, "routines")
 }
 
 // touchLastRun moves last_run_at forward, never back, in a savepoint: its failure never fails the fire, and is counted

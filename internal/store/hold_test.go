@@ -35,7 +35,8 @@ func (w *world) bareTask(assignee xid.ID) xid.ID {
 	w.Helper()
 	id := xid.New("tsk")
 	w.sql(`INSERT INTO tasks (id, workspace_id, title, workflow_id, step_id, assignee_id)
-SELECT $1, s.workspace_id, 'Task', s.workflow_id, s.id, $3 FROM workflow_steps s WHERE s.workspace_id = $2 LIMIT 1`, id, w.workspace, assignee)
+SELECT $1, s.workspace_id, 'Task', s.workflow_id, s.id, $3 FROM workflow_steps s JOIN workflows f ON f.id = s.workflow_id
+WHERE s.workspace_id = $2 AND f.kind = 'OFFICE' ORDER BY s.position LIMIT 1`, id, w.workspace, assignee)
 	return id
 }
 

@@ -62,9 +62,13 @@ func (t *tx) createRoutine(ctx context.Context, in CreateRoutine) (Made, error) 
 		return Made{}, err
 	}
 	id := xid.New("rtn")
-	err := t.Routine.Create().SetID(id).SetWorkspaceID(in.WorkspaceID).SetName(in.Name).SetDescription(in.Description).
+	create := t.Routine.Create().SetID(id).SetWorkspaceID(in.WorkspaceID).SetName(in.Name).SetDescription(in.Description).
 		SetAssigneeID(in.AssigneeID).SetConcurrencyPolicy(in.ConcurrencyPolicy).SetCatchUpPolicy(in.CatchUpPolicy).
-		SetCatchUpMax(in.CatchUpMax).SetVariables(in.Variables).Exec(ctx)
+		SetCatchUpMax(in.CatchUpMax).SetVariables(in.Variables)
+	if in.TaskTemplate != nil {
+		create.SetTaskTemplate(in.TaskTemplate)
+	}
+	err := create.Exec(ctx)
 	if uniqueViolation(err) != "" {
 		return Made{}, nameTaken("routine", in.Name)
 	}
@@ -80,13 +84,16 @@ func (t *tx) createRoutine(ctx context.Context, in CreateRoutine) (Made, error) 
 		summary: "The routine was made.", subjectID: id, agentID: in.AssigneeID})
 }
 
-// checkTemplate refuses the template of a heavy routine.
-func (t *tx) checkTemplate(_ context.Context, _ xid.ID, template *domain.TaskTemplate) error {
-	if template == nil {
+// checkTemplate refuses a template whose project is not in the workspace.
+func (t *tx) checkTemplate(ctx context.Context, workspaceID xid.ID, template *domain.TaskTemplate) error {
+	if template == nil || template.ProjectID == "" {
 		return nil
 	}
-	return domain.RefuseField([]string{"taskTemplate"}, domain.UserErrorCodeInvalid,
-		"routines that make tasks are not available in this version; leave the template out to wake the agent without a task")
+	there, err := t.projectExists(ctx, workspaceID, template.ProjectID)
+	if err == nil && !there {
+		err = domain.RefuseField([]string{"taskTemplate", "projectId"}, domain.UserErrorCodeNotFound, "there is no project %s in this workspace", template.ProjectID)
+	}
+	return err
 }
 
 // parseSchedule reads an expression; what is wrong with it is a problem the caller can fix, at the field it concerns.

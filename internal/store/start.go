@@ -44,21 +44,26 @@ func (s *Store) Start(ctx context.Context, a Attempt) (launch *Launch, err error
 		if err != nil {
 			return fmt.Errorf("read the agent: %w", err)
 		}
-		facts := domain.AdmitFacts{AgentStatus: l.status, AgentDeleted: ag.DeletedAt != nil, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
-		if err := t.startTask(ctx, run, &facts); err != nil {
+		if settled, err := t.admitStart(ctx, l, run, ag); err != nil || settled {
 			return err
-		}
-		admission := domain.AdmitStart(facts)
-		if err := t.dropStale(ctx, run, admission.Stale, admission.Settle != nil); err != nil {
-			return err
-		}
-		if admission.Settle != nil {
-			return t.settleStart(ctx, l, run, *admission.Settle)
 		}
 		launch, err = t.start(ctx, l, a, run, ag, "")
 		return err
 	})
 	return launch, wrap("start run", err)
+}
+
+// admitStart repeats the guards that may have changed since the claim (SPEC S6.2); settled says that they ended the run.
+func (t *tx) admitStart(ctx context.Context, l lane, run runRow, ag *ent.Agent) (settled bool, err error) {
+	facts := domain.AdmitFacts{AgentStatus: l.status, AgentDeleted: ag.DeletedAt != nil, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
+	if err := t.startTask(ctx, run, &facts); err != nil {
+		return false, err
+	}
+	a := domain.AdmitStart(facts)
+	if err := t.dropStale(ctx, run, a.Stale, a.Settle != nil); err != nil || a.Settle == nil {
+		return false, err
+	}
+	return true, t.settleStart(ctx, l, run, *a.Settle)
 }
 
 // settleStart ends a claimed run that must not be launched after all.
@@ -170,9 +175,14 @@ func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, request
 	if err := t.recordsInPrompt(ctx, wakes, shown); err != nil {
 		return prompt.Prompt{}, "", err
 	}
+	remembered, err := t.summaryOf(ctx, run)
+	if err != nil {
+		return prompt.Prompt{}, "", err
+	}
 	in := prompt.Input{
-		Agent: prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
-		Wakes: wakes,
+		Summary: remembered,
+		Agent:   prompt.Agent{Name: ag.Name, Role: ag.Role, Instructions: ag.Instructions},
+		Wakes:   wakes,
 		Run: prompt.Run{ID: string(run.id), Attempt: run.attempt, AgentID: string(run.agentID),
 			WorkspaceID: string(run.workspaceID), Workspace: ag.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(run.taskID != "")},
 	}

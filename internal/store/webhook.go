@@ -239,19 +239,8 @@ func WebhookStatus(o domain.WebhookOutcome) int {
 	return 401
 }
 
-// keepDeliveries is how long deliveries are kept, and pruneDeliveries how many older ones a new one takes away.
-const (
-	keepDeliveries  = 30 * 24 * time.Hour
-	pruneDeliveries = 100
-)
-
 // recordDelivery appends to a trigger's delivery log. Of those over the rate limit only one a minute is recorded.
 func (t *tx) recordDelivery(ctx context.Context, d Delivery, out Delivered) error {
-	const prune = `
-DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE trigger_id = $1 AND created_at < $2 ORDER BY created_at LIMIT $3)`
-	if _, err := exec(ctx, t, prune, d.Webhook.TriggerID, t.now.Add(-keepDeliveries), pruneDeliveries); err != nil {
-		return fmt.Errorf("take old deliveries away: %w", err)
-	}
 	const query = `
 INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, routine_run_id, status, outcome, detail, delivery_key, created_at)
 SELECT $1, $2, $3::text, $4::text, $5::int, $6::text, left($7::text, 1000), NULLIF($8::text, ''), $9::timestamptz

@@ -6,6 +6,10 @@ func (r *Run) Live(attempt int) bool { return r.Status == "CLAIMED" && r.Attempt
 // Start assembles the prompt and writes its receipts (S3.6); false when the run was settled instead.
 func (w *World) Start(run *Run) bool {
 	w.tick()
+	return w.start(run)
+}
+
+func (w *World) start(run *Run) bool {
 	switch {
 	case run.CancelAsked:
 		w.settle(run, "CANCELLED", "", "CANCELLED", "CANCELLED_BY_USER")
@@ -81,7 +85,7 @@ func (w *World) Fail(run *Run, forGood, rateLimited bool) {
 }
 
 func (w *World) requeue(run *Run) {
-	run.Status, run.Started = "QUEUED", false
+	run.Status, run.Started, run.Offered = "QUEUED", false, false
 	for _, q := range w.requestsOf(run) {
 		if q.Status == "CLAIMED" {
 			q.Status = "QUEUED"
@@ -119,6 +123,9 @@ func (w *World) Cancel(run *Run) bool {
 		return true
 	case "CLAIMED":
 		run.CancelAsked = true
+		if run.Offered { // nobody is there to obey
+			w.cancelLive(run)
+		}
 		return true
 	}
 	return false

@@ -2,7 +2,8 @@ package model
 
 import "slices"
 
-// Claim takes the oldest due runs of all, at most so many; none only when nothing may be taken (S6.1).
+// Claim takes the oldest due runs of all, at most so many; none only when nothing may be taken (S6.1). Runs that workers
+// execute are offered to them instead (S7.1).
 func (w *World) Claim(most int) []*Run {
 	w.tick()
 	w.promote()
@@ -11,7 +12,8 @@ func (w *World) Claim(most int) []*Run {
 		if len(lanes) == 0 {
 			return nil
 		}
-		if taken := w.claimOldest(lanes, most); len(taken) > 0 {
+		taken := slices.DeleteFunc(w.claimOldest(lanes, most), func(r *Run) bool { return r.Offered })
+		if len(taken) > 0 {
 			return taken
 		}
 	}
@@ -47,13 +49,18 @@ func (w *World) promote() {
 	for _, a := range w.Agents {
 		for _, run := range w.queue(a, func(r *Run) bool { return r.Status == "QUEUED" && r.Over }) {
 			run.Parked, run.Until, run.Over = "", 0, false
-			if slices.ContainsFunc(w.Runs, func(r *Run) bool {
-				return r != run && r.Agent == a && r.Scope == run.Scope && (r.Status == "CLAIMED" || r.due())
-			}) {
+			if w.takenNow(run) {
 				run.Parked = "SCOPE_BUSY"
 			}
 		}
 	}
+}
+
+// takenNow says whether another run of the scope is live or due.
+func (w *World) takenNow(run *Run) bool {
+	return slices.ContainsFunc(w.Runs, func(r *Run) bool {
+		return r != run && r.Agent == run.Agent && r.Scope == run.Scope && (r.Status == "CLAIMED" || r.due())
+	})
 }
 
 func (w *World) dueLanes(most int) []*Agent {
@@ -78,7 +85,7 @@ func (w *World) claimHead(a *Agent) *Run {
 		w.settle(run, "FINISHED", "idle_skipped", "FINISHED", "IDLE_SKIPPED")
 		return nil
 	}
-	run.Status, run.Started = "CLAIMED", false
+	run.Status, run.Started, run.Offered = "CLAIMED", false, a.Pulls
 	run.Attempt++
 	a.running++
 	for _, q := range w.requestsOf(run) {
@@ -104,7 +111,7 @@ func (w *World) settle(run *Run, status, outcome, request, reason string) {
 
 func (w *World) endRun(run *Run, status, outcome, reason string) {
 	run.Status, run.Outcome, run.Reason = status, outcome, reason
-	run.Parked, run.Until, run.Over = "", 0, false
+	run.Parked, run.Until, run.Over, run.Offered = "", 0, false, false
 }
 
 // release makes the scope's oldest run that waits for it due, when none is live or due any more.

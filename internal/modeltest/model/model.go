@@ -29,6 +29,7 @@ type Agent struct {
 	Paused      bool
 	SkipsIdle   bool // a periodic wake without a task is not launched; there are no tasks here
 	NoExecutor  bool
+	Pulls       bool   // its runs are executed by workers elsewhere
 	Coordinator *Agent // who is told of a run that gave up; nil: nobody
 	running     int
 	pausedAt    int
@@ -68,6 +69,7 @@ type Run struct {
 	Over            bool   // that instant has passed
 	Attempt         int
 	Started         bool
+	Offered         bool // live, and waits for a worker
 	Abandonments    int
 	Retries         int
 	Merged          int // requests it serves, its own included

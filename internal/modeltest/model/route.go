@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Ask inserts a request, unrouted.
 func (w *World) Ask(q *Request) {
@@ -70,6 +73,8 @@ func (w *World) waiting(a *Agent, scope string) *Run {
 			return 0
 		case r.Parked == "SCOPE_BUSY":
 			return 1
+		case r.Parked == "NO_WORKER":
+			return math.MaxInt
 		}
 		return 1 + r.Until
 	}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/summary"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// remembers says whether a run belongs to a chain of summaries: those of lightweight routines do (SPEC S9).
+func (r runRow) remembers() bool { return r.routineID != "" && r.taskID == "" }
+
+// remember writes what the routine's next fire is told about this run that ended well, in a savepoint: its failure never
+// fails the run, and leaves the former summary as it is.
+func (t *tx) remember(ctx context.Context, run runRow, result map[string]any) error {
+	if !run.remembers() {
+		return nil
+	}
+	err := t.savepoint(ctx, func() error { return t.writeSummary(ctx, run, result) })
+	if err == nil || ctx.Err() != nil || isConnectionError(err) || isRetryable(err) {
+		return err
+	}
+	t.onCommit(func(s *Store) {
+		s.log.Error("the summary of a routine could not be written; the former one stays", "run_id", run.id, "routine_id", run.routineID, "error", err)
+	})
+	return nil
+}
+
+func (t *tx) writeSummary(ctx context.Context, run runRow, result map[string]any) error {
+	in, err := t.summaryFacts(ctx, run)
+	if err != nil {
+		return err
+	}
+	in.Focus = domain.ResultText(result)
+	in.NextAction, _ = result["next_action"].(string)
+	text := summary.Build(in)
+	const query = `
+INSERT INTO continuation_summaries (id, workspace_id, agent_id, scope, content, content_tokens, updated_at, updated_by_run_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (agent_id, scope) DO UPDATE SET content = excluded.content, content_tokens = excluded.content_tokens,
+  updated_at = excluded.updated_at, updated_by_run_id = excluded.updated_by_run_id`
+	err = execOne(ctx, t, query, xid.New("sum"), run.workspaceID, run.agentID, summaryScope(run), text, tokensOf(text), t.now, run.id)
+	return wrap("write the summary", err)
+}
+
+// tokensOf estimates the tokens of a text: four bytes each.
+func tokensOf(text string) int { return (len(text) + 3) / 4 }
+
+// summaryScope is the chain that a run's summary belongs to, whatever the scope of its wake is.
+func summaryScope(run runRow) string { return domain.RoutineScope(string(run.routineID)) }
+
+// summaryOf is the current summary of the run's chain; "" when there is none.
+func (t *tx) summaryOf(ctx context.Context, run runRow) (string, error) {
+	if !run.remembers() {
+		return "", nil
+	}
+	text, err := queryOne[string](ctx, t, `SELECT content FROM continuation_summaries WHERE agent_id = $1 AND scope = $2`, run.agentID, summaryScope(run))
+	if isNoRows(err) {
+		return "", nil
+	}
+	return text, wrap("read the summary", err)
+}
+
+// summaryFacts gathers what a summary is made of, besides the run's own result.
+func (t *tx) summaryFacts(ctx context.Context, run runRow) (in summary.Input, err error) {
+	if in.Previous, err = t.summaryOf(ctx, run); err != nil {
+		return in, err
+	}
+	if err := queryRow(ctx, t, []any{&in.Stats.OpenTasks, &in.Stats.FinishedRuns, &in.Stats.FailedRuns, &in.Stats.BudgetAlerts},
+		summaryStatsQuery, run.workspaceID, t.now.Add(-24*time.Hour)); err != nil {
+		return in, fmt.Errorf("count what the summary tells: %w", err)
+	}
+	if in.Blockers, err = collect(ctx, t, func(rows *sql.Rows) (b summary.Blocker, err error) {
+		return b, rows.Scan(&b.ID, &b.Title, &b.Since)
+	}, summaryBlockersQuery, run.agentID); err != nil {
+		return in, fmt.Errorf("list blocked tasks: %w", err)
+	}
+	if in.Decisions, err = collect(ctx, t, func(rows *sql.Rows) (d summary.Decision, err error) {
+		return d, rows.Scan(&d.At, &d.Text)
+	}, summaryDecisionsQuery, run.routineID, run.agentID); err != nil {
+		return in, fmt.Errorf("list what earlier runs said: %w", err)
+	}
+	before, err := queryOne[domain.RunStatus](ctx, t, summaryBeforeQuery, run.routineID, run.agentID, run.id)
+	if err != nil && !isNoRows(err) {
+		return in, fmt.Errorf("look at the run before: %w", err)
+	}
+	if before == domain.RunStatusFailed {
+		in.RunBefore = summary.FateFailed
+	}
+	return in, nil
+}
+
+// Nothing is counted beyond a thousand, so that a busy workspace costs no more than a quiet one.
+const summaryStatsQuery = `
+SELECT
+  (SELECT count(*) FROM (SELECT 1 FROM agents a JOIN tasks x ON x.assignee_id = a.id WHERE a.workspace_id = $1 AND x.state IN ('TODO', 'IN_PROGRESS')
+    AND x.archived_at IS NULL AND x.deleted_at IS NULL LIMIT 1000) o),
+  (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FINISHED' LIMIT 1000) f),
+  (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FAILED' LIMIT 1000) g),
+  (SELECT count(*) FROM (SELECT 1 FROM inbox_items WHERE workspace_id = $1 AND kind = 'BUDGET_ALERT' AND resolved_at IS NULL LIMIT 1000) b)`
+
+// The tasks of the agent itself and of those that report to it.
+const summaryBlockersQuery = `
+SELECT x.id, x.title, x.updated_at FROM agents a JOIN tasks x ON x.assignee_id = a.id
+WHERE (a.id = $1 OR a.manager_id = $1) AND x.state = 'BLOCKED' AND x.archived_at IS NULL AND x.deleted_at IS NULL ORDER BY x.updated_at, x.id LIMIT 50`
+
+const summaryDecisionsQuery = `
+SELECT finished_at, summary FROM runs
+WHERE routine_id = $1 AND agent_id = $2 AND status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `' AND summary IS NOT NULL
+ORDER BY requested_at DESC, id DESC LIMIT 5`
+
+const summaryBeforeQuery = `
+SELECT status FROM runs
+WHERE routine_id = $1 AND agent_id = $2 AND id <> $3 AND (status = 'FAILED' OR status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `')
+ORDER BY requested_at DESC, id DESC LIMIT 1`
