@@ -36,7 +36,7 @@ func TestARoutineCarriesOnFromFireToFire(t *testing.T) {
 	agentID := w.agent("watcher")
 	trigger, other := w.routine(agentID, nil), w.routine(agentID, nil)
 	w.sql(`UPDATE tasks SET state = 'DONE'`)
-	w.sql(`UPDATE tasks SET state = 'BLOCKED', title = 'Deploy it' WHERE id = $1`, w.task(agentID))
+	w.sql(`UPDATE tasks SET state = 'BLOCKED', title = 'Deploy it' WHERE id = $1`, w.bareTask(agentID))
 
 	first, launch := w.fire(trigger)
 	if strings.Contains(launch.Prompt, summaryHeading) {
@@ -117,7 +117,7 @@ func TestOtherRunsKeepNoSummary(t *testing.T) {
 	claimed := w.claimOne()
 	w.start(claimed)
 	w.finish(claimed)
-	onTask, _ := w.wakeOn(agentID, w.task(agentID))
+	onTask, _ := w.wakeOn(agentID, w.task("Task"))
 	w.finish(onTask)
 	if n := one[int](w, `SELECT count(*) FROM continuation_summaries`); n != 0 {
 		t.Errorf("%d summaries", n)
