@@ -23,6 +23,13 @@ func (w *world) alive() *Liveness {
 	return must(w, l, err)
 }
 
+// on is the world for a subtest: what it finds wrong is the subtest's.
+func (w *world) on(t *testing.T) *world {
+	sub := *w
+	sub.test = test{t}
+	return &sub
+}
+
 func (w *world) wantVerdict(want domain.LoopVerdict) *Liveness {
 	w.Helper()
 	l := w.alive()
@@ -273,9 +280,9 @@ func TestLivenessSilentSuccesses(t *testing.T) {
 	w.schedule(agent)
 	w.ended(agent, domain.RunStatusFinished, domain.OutcomeProcessed, "s", time.Hour)
 	w.ended(agent, domain.RunStatusFinished, domain.OutcomeIdleSkipped, "", time.Hour)
-	t.Run("AC-OFFICE-LOOP-LIVENESS-005.5 a rightful skip is no defect", func(*testing.T) { w.wantVerdict(domain.LoopVerdictHealthy) })
+	t.Run("AC-OFFICE-LOOP-LIVENESS-005.5 a rightful skip is no defect", func(t *testing.T) { w.on(t).wantVerdict(domain.LoopVerdictHealthy) })
 	outside := w.ended(agent, domain.RunStatusFinished, domain.OutcomeProcessed, "", 25*time.Hour)
-	t.Run("AC-OFFICE-LOOP-LIVENESS-004.16 one that ended before the window decides nothing", func(*testing.T) { w.wantVerdict(domain.LoopVerdictHealthy) })
+	t.Run("AC-OFFICE-LOOP-LIVENESS-004.16 one that ended before the window decides nothing", func(t *testing.T) { w.on(t).wantVerdict(domain.LoopVerdictHealthy) })
 	t.Run("AC-OFFICE-LOOP-LIVENESS-004.16 a terminal run without an end cannot be stored", func(t *testing.T) {
 		if _, err := w.db.ExecContext(t.Context(), `UPDATE runs SET finished_at = NULL WHERE id = $1`, outside); err == nil {
 			t.Error("a terminal run lost its end, and so escapes the window")
@@ -283,14 +290,14 @@ func TestLivenessSilentSuccesses(t *testing.T) {
 	})
 	inside := w.ended(agent, domain.RunStatusFinished, domain.OutcomeProcessed, "", 23*time.Hour)
 	t.Run("AC-OFFICE-LOOP-LIVENESS-005.4 success without a session inside the window degrades, and is evidence", func(t *testing.T) {
-		l := w.wantVerdict(domain.LoopVerdictDegraded)
+		l := w.on(t).wantVerdict(domain.LoopVerdictDegraded)
 		if rows := l.SilentSuccesses.Rows; len(rows) != 1 || rows[0].ID != inside || rows[0].Condition != domain.LoopRunConditionSilentSuccess {
 			t.Errorf("the evidence is %+v", rows)
 		}
 	})
 	w.activeSince(30 * time.Minute)
 	t.Run("AC-OFFICE-LOOP-LIVENESS-005.6 one older than the activation is no defect", func(t *testing.T) {
-		if l := w.wantVerdict(domain.LoopVerdictHealthy); l.Shapes[domain.TerminalShapePreActivation] != 3 {
+		if l := w.on(t).wantVerdict(domain.LoopVerdictHealthy); l.Shapes[domain.TerminalShapePreActivation] != 3 {
 			t.Errorf("the shapes are %v", l.Shapes)
 		}
 	})

@@ -40,7 +40,7 @@ func (w *world) wantSessions(task xid.ID, want string) {
 func TestTheRunsOfAnAgentOnATaskResumeOneSession(t *testing.T) {
 	w := newWorld(t)
 	agentID := w.agent("worker")
-	task, other := w.bareTask(agentID), w.bareTask(agentID)
+	task, other := w.task("Task"), w.task("Task")
 
 	first, launch := w.wakeOn(agentID, task)
 	if launch.ResumeSessionID != "" || launch.FullPrompt != "" || !strings.Contains(launch.Prompt, "# Who you are") {
@@ -99,7 +99,7 @@ func TestASessionIsRenewedAfterItsRunsOrItsAge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			agentID := w.agent("worker", change)
-			task := w.bareTask(agentID)
+			task := w.task("Task")
 			first, _ := w.wakeOn(agentID, task)
 			w.ok(w.Finish(t.Context(), first.Attempt, Success{SessionID: "s-1", Resumable: true}))
 			w.sql(`UPDATE task_sessions SET created_at = created_at - interval '1 second'`)
@@ -124,7 +124,7 @@ func TestASessionThatCannotBeResumedIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			agentID := w.agent("worker")
-			task := w.bareTask(agentID)
+			task := w.task("Task")
 			first, _ := w.wakeOn(agentID, task)
 			w.ok(w.Finish(t.Context(), first.Attempt, Success{SessionID: "s-1", Resumable: true}))
 			second, _ := w.wakeOn(agentID, task)
@@ -153,7 +153,7 @@ func TestASessionIsAtWorkOnlyWhileItsAttemptLives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			agentID := w.agent("worker")
-			task := w.bareTask(agentID)
+			task := w.task("Task")
 			first, _ := w.wakeOn(agentID, task)
 			w.ok(w.Finish(t.Context(), first.Attempt, Success{SessionID: "s-1", Resumable: true}))
 			second, _ := w.wakeOn(agentID, task)
