@@ -74,3 +74,10 @@ func (t *tx) queueRun(ctx context.Context, in QueueRun) (Made, error) {
 	}
 	return Made{ID: sent[0]}, nil
 }
+
+// queuedRuns counts the agent's queued runs, as far as the backlog bound needs to know.
+func (t *tx) queuedRuns(ctx context.Context, agentID xid.ID) (int, error) {
+	const query = `SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $2) AS queued`
+	n, err := queryOne[int](ctx, t, query, agentID, domain.MaxBacklog+1)
+	return n, wrap("count the agent's queued runs", err)
+}
