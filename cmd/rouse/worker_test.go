@@ -41,7 +41,7 @@ func fixedAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it only found the port
+	defer l.Close()
 	return l.Addr().String()
 }
 

@@ -16,7 +16,9 @@ import (
 type Task struct{ ent.Schema }
 
 // Mixin of Task.
-func (Task) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "tsk"}, owned{}, versionedInOrder{}} }
+func (Task) Mixin() []ent.Mixin {
+	return []ent.Mixin{record{prefix: "tsk"}, owned{}, versionedInOrder{}}
+}
 
 // versionedInOrder is versioned for records that are listed by their last change.
 type versionedInOrder struct{ mixin.Schema }

@@ -28,7 +28,9 @@ func (Workflow) Fields() []ent.Field {
 }
 
 // Edges of Workflow.
-func (Workflow) Edges() []ent.Edge { return []ent.Edge{edge.To("steps", WorkflowStep.Type).Annotations(hidden())} }
+func (Workflow) Edges() []ent.Edge {
+	return []ent.Edge{edge.To("steps", WorkflowStep.Type).Annotations(hidden())}
+}
 
 // Indexes of Workflow: one ROUTINE workflow of the system in a workspace.
 func (Workflow) Indexes() []ent.Index {

@@ -87,7 +87,7 @@ func (c *Client) do(ctx context.Context, limit time.Duration, query string, vari
 	if err != nil {
 		return err // a *url.Error, which says where and is a net.Error
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return &unavailable{"the server's answer broke off: " + err.Error()}

@@ -120,7 +120,9 @@ func api(t *testing.T, answer string) (*Store, *[]string) {
 		if r.Header.Get("Authorization") != "Bearer rse_secret" {
 			t.Errorf("called with %q", r.Header)
 		}
-		fmt.Fprint(w, answer)
+		if _, err := fmt.Fprint(w, answer); err != nil {
+			t.Error(err)
+		}
 	}))
 	t.Cleanup(server.Close)
 	c, err := NewClient(server.URL, secret.NewString("rse_secret"))

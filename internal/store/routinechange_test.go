@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"testing"
 	"time"
@@ -197,15 +198,11 @@ func TestEverySlotIsARoutineRunOrInARangeThatOneNames(t *testing.T) {
 		slot   time.Time
 		missed domain.Missed
 	}
-	rows, err := w.db.QueryContext(t.Context(), `SELECT scheduled_for, missed_ticks, coalesce(missed_since, scheduled_for) FROM routine_runs ORDER BY scheduled_for`)
+	fires, err := collect(t.Context(), w.db, func(rows *sql.Rows) (f fire, err error) {
+		err = rows.Scan(&f.slot, &f.missed.Ticks, &f.missed.Since)
+		return f, err
+	}, `SELECT scheduled_for, missed_ticks, coalesce(missed_since, scheduled_for) FROM routine_runs ORDER BY scheduled_for`)
 	w.ok(err)
-	var fires []fire
-	for rows.Next() {
-		var f fire
-		w.ok(rows.Scan(&f.slot, &f.missed.Ticks, &f.missed.Since))
-		fires = append(fires, f)
-	}
-	w.ok(rows.Err())
 	covered := map[int64]int{}
 	for _, f := range fires {
 		covered[f.slot.Unix()]++
