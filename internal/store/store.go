@@ -94,18 +94,25 @@ const maxTries = 5
 
 // inTx runs f in one transaction, repeats it after a deadlock or a lost race, and lets its effects happen after commit.
 func (s *Store) inTx(ctx context.Context, f func(*tx) error) error {
-	var err error
-	for range maxTries {
-		var done effects
-		if done, err = s.tryTx(ctx, f); err == nil {
+	for tries := 1; ; tries++ {
+		done, err := s.tryTx(ctx, f)
+		if err == nil {
 			s.apply(done)
 			return nil
 		}
-		if !isRetryable(err) {
+		if !isRetryable(err) || tries >= triesFor(err) {
 			return err
 		}
 	}
-	return err
+}
+
+// triesFor is how often a transaction is begun that ends so. One that found other records than it had read without locks
+// waited for who changed them: it is next, sooner or later.
+func triesFor(err error) int {
+	if errors.Is(err, errChanged) {
+		return 20 * maxTries
+	}
+	return maxTries
 }
 
 func (s *Store) tryTx(ctx context.Context, f func(*tx) error) (effects, error) {
