@@ -18,7 +18,7 @@ func TestTheFirstPageOfALongListCostsWhatItShows(t *testing.T) {
 SELECT 'run_' || lpad(i::text, 8, '0'), $1, $2, 'cau', 'task:' || i, 'SELF', 'EVENT', 'FINISHED', 'processed', '2026-01-01Z'::timestamptz + i * interval '1 second', '2026-02-01Z'
 FROM generate_series($3::int, $4::int) i`, w.workspace, agent, from, to)
 	}
-	list := func() (pages int, took time.Duration) {
+	once := func() (pages int, took time.Duration) {
 		t.Helper()
 		began, before := time.Now(), w.pages()
 		var out struct {
@@ -33,6 +33,14 @@ FROM generate_series($3::int, $4::int) i`, w.workspace, agent, from, to)
 			t.Fatalf("%d runs were listed", n)
 		}
 		return w.pages() - before, time.Since(began)
+	}
+	list := func() (pages int, took time.Duration) { // what the server does in the background is counted, too: the least of some
+		pages, took = once()
+		for range 4 {
+			p, d := once()
+			pages, took = min(pages, p), min(took, d)
+		}
+		return pages, took
 	}
 	fill(1, 1000)
 	list() // plans are made once
