@@ -3,6 +3,7 @@ package store
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -94,7 +95,9 @@ func (w *world) startTicker(url string) *ticker {
 
 func (t *ticker) kill() error {
 	err := t.cmd.Process.Kill()
-	_ = <-t.done // killed: that it did not end by itself is known
+	if ended := <-t.done; ended == nil {
+		return errors.New("the ticking process ended by itself")
+	}
 	return err
 }
 
