@@ -44,7 +44,7 @@ func (s *Server) makeDemo(ctx context.Context) error {
 }
 
 func fillDemo(ctx context.Context, s *store.Store) error {
-	w, err := s.CreateWorkspace(ctx, store.CreateWorkspace{Name: "Demo", Slug: demoSlug})
+	w, err := s.CreateWorkspace(ctx, store.CreateWorkspace{Name: "Demo", Slug: demoSlug, OfficeWorkflow: true})
 	if err != nil {
 		return err
 	}
