@@ -2288,22 +2288,6 @@ func (c *CostEntryClient) QueryWorkspace(_m *CostEntry) *WorkspaceQuery {
 	return query
 }
 
-// QueryRun queries the run edge of a CostEntry.
-func (c *CostEntryClient) QueryRun(_m *CostEntry) *RunQuery {
-	query := (&RunClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(costentry.Table, costentry.FieldID, id),
-			sqlgraph.To(run.Table, run.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, false, costentry.RunTable, costentry.RunColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
 // QueryAgent queries the agent edge of a CostEntry.
 func (c *CostEntryClient) QueryAgent(_m *CostEntry) *AgentQuery {
 	query := (&AgentClient{config: c.config}).Query()

@@ -12,7 +12,6 @@ import (
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/project"
-	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -52,17 +51,15 @@ type CostEntry struct {
 type CostEntryEdges struct {
 	// Workspace holds the value of the workspace edge.
 	Workspace *Workspace `json:"workspace,omitempty"`
-	// Run holds the value of the run edge.
-	Run *Run `json:"run,omitempty"`
 	// Agent holds the value of the agent edge.
 	Agent *Agent `json:"agent,omitempty"`
 	// Project holds the value of the project edge.
 	Project *Project `json:"project,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [4]bool
+	loadedTypes [3]bool
 	// totalCount holds the count of the edges above.
-	totalCount [4]map[string]int
+	totalCount [3]map[string]int
 }
 
 // WorkspaceOrErr returns the Workspace value or an error if the edge
@@ -76,23 +73,12 @@ func (e CostEntryEdges) WorkspaceOrErr() (*Workspace, error) {
 	return nil, &NotLoadedError{edge: "workspace"}
 }
 
-// RunOrErr returns the Run value or an error if the edge
-// was not loaded in eager-loading, or loaded but was not found.
-func (e CostEntryEdges) RunOrErr() (*Run, error) {
-	if e.Run != nil {
-		return e.Run, nil
-	} else if e.loadedTypes[1] {
-		return nil, &NotFoundError{label: run.Label}
-	}
-	return nil, &NotLoadedError{edge: "run"}
-}
-
 // AgentOrErr returns the Agent value or an error if the edge
 // was not loaded in eager-loading, or loaded but was not found.
 func (e CostEntryEdges) AgentOrErr() (*Agent, error) {
 	if e.Agent != nil {
 		return e.Agent, nil
-	} else if e.loadedTypes[2] {
+	} else if e.loadedTypes[1] {
 		return nil, &NotFoundError{label: agent.Label}
 	}
 	return nil, &NotLoadedError{edge: "agent"}
@@ -103,7 +89,7 @@ func (e CostEntryEdges) AgentOrErr() (*Agent, error) {
 func (e CostEntryEdges) ProjectOrErr() (*Project, error) {
 	if e.Project != nil {
 		return e.Project, nil
-	} else if e.loadedTypes[3] {
+	} else if e.loadedTypes[2] {
 		return nil, &NotFoundError{label: project.Label}
 	}
 	return nil, &NotLoadedError{edge: "project"}
@@ -219,11 +205,6 @@ func (_m *CostEntry) Value(name string) (ent.Value, error) {
 // QueryWorkspace queries the "workspace" edge of the CostEntry entity.
 func (_m *CostEntry) QueryWorkspace() *WorkspaceQuery {
 	return NewCostEntryClient(_m.config).QueryWorkspace(_m)
-}
-
-// QueryRun queries the "run" edge of the CostEntry entity.
-func (_m *CostEntry) QueryRun() *RunQuery {
-	return NewCostEntryClient(_m.config).QueryRun(_m)
 }
 
 // QueryAgent queries the "agent" edge of the CostEntry entity.

@@ -15,7 +15,6 @@ import (
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/project"
-	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -137,11 +136,6 @@ func (_c *CostEntryCreate) SetNillableID(v *xid.ID) *CostEntryCreate {
 // SetWorkspace sets the "workspace" edge to the Workspace entity.
 func (_c *CostEntryCreate) SetWorkspace(v *Workspace) *CostEntryCreate {
 	return _c.SetWorkspaceID(v.ID)
-}
-
-// SetRun sets the "run" edge to the Run entity.
-func (_c *CostEntryCreate) SetRun(v *Run) *CostEntryCreate {
-	return _c.SetRunID(v.ID)
 }
 
 // SetAgent sets the "agent" edge to the Agent entity.
@@ -266,9 +260,6 @@ func (_c *CostEntryCreate) check() error {
 	if len(_c.mutation.WorkspaceIDs()) == 0 {
 		return &ValidationError{Name: "workspace", err: errors.New(`ent: missing required edge "CostEntry.workspace"`)}
 	}
-	if len(_c.mutation.RunIDs()) == 0 {
-		return &ValidationError{Name: "run", err: errors.New(`ent: missing required edge "CostEntry.run"`)}
-	}
 	if len(_c.mutation.AgentIDs()) == 0 {
 		return &ValidationError{Name: "agent", err: errors.New(`ent: missing required edge "CostEntry.agent"`)}
 	}
@@ -316,6 +307,10 @@ func (_c *CostEntryCreate) createSpec() (*CostEntry, *sqlgraph.CreateSpec) {
 		_spec.SetField(costentry.FieldCausationID, field.TypeString, value)
 		_node.CausationID = value
 	}
+	if value, ok := _c.mutation.RunID(); ok {
+		_spec.SetField(costentry.FieldRunID, field.TypeString, value)
+		_node.RunID = value
+	}
 	if value, ok := _c.mutation.Attempt(); ok {
 		_spec.SetField(costentry.FieldAttempt, field.TypeInt, value)
 		_node.Attempt = value
@@ -347,23 +342,6 @@ func (_c *CostEntryCreate) createSpec() (*CostEntry, *sqlgraph.CreateSpec) {
 			edge.Target.Nodes = append(edge.Target.Nodes, k)
 		}
 		_node.WorkspaceID = nodes[0]
-		_spec.Edges = append(_spec.Edges, edge)
-	}
-	if nodes := _c.mutation.RunIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   costentry.RunTable,
-			Columns: []string{costentry.RunColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(run.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_node.RunID = nodes[0]
 		_spec.Edges = append(_spec.Edges, edge)
 	}
 	if nodes := _c.mutation.AgentIDs(); len(nodes) > 0 {

@@ -16,7 +16,6 @@ import (
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/project"
-	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -29,7 +28,6 @@ type CostEntryQuery struct {
 	inters        []Interceptor
 	predicates    []predicate.CostEntry
 	withWorkspace *WorkspaceQuery
-	withRun       *RunQuery
 	withAgent     *AgentQuery
 	withProject   *ProjectQuery
 	loadTotal     []func(context.Context, []*CostEntry) error
@@ -85,28 +83,6 @@ func (_q *CostEntryQuery) QueryWorkspace() *WorkspaceQuery {
 			sqlgraph.From(costentry.Table, costentry.FieldID, selector),
 			sqlgraph.To(workspace.Table, workspace.FieldID),
 			sqlgraph.Edge(sqlgraph.M2O, false, costentry.WorkspaceTable, costentry.WorkspaceColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
-}
-
-// QueryRun chains the current query on the "run" edge.
-func (_q *CostEntryQuery) QueryRun() *RunQuery {
-	query := (&RunClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(costentry.Table, costentry.FieldID, selector),
-			sqlgraph.To(run.Table, run.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, false, costentry.RunTable, costentry.RunColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -351,7 +327,6 @@ func (_q *CostEntryQuery) Clone() *CostEntryQuery {
 		inters:        append([]Interceptor{}, _q.inters...),
 		predicates:    append([]predicate.CostEntry{}, _q.predicates...),
 		withWorkspace: _q.withWorkspace.Clone(),
-		withRun:       _q.withRun.Clone(),
 		withAgent:     _q.withAgent.Clone(),
 		withProject:   _q.withProject.Clone(),
 		// clone intermediate query.
@@ -369,17 +344,6 @@ func (_q *CostEntryQuery) WithWorkspace(opts ...func(*WorkspaceQuery)) *CostEntr
 		opt(query)
 	}
 	_q.withWorkspace = query
-	return _q
-}
-
-// WithRun tells the query-builder to eager-load the nodes that are connected to
-// the "run" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *CostEntryQuery) WithRun(opts ...func(*RunQuery)) *CostEntryQuery {
-	query := (&RunClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withRun = query
 	return _q
 }
 
@@ -483,9 +447,8 @@ func (_q *CostEntryQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Co
 	var (
 		nodes       = []*CostEntry{}
 		_spec       = _q.querySpec()
-		loadedTypes = [4]bool{
+		loadedTypes = [3]bool{
 			_q.withWorkspace != nil,
-			_q.withRun != nil,
 			_q.withAgent != nil,
 			_q.withProject != nil,
 		}
@@ -514,12 +477,6 @@ func (_q *CostEntryQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Co
 	if query := _q.withWorkspace; query != nil {
 		if err := _q.loadWorkspace(ctx, query, nodes, nil,
 			func(n *CostEntry, e *Workspace) { n.Edges.Workspace = e }); err != nil {
-			return nil, err
-		}
-	}
-	if query := _q.withRun; query != nil {
-		if err := _q.loadRun(ctx, query, nodes, nil,
-			func(n *CostEntry, e *Run) { n.Edges.Run = e }); err != nil {
 			return nil, err
 		}
 	}
@@ -565,35 +522,6 @@ func (_q *CostEntryQuery) loadWorkspace(ctx context.Context, query *WorkspaceQue
 		nodes, ok := nodeids[n.ID]
 		if !ok {
 			return fmt.Errorf(`unexpected foreign-key "workspace_id" returned %v`, n.ID)
-		}
-		for i := range nodes {
-			assign(nodes[i], n)
-		}
-	}
-	return nil
-}
-func (_q *CostEntryQuery) loadRun(ctx context.Context, query *RunQuery, nodes []*CostEntry, init func(*CostEntry), assign func(*CostEntry, *Run)) error {
-	ids := make([]xid.ID, 0, len(nodes))
-	nodeids := make(map[xid.ID][]*CostEntry)
-	for i := range nodes {
-		fk := nodes[i].RunID
-		if _, ok := nodeids[fk]; !ok {
-			ids = append(ids, fk)
-		}
-		nodeids[fk] = append(nodeids[fk], nodes[i])
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	query.Where(run.IDIn(ids...))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		nodes, ok := nodeids[n.ID]
-		if !ok {
-			return fmt.Errorf(`unexpected foreign-key "run_id" returned %v`, n.ID)
 		}
 		for i := range nodes {
 			assign(nodes[i], n)
@@ -690,9 +618,6 @@ func (_q *CostEntryQuery) querySpec() *sqlgraph.QuerySpec {
 		}
 		if _q.withWorkspace != nil {
 			_spec.Node.AddColumnOnce(costentry.FieldWorkspaceID)
-		}
-		if _q.withRun != nil {
-			_spec.Node.AddColumnOnce(costentry.FieldRunID)
 		}
 		if _q.withAgent != nil {
 			_spec.Node.AddColumnOnce(costentry.FieldAgentID)

@@ -14,7 +14,6 @@ import (
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/project"
-	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -171,11 +170,6 @@ func (_u *CostEntryUpdate) SetNillableCostUsd(v *string) *CostEntryUpdate {
 	return _u
 }
 
-// SetRun sets the "run" edge to the Run entity.
-func (_u *CostEntryUpdate) SetRun(v *Run) *CostEntryUpdate {
-	return _u.SetRunID(v.ID)
-}
-
 // SetAgent sets the "agent" edge to the Agent entity.
 func (_u *CostEntryUpdate) SetAgent(v *Agent) *CostEntryUpdate {
 	return _u.SetAgentID(v.ID)
@@ -189,12 +183,6 @@ func (_u *CostEntryUpdate) SetProject(v *Project) *CostEntryUpdate {
 // Mutation returns the CostEntryMutation object of the builder.
 func (_u *CostEntryUpdate) Mutation() *CostEntryMutation {
 	return _u.mutation
-}
-
-// ClearRun clears the "run" edge to the Run entity.
-func (_u *CostEntryUpdate) ClearRun() *CostEntryUpdate {
-	_u.mutation.ClearRun()
-	return _u
 }
 
 // ClearAgent clears the "agent" edge to the Agent entity.
@@ -261,9 +249,6 @@ func (_u *CostEntryUpdate) check() error {
 	if _u.mutation.WorkspaceCleared() && len(_u.mutation.WorkspaceIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "CostEntry.workspace"`)
 	}
-	if _u.mutation.RunCleared() && len(_u.mutation.RunIDs()) > 0 {
-		return errors.New(`ent: clearing a required unique edge "CostEntry.run"`)
-	}
 	if _u.mutation.AgentCleared() && len(_u.mutation.AgentIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "CostEntry.agent"`)
 	}
@@ -291,6 +276,9 @@ func (_u *CostEntryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.CausationID(); ok {
 		_spec.SetField(costentry.FieldCausationID, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.RunID(); ok {
+		_spec.SetField(costentry.FieldRunID, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.Attempt(); ok {
 		_spec.SetField(costentry.FieldAttempt, field.TypeInt, value)
 	}
@@ -311,35 +299,6 @@ func (_u *CostEntryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.CostUsd(); ok {
 		_spec.SetField(costentry.FieldCostUsd, field.TypeString, value)
-	}
-	if _u.mutation.RunCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   costentry.RunTable,
-			Columns: []string{costentry.RunColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(run.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RunIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   costentry.RunTable,
-			Columns: []string{costentry.RunColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(run.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	if _u.mutation.AgentCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -560,11 +519,6 @@ func (_u *CostEntryUpdateOne) SetNillableCostUsd(v *string) *CostEntryUpdateOne 
 	return _u
 }
 
-// SetRun sets the "run" edge to the Run entity.
-func (_u *CostEntryUpdateOne) SetRun(v *Run) *CostEntryUpdateOne {
-	return _u.SetRunID(v.ID)
-}
-
 // SetAgent sets the "agent" edge to the Agent entity.
 func (_u *CostEntryUpdateOne) SetAgent(v *Agent) *CostEntryUpdateOne {
 	return _u.SetAgentID(v.ID)
@@ -578,12 +532,6 @@ func (_u *CostEntryUpdateOne) SetProject(v *Project) *CostEntryUpdateOne {
 // Mutation returns the CostEntryMutation object of the builder.
 func (_u *CostEntryUpdateOne) Mutation() *CostEntryMutation {
 	return _u.mutation
-}
-
-// ClearRun clears the "run" edge to the Run entity.
-func (_u *CostEntryUpdateOne) ClearRun() *CostEntryUpdateOne {
-	_u.mutation.ClearRun()
-	return _u
 }
 
 // ClearAgent clears the "agent" edge to the Agent entity.
@@ -663,9 +611,6 @@ func (_u *CostEntryUpdateOne) check() error {
 	if _u.mutation.WorkspaceCleared() && len(_u.mutation.WorkspaceIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "CostEntry.workspace"`)
 	}
-	if _u.mutation.RunCleared() && len(_u.mutation.RunIDs()) > 0 {
-		return errors.New(`ent: clearing a required unique edge "CostEntry.run"`)
-	}
 	if _u.mutation.AgentCleared() && len(_u.mutation.AgentIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "CostEntry.agent"`)
 	}
@@ -710,6 +655,9 @@ func (_u *CostEntryUpdateOne) sqlSave(ctx context.Context) (_node *CostEntry, er
 	if value, ok := _u.mutation.CausationID(); ok {
 		_spec.SetField(costentry.FieldCausationID, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.RunID(); ok {
+		_spec.SetField(costentry.FieldRunID, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.Attempt(); ok {
 		_spec.SetField(costentry.FieldAttempt, field.TypeInt, value)
 	}
@@ -730,35 +678,6 @@ func (_u *CostEntryUpdateOne) sqlSave(ctx context.Context) (_node *CostEntry, er
 	}
 	if value, ok := _u.mutation.CostUsd(); ok {
 		_spec.SetField(costentry.FieldCostUsd, field.TypeString, value)
-	}
-	if _u.mutation.RunCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   costentry.RunTable,
-			Columns: []string{costentry.RunColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(run.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RunIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   costentry.RunTable,
-			Columns: []string{costentry.RunColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(run.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	if _u.mutation.AgentCleared() {
 		edge := &sqlgraph.EdgeSpec{

@@ -11733,6 +11733,7 @@ type CostEntryMutation struct {
 	id               *xid.ID
 	created_at       *time.Time
 	causation_id     *xid.ID
+	run_id           *xid.ID
 	attempt          *int
 	addattempt       *int
 	input_tokens     *int64
@@ -11743,8 +11744,6 @@ type CostEntryMutation struct {
 	clearedFields    map[string]struct{}
 	workspace        *xid.ID
 	clearedworkspace bool
-	run              *xid.ID
-	clearedrun       bool
 	agent            *xid.ID
 	clearedagent     bool
 	project          *xid.ID
@@ -11968,12 +11967,12 @@ func (m *CostEntryMutation) ResetCausationID() {
 
 // SetRunID sets the "run_id" field.
 func (m *CostEntryMutation) SetRunID(x xid.ID) {
-	m.run = &x
+	m.run_id = &x
 }
 
 // RunID returns the value of the "run_id" field in the mutation.
 func (m *CostEntryMutation) RunID() (r xid.ID, exists bool) {
-	v := m.run
+	v := m.run_id
 	if v == nil {
 		return
 	}
@@ -11999,7 +11998,7 @@ func (m *CostEntryMutation) OldRunID(ctx context.Context) (v xid.ID, err error) 
 
 // ResetRunID resets all changes to the "run_id" field.
 func (m *CostEntryMutation) ResetRunID() {
-	m.run = nil
+	m.run_id = nil
 }
 
 // SetAttempt sets the "attempt" field.
@@ -12318,33 +12317,6 @@ func (m *CostEntryMutation) ResetWorkspace() {
 	m.clearedworkspace = false
 }
 
-// ClearRun clears the "run" edge to the Run entity.
-func (m *CostEntryMutation) ClearRun() {
-	m.clearedrun = true
-	m.clearedFields[costentry.FieldRunID] = struct{}{}
-}
-
-// RunCleared reports if the "run" edge to the Run entity was cleared.
-func (m *CostEntryMutation) RunCleared() bool {
-	return m.clearedrun
-}
-
-// RunIDs returns the "run" edge IDs in the mutation.
-// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
-// RunID instead. It exists only for internal usage by the builders.
-func (m *CostEntryMutation) RunIDs() (ids []xid.ID) {
-	if id := m.run; id != nil {
-		ids = append(ids, *id)
-	}
-	return
-}
-
-// ResetRun resets all changes to the "run" edge.
-func (m *CostEntryMutation) ResetRun() {
-	m.run = nil
-	m.clearedrun = false
-}
-
 // ClearAgent clears the "agent" edge to the Agent entity.
 func (m *CostEntryMutation) ClearAgent() {
 	m.clearedagent = true
@@ -12443,7 +12415,7 @@ func (m *CostEntryMutation) Fields() []string {
 	if m.causation_id != nil {
 		fields = append(fields, costentry.FieldCausationID)
 	}
-	if m.run != nil {
+	if m.run_id != nil {
 		fields = append(fields, costentry.FieldRunID)
 	}
 	if m.attempt != nil {
@@ -12733,12 +12705,9 @@ func (m *CostEntryMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *CostEntryMutation) AddedEdges() []string {
-	edges := make([]string, 0, 4)
+	edges := make([]string, 0, 3)
 	if m.workspace != nil {
 		edges = append(edges, costentry.EdgeWorkspace)
-	}
-	if m.run != nil {
-		edges = append(edges, costentry.EdgeRun)
 	}
 	if m.agent != nil {
 		edges = append(edges, costentry.EdgeAgent)
@@ -12757,10 +12726,6 @@ func (m *CostEntryMutation) AddedIDs(name string) []ent.Value {
 		if id := m.workspace; id != nil {
 			return []ent.Value{*id}
 		}
-	case costentry.EdgeRun:
-		if id := m.run; id != nil {
-			return []ent.Value{*id}
-		}
 	case costentry.EdgeAgent:
 		if id := m.agent; id != nil {
 			return []ent.Value{*id}
@@ -12775,7 +12740,7 @@ func (m *CostEntryMutation) AddedIDs(name string) []ent.Value {
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *CostEntryMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 4)
+	edges := make([]string, 0, 3)
 	return edges
 }
 
@@ -12787,12 +12752,9 @@ func (m *CostEntryMutation) RemovedIDs(name string) []ent.Value {
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *CostEntryMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 4)
+	edges := make([]string, 0, 3)
 	if m.clearedworkspace {
 		edges = append(edges, costentry.EdgeWorkspace)
-	}
-	if m.clearedrun {
-		edges = append(edges, costentry.EdgeRun)
 	}
 	if m.clearedagent {
 		edges = append(edges, costentry.EdgeAgent)
@@ -12809,8 +12771,6 @@ func (m *CostEntryMutation) EdgeCleared(name string) bool {
 	switch name {
 	case costentry.EdgeWorkspace:
 		return m.clearedworkspace
-	case costentry.EdgeRun:
-		return m.clearedrun
 	case costentry.EdgeAgent:
 		return m.clearedagent
 	case costentry.EdgeProject:
@@ -12825,9 +12785,6 @@ func (m *CostEntryMutation) ClearEdge(name string) error {
 	switch name {
 	case costentry.EdgeWorkspace:
 		m.ClearWorkspace()
-		return nil
-	case costentry.EdgeRun:
-		m.ClearRun()
 		return nil
 	case costentry.EdgeAgent:
 		m.ClearAgent()
@@ -12845,9 +12802,6 @@ func (m *CostEntryMutation) ResetEdge(name string) error {
 	switch name {
 	case costentry.EdgeWorkspace:
 		m.ResetWorkspace()
-		return nil
-	case costentry.EdgeRun:
-		m.ResetRun()
 		return nil
 	case costentry.EdgeAgent:
 		m.ResetAgent()

@@ -4513,7 +4513,7 @@ type UpdateTaskPayload implements MutationPayload {
 input AssignTaskInput {
   "Task."
   taskId: ID!
-  "Assignee; null clears it."
+  "Assignee; null clears it. Required, so that a forgotten variable clears nothing."
   assigneeId: ID
   "Refuse with CONFLICT unless the record has this revision."
   expectedRevision: Int
@@ -35620,7 +35620,7 @@ func (ec *executionContext) unmarshalInputAssignTaskInput(ctx context.Context, o
 			if err != nil {
 				return it, err
 			}
-			it.AssigneeID = data
+			it.AssigneeID = graphql.OmittableOf(data)
 		case "expectedRevision":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
 			data, err := ec.unmarshalOInt2ᚖint(ctx, v)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
@@ -80,6 +81,9 @@ type schema struct {
 
 // Exec runs one operation.
 func (s schema) Exec(ctx context.Context) graphql.ResponseHandler {
+	if refused := narrow(ctx, graphql.GetOperationContext(ctx)); refused != nil {
+		return graphql.OneShot(&graphql.Response{Errors: gqlerror.List{refused}})
+	}
 	next := s.ExecutableSchema.Exec(ctx)
 	return func(ctx context.Context) *graphql.Response { return next(s.resolver.withLoaders(ctx)) }
 }

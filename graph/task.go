@@ -80,6 +80,9 @@ func (r *Resolver) changed(ctx context.Context, id xid.ID, sent, cancelled []xid
 
 // createTask makes a task. Its id is made here, since the values of its executor are sealed for it.
 func (r *Resolver) createTask(ctx context.Context, in model.CreateTaskInput) (*ent.Task, []*ent.WakeupRequest, bool, error) {
+	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun && in.Executor != nil {
+		return nil, noWakeups(), false, &Error{Code: CodeForbidden, Message: "a run's token makes tasks without an executor: what runs on the server is for its operators to say; leave executor out"}
+	}
 	if err := r.checkWorkspace(ctx, in.WorkspaceID); err != nil {
 		return nil, noWakeups(), false, err
 	}
@@ -138,7 +141,10 @@ func (r *Resolver) assignTask(ctx context.Context, in model.AssignTaskInput) (ro
 	if err != nil {
 		return nil, noWakeups(), noWakeups(), err
 	}
-	sent, ended, err := r.Store.AssignTask(ctx, store.AssignTask{WorkspaceID: x.WorkspaceID, TaskID: x.ID, AssigneeID: idOf(in.AssigneeID), ExpectedRevision: in.ExpectedRevision})
+	if !in.AssigneeID.IsSet() {
+		return nil, noWakeups(), noWakeups(), domain.RefuseField([]string{"assigneeId"}, domain.UserErrorCodeRequired, "say who gets the task, or null for nobody")
+	}
+	sent, ended, err := r.Store.AssignTask(ctx, store.AssignTask{WorkspaceID: x.WorkspaceID, TaskID: x.ID, AssigneeID: idOf(in.AssigneeID.Value()), ExpectedRevision: in.ExpectedRevision})
 	return r.changed(ctx, x.ID, sent, ended, err)
 }
 

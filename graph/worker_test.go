@@ -297,23 +297,23 @@ func TestAnAgentReportsForItsOwnAttemptAndSeesNoOther(t *testing.T) {
 	if got := agent.report("reportRunHeartbeat", "", map[string]any{"runId": otherRun, "attempt": 1, "leaseToken": own["leaseToken"]}, nil).UserErrors.String(); got != "NOT_FOUND input.lease.runId" {
 		t.Errorf("another agent's run: %q", got)
 	}
-	var seen struct {
-		Answer struct {
-			Run struct {
-				Agent struct {
-					Workspace struct {
-						Runs struct {
-							Edges []struct{ Node struct{ ID string } }
-						}
-					}
-				}
-			}
+	reach := func(selection string) error {
+		_, errs := agent.Try(t.Context(), `mutation($lease: RunLeaseInput!) { answer: reportRunStarted(input: {lease: $lease, sessionId: "s"}) { run { `+selection+` } } }`, map[string]any{"lease": own})
+		if codeOf(errs) == graph.CodeForbidden {
+			return errs
 		}
+		return nil
 	}
-	agent.Do(t.Context(), `mutation($lease: RunLeaseInput!) { answer: reportRunStarted(input: {lease: $lease, sessionId: "s"}) {
-		run { agent { workspace { runs { edges { node { id assembledPrompt } } } } } } } }`, map[string]any{"lease": own}, &seen)
-	if runs := seen.Answer.Run.Agent.Workspace.Runs.Edges; len(runs) != 1 || runs[0].Node.ID != lease.Run.ID {
-		t.Errorf("an agent sees %v (SPEC S7.4)", runs)
+	for selection, allowed := range map[string]bool{
+		"id agent { id name } task { id title }":                true,
+		"agent { instructions }":                                false,
+		"agent { workspace { id } }":                            false,
+		"agent { runs { edges { node { assembledPrompt } } } }": false,
+		"task { runs { edges { node { id } } } }":               false,
+	} {
+		if err := reach(selection); (err == nil) != allowed {
+			t.Errorf("an agent reaches %q: %v (SPEC S7.4)", selection, err)
+		}
 	}
 	for name, query := range map[string]string{
 		"takes no run":          `mutation { acquireRun(input: {workspaceId: "` + w.workspace + `"}) { lease { prompt } } }`,
@@ -321,6 +321,8 @@ func TestAnAgentReportsForItsOwnAttemptAndSeesNoOther(t *testing.T) {
 		"wakes nobody":          `mutation { wakeAgent(input: {agentId: "` + mine + `", userId: "x"}) { userErrors { code } } }`,
 		"fires nothing":         `mutation { fireRoutine(input: {routineId: "` + string(xid.New("rtn")) + `"}) { userErrors { code } } }`,
 		"cancels nothing":       `mutation { cancelRun(input: {runId: "` + otherRun + `"}) { userErrors { code } } }`,
+		"reaches by fragments":  `mutation { createTask(input: {workspaceId: "` + w.workspace + `", title: "x"}) { task { ...F } } } fragment F on Task { assignee { ... on Agent { instructions } } }`,
+		"says what runs":        `mutation { createTask(input: {workspaceId: "` + w.workspace + `", title: "x", executor: {echo: {}}}) { userErrors { code } } }`,
 		"reads no other prompt": `{ run(id: "` + otherRun + `") { assembledPrompt } }`,
 	} {
 		if _, errs := agent.Try(t.Context(), query, nil); codeOf(errs) != graph.CodeForbidden {

@@ -153,7 +153,7 @@ func (c *chaos) spawn(i int) {
 	c.processes[i] = launch(c, c.env, "serve", "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(c.dir, fmt.Sprint(i)))
 }
 
-// riot kills one process each beat and, evenly spread, the database.
+// riot kills one process at work each beat and, evenly spread, the database.
 func (c *chaos) riot(plan chaosPlan) {
 	c.Helper()
 	beat := time.NewTicker(chaosBeat)
@@ -161,16 +161,27 @@ func (c *chaos) riot(plan chaosPlan) {
 	restarts := 0
 	for c.killed < plan.kills {
 		<-beat.C
-		i := rand.IntN(chaosProcesses)
-		c.end(c.processes[i])
-		c.spawn(i)
-		c.killed++
+		if i, ready := c.victim(); ready {
+			c.end(c.processes[i])
+			c.spawn(i)
+			c.killed++
+		}
 		if restarts < plan.restarts && c.killed*(plan.restarts+1) > (restarts+1)*plan.kills {
 			c.restartDatabase()
 			restarts++
 		}
 		c.revive()
 	}
+}
+
+// victim is a process that is at work: on a slow machine the others would be killed before they took a run.
+func (c *chaos) victim() (i int, ready bool) {
+	for _, i := range rand.Perm(chaosProcesses) {
+		if p := c.processes[i]; p.alive() && strings.Contains(p.out.String(), "API") {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // end kills a process; one that had ended by itself must not have been at work.

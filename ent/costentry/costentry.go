@@ -37,8 +37,6 @@ const (
 	FieldCostUsd = "cost_usd"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
 	EdgeWorkspace = "workspace"
-	// EdgeRun holds the string denoting the run edge name in mutations.
-	EdgeRun = "run"
 	// EdgeAgent holds the string denoting the agent edge name in mutations.
 	EdgeAgent = "agent"
 	// EdgeProject holds the string denoting the project edge name in mutations.
@@ -52,13 +50,6 @@ const (
 	WorkspaceInverseTable = "workspaces"
 	// WorkspaceColumn is the table column denoting the workspace relation/edge.
 	WorkspaceColumn = "workspace_id"
-	// RunTable is the table that holds the run relation/edge.
-	RunTable = "cost_entries"
-	// RunInverseTable is the table name for the Run entity.
-	// It exists in this package in order to avoid circular dependency with the "run" package.
-	RunInverseTable = "runs"
-	// RunColumn is the table column denoting the run relation/edge.
-	RunColumn = "run_id"
 	// AgentTable is the table that holds the agent relation/edge.
 	AgentTable = "cost_entries"
 	// AgentInverseTable is the table name for the Agent entity.
@@ -188,13 +179,6 @@ func ByWorkspaceField(field string, opts ...sql.OrderTermOption) OrderOption {
 	}
 }
 
-// ByRunField orders the results by run field.
-func ByRunField(field string, opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newRunStep(), sql.OrderByField(field, opts...))
-	}
-}
-
 // ByAgentField orders the results by agent field.
 func ByAgentField(field string, opts ...sql.OrderTermOption) OrderOption {
 	return func(s *sql.Selector) {
@@ -213,13 +197,6 @@ func newWorkspaceStep() *sqlgraph.Step {
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(WorkspaceInverseTable, FieldID),
 		sqlgraph.Edge(sqlgraph.M2O, false, WorkspaceTable, WorkspaceColumn),
-	)
-}
-func newRunStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(RunInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.M2O, false, RunTable, RunColumn),
 	)
 }
 func newAgentStep() *sqlgraph.Step {

@@ -714,29 +714,6 @@ func HasWorkspaceWith(preds ...predicate.Workspace) predicate.CostEntry {
 	})
 }
 
-// HasRun applies the HasEdge predicate on the "run" edge.
-func HasRun() predicate.CostEntry {
-	return predicate.CostEntry(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, false, RunTable, RunColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasRunWith applies the HasEdge predicate on the "run" edge with a given conditions (other predicates).
-func HasRunWith(preds ...predicate.Run) predicate.CostEntry {
-	return predicate.CostEntry(func(s *sql.Selector) {
-		step := newRunStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
-}
-
 // HasAgent applies the HasEdge predicate on the "agent" edge.
 func HasAgent() predicate.CostEntry {
 	return predicate.CostEntry(func(s *sql.Selector) {

@@ -493,12 +493,12 @@ var (
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "causation_id", Type: field.TypeString, Size: 64},
+		{Name: "run_id", Type: field.TypeString, Size: 64},
 		{Name: "attempt", Type: field.TypeInt},
 		{Name: "input_tokens", Type: field.TypeInt64, Default: 0},
 		{Name: "output_tokens", Type: field.TypeInt64, Default: 0},
 		{Name: "cost_usd", Type: field.TypeString, SchemaType: map[string]string{"postgres": "numeric(18,6)"}},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
-		{Name: "run_id", Type: field.TypeString, Size: 64},
 		{Name: "agent_id", Type: field.TypeString, Size: 64},
 		{Name: "project_id", Type: field.TypeString, Nullable: true, Size: 64},
 	}
@@ -510,14 +510,8 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "cost_entries_workspaces_workspace",
-				Columns:    []*schema.Column{CostEntriesColumns[7]},
-				RefColumns: []*schema.Column{WorkspacesColumns[0]},
-				OnDelete:   schema.NoAction,
-			},
-			{
-				Symbol:     "cost_entries_runs_run",
 				Columns:    []*schema.Column{CostEntriesColumns[8]},
-				RefColumns: []*schema.Column{RunsColumns[0]},
+				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
@@ -542,12 +536,12 @@ var (
 			{
 				Name:    "costentry_run_id_attempt",
 				Unique:  true,
-				Columns: []*schema.Column{CostEntriesColumns[8], CostEntriesColumns[3]},
+				Columns: []*schema.Column{CostEntriesColumns[3], CostEntriesColumns[4]},
 			},
 			{
 				Name:    "costentry_workspace_id_created_at",
 				Unique:  false,
-				Columns: []*schema.Column{CostEntriesColumns[7], CostEntriesColumns[1]},
+				Columns: []*schema.Column{CostEntriesColumns[8], CostEntriesColumns[1]},
 			},
 			{
 				Name:    "costentry_agent_id_created_at",
@@ -1973,9 +1967,8 @@ func init() {
 		"continuation_summaries_content": "octet_length(content) <= 8192",
 	}
 	CostEntriesTable.ForeignKeys[0].RefTable = WorkspacesTable
-	CostEntriesTable.ForeignKeys[1].RefTable = RunsTable
-	CostEntriesTable.ForeignKeys[2].RefTable = AgentsTable
-	CostEntriesTable.ForeignKeys[3].RefTable = ProjectsTable
+	CostEntriesTable.ForeignKeys[1].RefTable = AgentsTable
+	CostEntriesTable.ForeignKeys[2].RefTable = ProjectsTable
 	InboxItemsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	InboxItemsTable.Annotation = &entsql.Annotation{}
 	InboxItemsTable.Annotation.Checks = map[string]string{

@@ -107,10 +107,9 @@ func (CostEntry) Fields() []ent.Field {
 	}
 }
 
-// Edges of CostEntry.
+// Edges of CostEntry. Its run is a bare id: the account outlives the run, which the retention removes.
 func (CostEntry) Edges() []ent.Edge {
 	return []ent.Edge{
-		edge.To("run", Run.Type).Field("run_id").Unique().Required(),
 		edge.To("agent", Agent.Type).Field("agent_id").Unique().Required(),
 		edge.To("project", Project.Type).Field("project_id").Unique(),
 	}

@@ -222,8 +222,8 @@ func (ArchiveTaskPayload) IsMutationPayload() {}
 type AssignTaskInput struct {
 	// Task.
 	TaskID xid.ID `json:"taskId"`
-	// Assignee; null clears it.
-	AssigneeID *xid.ID `json:"assigneeId,omitempty"`
+	// Assignee; null clears it. Required, so that a forgotten variable clears nothing.
+	AssigneeID graphql.Omittable[*xid.ID] `json:"assigneeId,omitempty"`
 	// Refuse with CONFLICT unless the record has this revision.
 	ExpectedRevision *int `json:"expectedRevision,omitempty"`
 }

@@ -268,7 +268,7 @@ func (c *httpCall) read(answer *http.Response) error {
 	switch status := answer.StatusCode; {
 	case status >= 300 && status < 400:
 		c.failure = &Failure{Code: domain.RunErrorCodeOther, Message: fmt.Sprintf(
-			"the agent service answered %s, and redirects are not followed: set the executor's url to where it leads (%s)", answer.Status, answer.Header.Get("Location"))}
+			"the agent service answered %s, and redirects are not followed: set the executor's url to where it leads (%s)", answer.Status, cutText(cleanText(answer.Header.Get("Location")), httpErrorBytes))}
 		return nil
 	case status < 200 || status >= 300:
 		c.failure = refusal(answer, text)

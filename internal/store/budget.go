@@ -105,8 +105,11 @@ VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $8, 0, 0) ON CONFLICT (workspace_id, s
 	const lock = `
 SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = $1 AND subject_kind = $2 AND subject_id = $3 FOR NO KEY UPDATE`
 	found, err := collect(ctx, t, scanBudget, lock, in.WorkspaceID, in.SubjectKind, in.SubjectID)
-	if err != nil || len(found) == 0 {
-		return "", fmt.Errorf("lock budget (%d found): %w", len(found), err)
+	if err != nil {
+		return "", fmt.Errorf("lock budget: %w", err)
+	}
+	if len(found) == 0 {
+		return "", errChanged // it was there, and was deleted meanwhile
 	}
 	b := found[0]
 	if made == 0 {

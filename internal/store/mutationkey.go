@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -29,12 +30,22 @@ type Made struct {
 // instanceOwner is the owner of mutation keys above workspaces.
 const instanceOwner = xid.ID("instance")
 
+// keyOwner tells an agent's keys by its task: what it makes is forced to that task, so the same key means something else on
+// another one. All attempts of the task's runs share their keys.
+func keyOwner(ctx context.Context, owner xid.ID) xid.ID {
+	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun {
+		return owner + "/" + caller.AgentID + "/" + caller.TaskID
+	}
+	return owner
+}
+
 // claimKey takes a mutation's key, or finds who took it. earlier is the first call's result, empty when this call is the
 // first. Two calls at once: the second waits here for the first to commit.
 func (t *tx) claimKey(ctx context.Context, owner xid.ID, mutation string, k Idempotency) (earlier xid.ID, err error) {
 	if k.Key == "" {
 		return "", nil
 	}
+	owner = keyOwner(ctx, owner)
 	if utf8.RuneCountInString(k.Key) > 255 {
 		return "", domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeTooLong, "an idempotency key has at most 255 characters")
 	}
@@ -74,6 +85,7 @@ func (t *tx) keepResult(ctx context.Context, owner xid.ID, mutation string, k Id
 	if k.Key == "" {
 		return nil
 	}
+	owner = keyOwner(ctx, owner)
 	const keep = `UPDATE mutation_keys SET result_id = $4 WHERE owner = $1 AND mutation = $2 AND key = $3`
 	if err := execOne(ctx, t, keep, owner, mutation, k.Key, result); err != nil {
 		return fmt.Errorf("keep the mutation's result: %w", err)

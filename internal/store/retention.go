@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -103,21 +104,21 @@ SELECT x.id FROM routines o JOIN workspaces w ON w.id = o.workspace_id CROSS JOI
 func historyAge(r domain.Retention) time.Duration { return r.History }
 
 // Prune removes one small batch of each kind of history that has become too old, each batch in a transaction of its own.
-// more says that a batch was full, so that another call finds more. Several processes may prune at once.
+// One kind that fails keeps no other. more says that a batch was full, so that another call finds more. Several processes may prune at once.
 func (s *Store) Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error) {
 	for _, h := range histories {
 		age := h.age(r)
 		if age == 0 {
 			continue
 		}
-		n, err := s.pruneBatch(ctx, h, age)
-		if err != nil {
-			return removed, false, fmt.Errorf("remove old %s: %w", h.name, err)
+		n, failed := s.pruneBatch(ctx, h, age)
+		if failed != nil { // the other kinds must not wait for it
+			err = errors.Join(err, fmt.Errorf("remove old %s: %w", h.name, failed))
 		}
 		*h.count(&removed) = n
 		more = more || n == retentionBatch
 	}
-	return removed, more, nil
+	return removed, more && err == nil, err
 }
 
 func (s *Store) pruneBatch(ctx context.Context, h history, age time.Duration) (removed int, err error) {

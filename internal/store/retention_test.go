@@ -60,6 +60,8 @@ func TestOldRunsGoWithAllThatHangsOnThem(t *testing.T) {
 	w.olds(held, "dropped", 3, 40, "outcome = 'agent_inactive'")
 	w.olds(held, "recent", domain.RetentionFloor, 35, "")
 	w.sql(`UPDATE agent_lanes SET status = 'PAUSED', pause_reason = 'USER', paused_at = now() - interval '45 days' WHERE agent_id = $1`, held)
+	w.sql(`INSERT INTO cost_entries (id, workspace_id, causation_id, run_id, attempt, agent_id, input_tokens, output_tokens, cost_usd)
+SELECT 'cst_' || id, workspace_id, 'cau', id, 1, agent_id, 1, 1, 0.5 FROM runs WHERE id LIKE 'run_old%'`)
 	w.wake(busy)
 
 	would := must(w, first(w.Prunable(t.Context(), keepAMonth)), nil)
@@ -76,6 +78,9 @@ func TestOldRunsGoWithAllThatHangsOnThem(t *testing.T) {
 		if runs, requests, events := w.left(prefix); runs != want || requests != want || events != want {
 			t.Errorf("of the runs called %s %d runs, %d requests and %d events are left, want %d", prefix, runs, requests, events, want)
 		}
+	}
+	if n := one[int](w, `SELECT count(*) FROM cost_entries`); n != 450 {
+		t.Errorf("%d of 450 costs are left: they are accounts, and stay", n)
 	}
 	w.sound()
 	w.claimOne()

@@ -106,7 +106,7 @@ func (s *sink) Process(g executor.ProcessGroup) error {
 
 // Session records the session in one try (SPEC S7.8): its failure is logged and never ends the attempt.
 func (s *sink) Session(id string) error {
-	ctx, cancel := context.WithTimeout(s.attempt.ctx, tryLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.attempt.ctx), tryLimit) // an attempt that ends had its session all the same
 	defer cancel()
 	err := s.pool.options.Store.RecordSession(ctx, s.attempt.Attempt, id)
 	if err != nil {

@@ -1,0 +1,69 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+)
+
+// Callers without READ (an agent with its run's token, a worker with EXECUTE) get records as answers to what they may do,
+// and no further: from these types they see these fields, and of others all but the hidden ones. What other agents are
+// told and how they are started, routines, webhooks, the inbox and the feed begin behind these borders (SPEC S7.4).
+var (
+	shownToNarrow = map[string][]string{
+		"Workspace": {"id", "name", "slug"}, "Agent": {"id", "name", "role"}, "Project": {"id", "name"},
+		"Routine": {"id", "name"}, "RoutineRun": {"id", "status"},
+		"ScheduleTrigger": {"id"}, "WebhookTrigger": {"id"}, "ManualTrigger": {"id"},
+	}
+	hiddenFromNarrow = map[string][]string{"Task": {"executor", "runs", "sessions"}}
+)
+
+// narrow refuses an operation of a caller without READ that reaches beyond; nil when it does not.
+func narrow(ctx context.Context, operation *graphql.OperationContext) *gqlerror.Error {
+	caller, _ := auth.FromContext(ctx)
+	if operation.Operation == nil || caller.Kind == "" || caller.Allows(domain.TokenScopeRead) {
+		return nil
+	}
+	return narrowSelection(operation.Operation.SelectionSet)
+}
+
+func narrowSelection(selections ast.SelectionSet) *gqlerror.Error {
+	for _, s := range selections {
+		var err *gqlerror.Error
+		switch s := s.(type) {
+		case *ast.Field:
+			if err = narrowField(s); err == nil {
+				err = narrowSelection(s.SelectionSet)
+			}
+		case *ast.InlineFragment:
+			err = narrowSelection(s.SelectionSet)
+		case *ast.FragmentSpread: // validated: it exists, and none contains itself
+			err = narrowSelection(s.Definition.SelectionSet)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func narrowField(f *ast.Field) *gqlerror.Error {
+	if f.ObjectDefinition == nil || f.Name == "__typename" {
+		return nil
+	}
+	shown, limited := shownToNarrow[f.ObjectDefinition.Name]
+	if limited && !slices.Contains(shown, f.Name) || slices.Contains(hiddenFromNarrow[f.ObjectDefinition.Name], f.Name) {
+		refused := &Error{Code: CodeForbidden, Message: fmt.Sprintf("%s.%s needs scope %s, which the token does not have; leave the field out",
+			f.ObjectDefinition.Name, f.Name, domain.TokenScopeRead)}
+		return &gqlerror.Error{Err: refused, Message: refused.Message, Extensions: map[string]any{"code": refused.Code},
+			Locations: []gqlerror.Location{{Line: f.Position.Line, Column: f.Position.Column}}}
+	}
+	return nil
+}
