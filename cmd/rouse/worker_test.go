@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rouse.dev/rouse/internal/pgtest"
 )
 
 // worker starts `rouse worker` for a journey's workspace and waits until it is ready.
@@ -233,5 +235,15 @@ func TestProgramCarriesOnFromFireToFire(t *testing.T) {
 	s := out.Routine.ContinuationSummary
 	if !strings.Contains(s.Content, "## Next action\nask Ben") || s.UpdatedByRun.ID != second.ID || !strings.Contains(s.UpdatedByRun.SummaryInjected, "saw two") || s.UpdatedByRun.Usage.CostUsd != "0.250000" {
 		t.Errorf("it remembers %+v", s)
+	}
+}
+
+func TestProgramWorkerThatIsRefusedEnds(t *testing.T) {
+	p := start(t, pgtest.Folder(t), nil)
+	j := newJourney(p)
+	w := launch(t, []string{"ROUSE_TOKEN=rse_" + strings.Repeat("ab", 22)}, "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace,
+		"--data-dir", newWorkshop(t).path("worker"), "--", "/bin/true")
+	if code := w.wait(); code != 1 || !strings.Contains(w.log.String(), "not known") {
+		t.Errorf("exit %d: %s", code, w.log)
 	}
 }

@@ -60,9 +60,10 @@ func New(ctx context.Context, o Options) (*Worker, error) {
 	return &Worker{store: s, pool: pool, log: o.Log}, nil
 }
 
-// Run takes runs as long as there is a free slot, until ctx ends. A server that is away is asked again.
-func (w *Worker) Run(ctx context.Context) {
-	pause, away := firstPause, false
+// Run takes runs as long as there is a free slot, until ctx ends. A server that is away is asked again. Its error is that the
+// server refused the very first request: with this token, workspace or queue nothing will ever come.
+func (w *Worker) Run(ctx context.Context) error {
+	pause, away, accepted := firstPause, false, false
 	for ctx.Err() == nil {
 		if w.pool.Free() == 0 {
 			select {
@@ -76,6 +77,9 @@ func (w *Worker) Run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
+			if _, refused := errors.AsType[*Refused](err); refused && !accepted {
+				return err
+			}
 			if !away {
 				w.log.Warn("the server gives no runs; it is asked again", "error", err)
 			}
@@ -86,7 +90,7 @@ func (w *Worker) Run(ctx context.Context) {
 		case away:
 			w.log.Info("the server answers again")
 		}
-		pause, away = firstPause, false
+		pause, away, accepted = firstPause, false, true
 		if got != nil {
 			w.log.Info("run taken", "run_id", got.claimed.RunID, "attempt", got.claimed.Number, "agent_id", got.claimed.AgentID)
 			w.pool.Process(ctx, got.claimed)
@@ -94,6 +98,7 @@ func (w *Worker) Run(ctx context.Context) {
 			wait(ctx, firstPause)
 		}
 	}
+	return nil
 }
 
 // Drain waits for live runs; when ctx ends, their agents are ended and the runs given back. The worker is over then.

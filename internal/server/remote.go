@@ -49,11 +49,11 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 		return err
 	}
 	o.Log.Info("worker ready", "server", o.Server, "queue", o.Queue, "workers", o.Slots, "agents_run_as", agents.String())
-	w.Run(ctx)
+	refused := w.Run(ctx)
 	o.Log.Info("shutting down; signal once more to end live runs at once")
 	drain, cancel := context.WithTimeout(hurry, o.Drain)
 	defer cancel()
-	return w.Drain(drain)
+	return errors.Join(refused, w.Drain(drain))
 }
 
 // prepareWorker makes the folder that agents work in, and settles whom they run as.
