@@ -74,41 +74,7 @@ func shapeCounts(counts map[domain.TerminalShape]int) []*model.TerminalShapeCoun
 
 // streamLiveness sends a workspace's verdict at once and then at each change.
 func (r *Resolver) streamLiveness(ctx context.Context, workspaceID xid.ID) (<-chan *model.LoopLiveness, error) {
-	switch x, err := visible(r.Reader.Workspace.Get(ctx, workspaceID)); {
-	case err != nil:
-		return nil, fmt.Errorf("look for workspace: %w", err)
-	case x == nil:
-		return nil, &Error{Code: CodeNotFound, Message: "there is no such workspace"}
-	}
-	return stream(ctx, r, func(ctx context.Context, out chan<- *model.LoopLiveness) error {
-		ticker := time.NewTicker(livenessBeat)
-		defer ticker.Stop()
-		return r.sendLiveness(ctx, workspaceID, ticker.C, out)
-	}), nil
-}
-
-// sendLiveness looks at each beat and sends what is new. A verdict that cannot be read is tried again (SPEC S8.6).
-func (r *Resolver) sendLiveness(ctx context.Context, workspaceID xid.ID, beats <-chan time.Time, out chan<- *model.LoopLiveness) error {
-	var sent *model.LoopLiveness
-	for {
-		now, err := r.loopLiveness(ctx, workspaceID)
-		if err != nil && ctx.Err() == nil {
-			r.Log.WarnContext(ctx, "verdict not read, the stream tries again", "workspace_id", workspaceID, "error", err)
-		}
-		if err == nil && !sameLiveness(sent, now) {
-			select {
-			case out <- now:
-				sent = now
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		select {
-		case <-beats:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return streamState(ctx, r, workspaceID, state[model.LoopLiveness]{"verdict", livenessBeat, r.loopLiveness, sameLiveness})
 }
 
 // sameLiveness says whether only time has passed between two verdicts. How many runs ended well is no news.

@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"time"
 
@@ -74,42 +73,7 @@ func (r *Resolver) queueStats(ctx context.Context, workspaceID xid.ID) (*model.Q
 
 // streamStats sends a workspace's numbers at once and then at each change.
 func (r *Resolver) streamStats(ctx context.Context, workspaceID xid.ID) (<-chan *model.QueueStats, error) {
-	switch x, err := visible(r.Reader.Workspace.Get(ctx, workspaceID)); {
-	case err != nil:
-		return nil, fmt.Errorf("look for workspace: %w", err)
-	case x == nil:
-		return nil, &Error{Code: CodeNotFound, Message: "there is no such workspace"}
-	}
-	return stream(ctx, r, func(ctx context.Context, out chan<- *model.QueueStats) error {
-		ticker := time.NewTicker(statsBeat)
-		defer ticker.Stop()
-		return r.sendStats(ctx, workspaceID, ticker.C, out)
-	}), nil
-}
-
-// sendStats looks at each beat and sends what is new. A read that fails is logged and tried again, since the database may
-// come back (SPEC S8.6).
-func (r *Resolver) sendStats(ctx context.Context, workspaceID xid.ID, beats <-chan time.Time, out chan<- *model.QueueStats) error {
-	var sent *model.QueueStats
-	for {
-		now, err := r.queueStats(ctx, workspaceID)
-		if err != nil && ctx.Err() == nil {
-			r.Log.WarnContext(ctx, "queue numbers not read, the stream tries again", "workspace_id", workspaceID, "error", err)
-		}
-		if err == nil && !sameStats(sent, now) {
-			select {
-			case out <- now:
-				sent = now
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		select {
-		case <-beats:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return streamState(ctx, r, workspaceID, state[model.QueueStats]{"queue numbers", statsBeat, r.queueStats, sameStats})
 }
 
 // sameStats says whether only time has passed between two readings.

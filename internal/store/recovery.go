@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -138,7 +139,7 @@ var unstartedQuery = `
 SELECT t.id, t.workspace_id, t.assignee_id, t.project_id, t.created_at, 'recovery:' || t.id || ':' || t.assignment_version,
   a.deleted_at IS NOT NULL OR l.status IN ('PAUSED', 'STOPPED'),
   EXISTS (SELECT 1 FROM runs r WHERE r.task_id = t.id AND (r.status IN ('QUEUED', 'CLAIMED') OR r.status = 'FINISHED'
-    AND coalesce(r.outcome, '') NOT IN ('agent_inactive', 'idle_skipped', 'checkout_held', 'budget_blocked'))),
+    AND coalesce(r.outcome, '') NOT IN ('` + strings.Join(domain.SkipOutcomes, "', '") + `'))),
   EXISTS (SELECT 1 FROM wakeup_requests q WHERE q.task_id = t.id AND (q.status IN ('QUEUED', 'CLAIMED') OR q.status = 'SKIPPED' AND q.end_reason = 'CHECKOUT_HELD')),
   ` + hasOpenBlocker + `,
   EXISTS (SELECT 1 FROM runs r WHERE r.task_id = t.id AND r.status = 'CANCELLED' AND r.end_reason = 'CANCELLED_BY_USER' AND r.finished_at >= coalesce(

@@ -26,8 +26,9 @@ const (
 	oldest = `now() - $1 * interval '1 millisecond'`
 	// beforeLookback keeps whatever the recovery sweep of the workspace may still look at (SPEC S8.5).
 	beforeLookback = `least(` + oldest + `, now() - w.recovery_lookback_hours * interval '1 hour')`
-	openTask       = `EXISTS (SELECT 1 FROM tasks k WHERE k.id = x.task_id AND k.state NOT IN ('DONE', 'CANCELLED') AND k.archived_at IS NULL AND k.deleted_at IS NULL)`
 )
+
+var openTask = `EXISTS (SELECT 1 FROM tasks k WHERE k.id = x.task_id AND ` + isOpen("k") + `)`
 
 // histories are all kinds. Live rows have no end and are no history; runs and requests of open tasks stay, and so does
 // what an agent that is held may get again when it is resumed (SPEC S6.3). Costs stay for ever: they are accounts.

@@ -127,9 +127,7 @@ func (r *router) readBlocked(ctx context.Context, requests []requestRow) error {
 	if len(assigned) == 0 {
 		return nil
 	}
-	query := `
-SELECT DISTINCT b.task_id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = ANY($1) AND ` + isOpen("x")
-	blocked, err := collect(ctx, r, scanOne[xid.ID], query, ids(assigned))
+	blocked, err := collect(ctx, r, scanOne[xid.ID], blockedTasksQuery, ids(assigned))
 	for _, id := range blocked {
 		r.blocked[id] = true
 	}

@@ -48,10 +48,12 @@ func (s *Store) Mentions(ctx context.Context, commentIDs []xid.ID) (map[xid.ID][
 	return found, wrap("read the comments' mentions", err)
 }
 
+// blockedTasksQuery finds those of the tasks $1 that have an open blocker (SPEC S5.3).
+var blockedTasksQuery = `SELECT DISTINCT b.task_id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = ANY($1) AND ` + isOpen("x")
+
 // BlockedTasks says which of the tasks have an open blocker.
 func (s *Store) BlockedTasks(ctx context.Context, taskIDs []xid.ID) (map[xid.ID]bool, error) {
-	query := `SELECT DISTINCT b.task_id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = ANY($1) AND ` + isOpen("x")
-	blocked, err := collect(ctx, s.db, scanOne[xid.ID], query, ids(taskIDs))
+	blocked, err := collect(ctx, s.db, scanOne[xid.ID], blockedTasksQuery, ids(taskIDs))
 	found := make(map[xid.ID]bool, len(blocked))
 	for _, id := range blocked {
 		found[id] = true

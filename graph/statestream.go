@@ -1,0 +1,57 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/xid"
+)
+
+// state is what a STATE stream tells of a workspace. same says whether only time has passed between two readings.
+type state[T any] struct {
+	name string
+	beat time.Duration
+	read func(ctx context.Context, workspaceID xid.ID) (*T, error)
+	same func(a, b *T) bool
+}
+
+// streamState sends a workspace's state at once and then, looking at each beat, at each change.
+func streamState[T any](ctx context.Context, r *Resolver, workspaceID xid.ID, s state[T]) (<-chan *T, error) {
+	switch x, err := visible(r.Reader.Workspace.Get(ctx, workspaceID)); {
+	case err != nil:
+		return nil, fmt.Errorf("look for workspace: %w", err)
+	case x == nil:
+		return nil, &Error{Code: CodeNotFound, Message: "there is no such workspace"}
+	}
+	return stream(ctx, r, func(ctx context.Context, out chan<- *T) error {
+		ticker := time.NewTicker(s.beat)
+		defer ticker.Stop()
+		return s.send(ctx, r, workspaceID, ticker.C, out)
+	}), nil
+}
+
+// send looks at each beat and sends what is new. A read that fails is logged and tried again, since the database may come
+// back (SPEC S8.6).
+func (s state[T]) send(ctx context.Context, r *Resolver, workspaceID xid.ID, beats <-chan time.Time, out chan<- *T) error {
+	var sent *T
+	for {
+		now, err := s.read(ctx, workspaceID)
+		if err != nil && ctx.Err() == nil {
+			r.Log.WarnContext(ctx, s.name+" not read, the stream tries again", "workspace_id", workspaceID, "error", err)
+		}
+		if err == nil && !s.same(sent, now) {
+			select {
+			case out <- now:
+				sent = now
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		select {
+		case <-beats:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
