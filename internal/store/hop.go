@@ -80,7 +80,7 @@ func (t *tx) traceRun(run runRow, e runEnd) {
 	h := Hop{Name: "run", CausationID: run.causationID, ID: run.id, Began: run.requestedAt, Ended: t.now, Facts: factsOf(run)}
 	h.Facts["status"], h.Facts["outcome"] = string(e.status), e.outcome
 	if e.reason != nil {
-		h.Facts["reason"] = string(*e.reason)
+		h.Facts["reason"] = strings.ToLower(string(*e.reason))
 	}
 	if e.status == domain.RunStatusFailed && e.failure != nil {
 		h.Failed = e.failure.Message
