@@ -169,6 +169,7 @@ type merge struct {
 	run, workspaceID xid.ID
 	requests         []xid.ID
 	promote          bool
+	hops             int // most of the requests
 }
 
 func (r *router) prepare(ctx context.Context, requests []unroutedRequest) error {
@@ -291,6 +292,7 @@ func (r *router) join(q unroutedRequest, plan domain.CoalescePlan) {
 	}
 	m.requests = append(m.requests, q.id)
 	m.promote = m.promote || plan.Promote
+	m.hops = max(m.hops, q.hops) // else a chain that merges into a younger run would never be stopped (SPEC S3.10)
 	runs := r.scopes[q.key()]
 	i := slices.IndexFunc(runs, func(run domain.ScopeRun) bool { return run.ID == plan.RunID })
 	if plan.Promote {
