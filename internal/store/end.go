@@ -116,7 +116,7 @@ func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error 
 	if s.Reason == domain.EndReasonCancelledByUser {
 		by = callerOr(ctx, "cancel")
 	}
-	return t.activity(ctx, run, s.Activity, by, "The run was not launched: "+string(s.Reason), map[string]any{"reason": s.Reason})
+	return t.activity(ctx, run, s.Activity, by, "The run was not launched: "+string(s.Reason), withNote(map[string]any{"reason": s.Reason}, s.Note))
 }
 
 func eventOf(s domain.RunStatus) domain.RunEventKind {

@@ -36,6 +36,7 @@ func (s *Store) Fail(ctx context.Context, a Attempt, f Failure) error {
 		if err := t.keepPrompt(ctx, run, f.Prompt); err != nil {
 			return err
 		}
+		t.countLaunch(run, f.SessionID)
 		plan := retry.Plan(t.now, run.retryCount, f.Message, s.jitter())
 		if plan.RateLimited {
 			f.Code = domain.RunErrorCodeRateLimited

@@ -41,6 +41,8 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks m
 	if err != nil {
 		return err
 	}
+	t.countLaunch(run, ok.SessionID)
+	t.countLaunchWithoutSession(run, ok.SessionID)
 	if err := t.spend(ctx, run, ok.Usage); err != nil {
 		return err
 	}
