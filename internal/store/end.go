@@ -73,13 +73,13 @@ func (t *tx) keepResultObject(ctx context.Context, run runRow, result map[string
 	return nil
 }
 
-// keepPrompt replaces the stored prompt by what the agent was told in the end, since the session to resume was gone.
-func (t *tx) keepPrompt(ctx context.Context, run runRow, prompt string) error {
-	if prompt == "" {
+// keepPrompt makes the stored prompt what the agent was told in the end: the full one, when the session to resume was gone.
+func (t *tx) keepPrompt(ctx context.Context, run runRow, fresh bool) error {
+	if !fresh {
 		return nil
 	}
-	_, err := exec(ctx, t, `UPDATE run_contents SET assembled_prompt = $2 WHERE run_id = $1`, run.id, prompt)
-	return wrap("store the full prompt", err)
+	_, err := exec(ctx, t, `UPDATE run_contents SET assembled_prompt = full_prompt, full_prompt = '' WHERE run_id = $1 AND full_prompt <> ''`, run.id)
+	return wrap("keep the full prompt", err)
 }
 
 // countEnd counts the run's terminal shape once its end has committed.

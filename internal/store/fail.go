@@ -12,14 +12,14 @@ import (
 )
 
 // Failure is why an attempt failed. Message is masked. A Permanent one is not tried again. Usage nil means that the agent
-// did not say what it used. SessionID, Resumable and Prompt are as in Success.
+// did not say what it used. SessionID, Resumable and Fresh are as in Success.
 type Failure struct {
 	Code      domain.RunErrorCode
 	Message   string
 	Permanent bool
 	SessionID string
 	Resumable bool
-	Prompt    string
+	Fresh     bool
 	Usage     *Usage
 }
 
@@ -33,7 +33,7 @@ func (s *Store) Fail(ctx context.Context, a Attempt, f Failure) error {
 		if err := t.keepSession(ctx, run, f.SessionID, f.Resumable); err != nil {
 			return err
 		}
-		if err := t.keepPrompt(ctx, run, f.Prompt); err != nil {
+		if err := t.keepPrompt(ctx, run, f.Fresh); err != nil {
 			return err
 		}
 		t.countLaunch(run, f.SessionID)

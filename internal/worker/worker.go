@@ -24,6 +24,7 @@ type Store interface {
 	RecordSession(ctx context.Context, a store.Attempt, sessionID string) error
 	SessionNotStored(workspaceID xid.ID)
 	AppendLog(ctx context.Context, a store.Attempt, lines []store.LogLine) error
+	Progress(ctx context.Context, a store.Attempt, steps ...map[string]any) error
 	Heartbeat(ctx context.Context, attempts []store.Attempt, lease time.Duration) ([]store.AttemptState, error)
 	AttemptLive(ctx context.Context, a store.Attempt) (bool, error)
 	CancelRequested(ctx context.Context, runID xid.ID) (bool, error)
