@@ -220,20 +220,31 @@ func (q *sequence) worker(task int) *attempt {
 
 func (q *sequence) participateAny(ctx context.Context) (bool, error) {
 	i := q.anyTask()
+	t := q.model.Tasks[i]
 	in := store.SetTaskParticipants{WorkspaceID: q.workspace, TaskID: q.office.tasks[i]}
-	var reviewers, approvers []*model.Agent
-	for n, a := range q.model.Agents {
-		if q.rand.IntN(3) == 0 {
-			reviewers, in.Reviewers = append(reviewers, a), append(in.Reviewers, q.agents[n])
-		}
-		if q.rand.IntN(3) == 0 {
-			approvers, in.Approvers = append(approvers, a), append(in.Approvers, q.agents[n])
-		}
+	reviewers, approvers := t.Reviewers, t.Approvers // one list, or the other, or both
+	which := q.rand.IntN(3)
+	if which != 0 {
+		reviewers, in.Reviewers = q.someAgents()
+	}
+	if which != 1 {
+		approvers, in.Approvers = q.someAgents()
 	}
 	q.note("task %d is reviewed by %v and approved by %v", i+1, in.Reviewers, in.Approvers)
-	done := q.model.Participants(q.model.Tasks[i], reviewers, approvers)
+	done := q.model.Participants(t, reviewers, approvers)
 	_, _, err := q.SetTaskParticipants(ctx, in)
 	return true, agree(done, err)
+}
+
+// someAgents is a list of agents, for the model and as a change.
+func (q *sequence) someAgents() (list []*model.Agent, to domain.Change[[]xid.ID]) {
+	var named []xid.ID
+	for n, a := range q.model.Agents {
+		if q.rand.IntN(3) == 0 {
+			list, named = append(list, a), append(named, q.agents[n])
+		}
+	}
+	return list, domain.To(named)
 }
 
 func (q *sequence) commentAny(ctx context.Context) (bool, error) {

@@ -21,6 +21,7 @@ type Task struct {
 	Holder    *Run // whose live attempt has it checked out
 
 	asking    bool            // its completion waits for a decision
+	asker     *Agent          // who asked for it; nil: people
 	asked     map[*Agent]bool // approvers who were called to that decision
 	made      int
 	recovered map[int]bool // assignments that the recovery sweep has tried
@@ -157,13 +158,16 @@ func (w *World) askCompletion(t *Task, by By) {
 	if t.State != "IN_REVIEW" {
 		w.enter(t, "IN_REVIEW", by)
 	}
-	t.asking, t.asked = true, map[*Agent]bool{}
+	t.asking, t.asker, t.asked = true, by.Agent, map[*Agent]bool{}
 	w.callApprovers(t, t.Approvers, by)
 }
 
+// own says whether an agent's own work is to be approved, or it asked for that: others decide.
+func (t *Task) own(a *Agent) bool { return a == t.asker || a == t.Assignee }
+
 func (w *World) callApprovers(t *Task, approvers []*Agent, by By) {
 	for _, a := range approvers {
-		if t.Office() && !t.ended() && a != by.Agent && !t.asked[a] {
+		if t.Office() && !t.ended() && a != by.Agent && !t.own(a) && !t.asked[a] {
 			t.asked[a] = true
 			w.send(t, a, "TASK_ASSIGNED", "APPROVER", by)
 		}
@@ -216,9 +220,16 @@ func (w *World) followEnd(ended *Task, by By) {
 // tellUnblocked ends the wait of what was queued about a task whose last open blocker is gone: whoever ended it, and even
 // when the task itself is over.
 func (w *World) tellUnblocked(t *Task, by By) {
-	if t.Office() && !t.Archived && t.Assignee != nil {
+	if (t.Office() || w.awaited(t)) && !t.Archived && t.Assignee != nil {
 		w.send(t, t.Assignee, "TASK_BLOCKERS_RESOLVED", "", by)
 	}
+}
+
+// awaited says whether an assignment is queued from when the loop was still to act on the task.
+func (w *World) awaited(t *Task) bool {
+	return slices.ContainsFunc(w.Requests, func(q *Request) bool {
+		return q.Task == t && q.Agent == t.Assignee && q.assignment() && !q.Ended && (q.Run == nil || q.Run.Status == "QUEUED")
+	})
 }
 
 // Block sets the whole list of a task's blockers; false when they would wait for the task themselves, or it is archived.
@@ -336,7 +347,7 @@ func (w *World) Archive(t *Task) {
 // Decide answers what a task's completion waits for: by people, or an agent among its approvers.
 func (w *World) Decide(t *Task, approve bool, a *Agent) bool {
 	w.tick()
-	if !t.asking || a != nil && !slices.Contains(t.Approvers, a) {
+	if !t.asking || a != nil && (!slices.Contains(t.Approvers, a) || t.own(a)) {
 		return false
 	}
 	t.asking = false
