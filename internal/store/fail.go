@@ -150,7 +150,7 @@ candidates AS (
   UNION ALL
   SELECT a.id, 1000, a.created_at FROM agents a JOIN agent_lanes l ON l.agent_id = a.id
   WHERE a.workspace_id = $1 AND a.role = 'COORDINATOR' AND a.deleted_at IS NULL AND l.status <> 'STOPPED')
-SELECT id FROM candidates WHERE id <> $2 ORDER BY depth, created_at, id LIMIT 1`
+SELECT id FROM candidates WHERE id IS DISTINCT FROM $2 ORDER BY depth, created_at, id LIMIT 1`
 	id, err := queryOne[xid.ID](ctx, t, query, workspaceID, agentID)
 	if isNoRows(err) {
 		return "", nil
