@@ -79,7 +79,7 @@ UPDATE wakeup_requests SET retry_count = retry_count + 1, scheduled_retry_at = $
 		return err
 	}
 	t.onCommit(func(s *Store) {
-		fields := []any{"run_id", run.id, "attempt", run.attempt, "code", f.Code, "cause", f.Message, "until", plan.At, "source", plan.Source}
+		fields := []any{"run_id", run.id, "attempt", run.attempt, "agent_id", run.agentID, "workspace_id", run.workspaceID, "causation_id", run.causationID, "code", f.Code, "cause", f.Message, "until", plan.At, "source", plan.Source}
 		if reset != nil {
 			fields = append(fields, "parsed_reset_at", *reset)
 		}
@@ -109,7 +109,8 @@ func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason dom
 func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason domain.EndReason) error {
 	fire := routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}
 	if !run.launched() {
-		return t.endRequestsAlike(ctx, run, domain.WakeupStatusFailed, reason, fire)
+		_, err := t.endRequestsAlike(ctx, run, domain.WakeupStatusFailed, reason, fire)
+		return err
 	}
 	return t.endServedRequests(ctx, run, domain.WakeupStatusFailed, &reason, fire)
 }
