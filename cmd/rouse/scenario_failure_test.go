@@ -71,7 +71,7 @@ func rateLimit(o office) {
 			o.t.Errorf("%s: the backoff table was asked: %+v", words, f.WakeupRequests)
 		}
 	}
-	o.wantLog("retry scheduled", "source=RATE_LIMIT_PARSED", "parsed_reset_at=", "workspace_id="+o.workspace)
+	o.wantLog("retry scheduled", "retry_source=rate_limit_parsed", "parsed_reset_at=", "workspace_id="+o.workspace)
 }
 
 // S18. A person's wake makes each retry due at once and leaves the count as it is (SPEC S3.7). The delays have up to a

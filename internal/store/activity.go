@@ -89,37 +89,29 @@ func (t *tx) noteRequests(ctx context.Context, workspaceID xid.ID, requests []xi
 	const query = activityInto + `
 SELECT n.id, q.workspace_id, $3, $4, $5, $6, q.id, q.agent_id, q.task_id, '{}', q.causation_id, $7
 FROM unnest($1::text[], $2::text[]) AS n (id, request) JOIN wakeup_requests q ON q.id = n.request RETURNING subject_id, agent_id, causation_id`
-	noted, err := collect(ctx, t, func(rows *sql.Rows) (d droppedWake, err error) {
-		err = rows.Scan(&d.requestID, &d.agentID, &d.causationID)
-		return d, err
+	noted, err := collect(ctx, t, func(rows *sql.Rows) ([]any, error) {
+		var request, agent, causation xid.ID
+		err := rows.Scan(&request, &agent, &causation)
+		return []any{"wakeup_id", request, "agent_id", agent, "workspace_id", workspaceID, "causation_id", causation}, err
 	}, query, ids(newIDs("act", len(requests))), ids(requests), code, summary, by.kind, by.name, t.now)
 	if err != nil {
 		return fmt.Errorf("append activities %s: %w", code, err)
 	}
-	for _, d := range noted {
-		d.workspaceID, d.reason = workspaceID, reason
-		t.onCommit(func(s *Store) { s.tell(code, d) })
-	}
+	t.onCommit(func(s *Store) {
+		for _, keys := range noted {
+			s.tell(code, reason, keys...)
+		}
+	})
 	t.fed(workspaceID)
 	return nil
 }
 
-// droppedWake is what the log says of a request that is not served now. runID "" is none.
-type droppedWake struct {
-	requestID, runID, agentID, workspaceID, causationID xid.ID
-	reason                                              domain.EndReason
-}
-
-// tell writes the line that goes with an entry of the feed, in the log's own spelling.
-func (s *Store) tell(code domain.ActivityCode, d droppedWake) {
-	fields := []any{"wakeup_id", d.requestID, "agent_id", d.agentID, "workspace_id", d.workspaceID, "causation_id", d.causationID}
-	if d.runID != "" {
-		fields = append(fields, "run_id", d.runID)
+// tell writes the line that goes with an entry of the feed, in the log's own spelling: a wake was dropped, or sent again.
+func (s *Store) tell(code domain.ActivityCode, reason domain.EndReason, keys ...any) {
+	if reason != "" {
+		keys = append(keys, "reason", strings.ToLower(string(reason)))
 	}
-	if d.reason != "" {
-		fields = append(fields, "reason", strings.ToLower(string(d.reason)))
-	}
-	s.log.Info(strings.ToLower(string(code)), fields...)
+	s.log.Info(strings.ToLower(string(code)), keys...)
 }
 
 // newIDs makes n ids in rising order.

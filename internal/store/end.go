@@ -113,7 +113,7 @@ func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error 
 	}
 	t.onCommit(func(st *Store) {
 		for _, request := range requests {
-			st.tell(s.Activity, droppedWake{request, run.id, run.agentID, run.workspaceID, run.causationID, s.Reason})
+			st.tell(s.Activity, s.Reason, keysOf(run, "wakeup_id", request)...)
 		}
 	})
 	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
