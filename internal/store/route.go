@@ -315,5 +315,5 @@ func (r *router) endUnrouted(ctx context.Context, q requestRow, status domain.Wa
 	if status != domain.WakeupStatusCancelled {
 		return nil // a hop limit has no code: a person finds it in the inbox
 	}
-	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.")
+	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.", reason)
 }
