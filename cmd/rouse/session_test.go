@@ -134,7 +134,7 @@ func TestSessionsOfACommandLine(t *testing.T) {
 		"started by the server": {"command": command},
 		"started by a worker":   {"pull": map[string]any{"command": command}},
 	} {
-		t.Run(name, func(t *testing.T) { testSessions(o.on(t), executor) })
+		t.Run(name, func(t *testing.T) { testSessions(office{o.on(t, o.program), o.workshop, o.house}, executor) })
 	}
 }
 

@@ -520,7 +520,7 @@ func TestCompletionAsksForAnApproval(t *testing.T) {
 		approvers []xid.ID
 		calls     int
 	}{{nil, 0}, {[]xid.ID{approver}, 1}} { // who left and is back is called again
-		sent, _, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Approvers: of.approvers})
+		sent, _, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Approvers: domain.To(of.approvers)})
 		w.ok(err)
 		if len(sent) != of.calls {
 			t.Errorf("with the approvers %v %d wakeups were sent, want %d", of.approvers, len(sent), of.calls)
