@@ -89,7 +89,7 @@ func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
 		}
 	}
 	reason := domain.CancelReason(deleted)
-	err = t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: map[string]any{"reason": reason}})
+	err = t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: run.endData(map[string]any{"reason": reason})})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (t *tx) giveBack(ctx context.Context, l lane, run runRow, attempt domain.Ru
 	if err := t.requeue(ctx, run, nil, nil); err != nil {
 		return err
 	}
-	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, map[string]any{"attempt": attempt}); err != nil {
+	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, run.endData(map[string]any{"attempt": attempt})); err != nil {
 		return err
 	}
 	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, launched: launched})

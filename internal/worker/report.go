@@ -43,7 +43,7 @@ func reportOf(ctx context.Context, result executor.Result, err error) report {
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return stopped(ctx)
 	}
-	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
+	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
 	if f, ok := errors.AsType[*executor.Failure](err); ok {
 		failure.Code, failure.Permanent = f.Code, f.Permanent
 	}

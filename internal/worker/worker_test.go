@@ -73,6 +73,14 @@ func TestHowARunEnds(t *testing.T) {
 			}
 			return nil
 		}},
+		{"an error that the agent reports keeps its result", func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+			return executor.Result{Launched: true, Object: map[string]any{"error": "red", "actions": []any{}}}, &executor.Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: red"}
+		}, func(r row) error {
+			if r.ended != "FAILED" || r.failure.Result["error"] != "red" || r.failure.Result["actions"] == nil {
+				return fmt.Errorf("%+v", r)
+			}
+			return nil
+		}},
 		{"a permanent failure stays permanent", func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
 			return executor.Result{}, &executor.Failure{Code: domain.RunErrorCodeLaunch, Permanent: true, Message: "no program"}
 		}, func(r row) error {
