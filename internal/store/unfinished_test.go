@@ -1,10 +1,12 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // refusedOf are the actions of the run's newest event, as it tells them.
@@ -82,4 +84,79 @@ func TestTheResultOfARunIsThatOfItsLastAttempt(t *testing.T) {
 		t.Error("the run that succeeded without a result shows that of the attempt that failed")
 	}
 	w.sound()
+}
+
+// unfinishedEnds are the ways that an attempt ends which neither succeeded nor failed, by what its owner reports.
+var unfinishedEnds = map[string]struct {
+	end   func(*world, context.Context, Attempt, Unfinished) error
+	event domain.RunEventKind
+	why   string
+}{
+	"cancelled":   {func(w *world, ctx context.Context, a Attempt, u Unfinished) error { return w.Cancelled(ctx, a, u) }, domain.RunEventKindCancelled, "not carried out: the run was cancelled"},
+	"handed back": {func(w *world, ctx context.Context, a Attempt, u Unfinished) error { return w.HandBack(ctx, a, u) }, domain.RunEventKindRecovered, "not carried out: the attempt was handed back"},
+}
+
+// TestWhatAnAttemptUsedCountsWhateverBecameOfIt is SPEC S6.5: the ledger has it, and the run shows it.
+func TestWhatAnAttemptUsedCountsWhateverBecameOfIt(t *testing.T) {
+	for name, c := range unfinishedEnds {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			agentID := w.agent("worker")
+			live, _ := w.wakeOn(agentID, w.task("Task"))
+			w.ok(c.end(w, t.Context(), live.Attempt, Unfinished{Usage: &Usage{InputTokens: 7, OutputTokens: 5, CostUSD: "0.25"}, Result: withActions()}))
+			const ledger = `SELECT count(*) FROM cost_entries e JOIN runs r ON r.id = e.run_id
+WHERE e.attempt = 1 AND e.cost_usd = 0.25 AND e.input_tokens = 7 AND e.output_tokens = 5 AND r.cost_usd = 0.25 AND r.input_tokens = 7`
+			if n := one[int](w, ledger); n != 1 {
+				t.Errorf("the ledger has %d entries of it", n)
+			}
+			w.wantRefused(live, c.event, c.why)
+			w.sound()
+		})
+	}
+}
+
+func TestTheNextAttemptResumesTheSessionOfOneThatWasEnded(t *testing.T) {
+	lost := func(w *world, ctx context.Context, a Attempt, _ Unfinished) error {
+		_, err := w.Abandon(ctx, a, true)
+		return err
+	}
+	for name, c := range map[string]struct {
+		end      func(*world, context.Context, Attempt, Unfinished) error
+		recorded string
+		brought  Unfinished
+		resumes  string
+	}{
+		"handed back": {unfinishedEnds["handed back"].end, "s-1", Unfinished{SessionID: "s-1", Resumable: true}, "s-1"},
+		"handed back, and its agent cannot resume": {unfinishedEnds["handed back"].end, "ses_x", Unfinished{SessionID: "ses_x"}, ""},
+		"lost with its process":                    {lost, "s-1", Unfinished{}, "s-1"},
+		"lost, and its agent had named none":       {lost, string(xid.New("ses")), Unfinished{}, ""},
+		"lost before it had one":                   {lost, "", Unfinished{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			agentID := w.agent("worker")
+			live, _ := w.wakeOn(agentID, w.task("Task"))
+			if c.recorded != "" {
+				w.ok(w.RecordSession(t.Context(), live.Attempt, c.recorded))
+			}
+			w.ok(c.end(w, t.Context(), live.Attempt, c.brought))
+			again := w.claimOne()
+			launch, err := w.Start(t.Context(), again.Attempt)
+			if w.ok(err); launch.ResumeSessionID != c.resumes || (launch.FullPrompt == "") != (c.resumes == "") {
+				t.Errorf("the next attempt resumes %q, want %q", launch.ResumeSessionID, c.resumes)
+			}
+			w.sound()
+		})
+	}
+}
+
+func TestACancelledRunsSessionIsThatOfTheTasksNextRun(t *testing.T) {
+	w := newWorld(t)
+	agentID, task := w.agent("worker"), w.task("Task")
+	live, _ := w.wakeOn(agentID, task)
+	w.ok(w.Cancelled(t.Context(), live.Attempt, Unfinished{SessionID: "s-1", Resumable: true}))
+	w.wantSessions(task, "s-1 IDLE 1")
+	if _, launch := w.wakeOn(agentID, task); launch.ResumeSessionID != "s-1" {
+		t.Errorf("the next run resumes %q", launch.ResumeSessionID)
+	}
 }

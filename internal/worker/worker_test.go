@@ -222,6 +222,38 @@ func TestARunThatIsSettledOrFencedAtStartIsNotLaunched(t *testing.T) {
 	}
 }
 
+func TestAnAttemptThatWasEndedTellsWhatItBroughtBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		why   *executor.Stop
+		ended string
+	}{
+		"cancelled":   {stopCancel(), "CANCELLED"},
+		"handed back": {stopHandBack(), "INTERRUPTED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, began := newFakeStore(), make(chan struct{})
+			p := newPool(s, agent(func(ctx context.Context, _ executor.Request, _ executor.Sink) (executor.Result, error) {
+				close(began)
+				<-ctx.Done()
+				return executor.Result{Launched: true, SessionID: "s-1", Resumable: true, Usage: &executor.Usage{InputTokens: 3}, Object: map[string]any{"error": "x"}},
+					&executor.Failure{Message: "ended", Cause: context.Cause(ctx)}
+			}), 1)
+			claimed := s.claim()
+			p.Process(t.Context(), claimed)
+			<-began
+			for _, a := range p.attempts() {
+				a.stop(c.why)
+			}
+			<-s.ends
+			drain(t, p)
+			r := s.row(claimed.Attempt)
+			if u := r.unfinished; r.ended != c.ended || u.SessionID != "s-1" || !u.Resumable || u.Usage == nil || u.Usage.InputTokens != 3 || u.Result["error"] != "x" {
+				t.Errorf("%s with %+v", r.ended, u)
+			}
+		})
+	}
+}
+
 func TestALateReportChangesNothing(t *testing.T) {
 	s := newFakeStore()
 	c := s.claim()
