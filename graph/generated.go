@@ -4007,7 +4007,7 @@ input RoutineRunFilter {
   summaryInjected: Markdown @cost(weight: 2)
   "Merged context."
   contextSnapshot: JSONObject! @cost(weight: 20)
-  "Structured result."
+  "Structured result of its last attempt, of one that failed, too."
   result: JSONObject @cost(weight: 20)
   "Last error."
   error: RunError
@@ -5328,7 +5328,11 @@ input ReportRunFailedInput {
   code: RunErrorCode! = OTHER
   "Trying again cannot help: the run fails at once and escalates, whatever the code."
   permanent: Boolean! = false
-  "Money and tokens."
+  "What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events."
+  result: JSONObject
+  "A session that the agent named and can resume, for the task's next run; what result.session_id says by default."
+  sessionId: String
+  "Money and tokens; what result.usage says by default."
   usage: RunUsageInput
   "The session to resume was gone: the agent was given fullPrompt in a new one."
   freshSession: Boolean! = false
@@ -5348,6 +5352,12 @@ type ReportRunFailedPayload implements MutationPayload {
 input ReportRunHandedBackInput {
   "The lease."
   lease: RunLeaseInput!
+  "What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events."
+  result: JSONObject
+  "A session that the agent named and can resume, for the task's next run; what result.session_id says by default."
+  sessionId: String
+  "Money and tokens that the attempt used all the same; what result.usage says by default."
+  usage: RunUsageInput
 }
 
 "Result of reportRunHandedBack."
@@ -37854,7 +37864,7 @@ func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Conte
 		asMap["freshSession"] = false
 	}
 
-	fieldsInOrder := [...]string{"lease", "message", "code", "permanent", "usage", "freshSession"}
+	fieldsInOrder := [...]string{"lease", "message", "code", "permanent", "result", "sessionId", "usage", "freshSession"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -37889,6 +37899,20 @@ func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Conte
 				return it, err
 			}
 			it.Permanent = data
+		case "result":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("result"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Result = data
+		case "sessionId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sessionId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SessionID = data
 		case "usage":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usage"))
 			data, err := ec.unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx, v)
@@ -37931,7 +37955,7 @@ func (ec *executionContext) unmarshalInputReportRunHandedBackInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"lease"}
+	fieldsInOrder := [...]string{"lease", "result", "sessionId", "usage"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -37945,6 +37969,27 @@ func (ec *executionContext) unmarshalInputReportRunHandedBackInput(ctx context.C
 				return it, err
 			}
 			it.Lease = data
+		case "result":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("result"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Result = data
+		case "sessionId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sessionId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SessionID = data
+		case "usage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usage"))
+			data, err := ec.unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Usage = data
 		}
 	}
 	return it, nil

@@ -101,7 +101,7 @@ func (r *Resolver) acquireNow(ctx context.Context, in model.AcquireRunInput) (*m
 			return nil, err
 		}
 		if ctx.Err() != nil {
-			return nil, errors.Join(ctx.Err(), r.Store.HandBack(context.WithoutCancel(ctx), lease.Attempt))
+			return nil, errors.Join(ctx.Err(), r.Store.HandBack(context.WithoutCancel(ctx), lease.Attempt, store.Unfinished{}))
 		}
 		environment, err := r.Launches.Environment(lease.Launch)
 		if err == nil {
@@ -276,8 +276,8 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 		ok.Result = domain.CleanResult(in.Result, mask).(map[string]any)
 		ok.Summary, ok.SessionID = domain.ResultSummary(ok.Result), domain.ResultSession(ok.Result)
 		ok.Resumable = ok.SessionID != ""
-		if said := domain.ResultUsage(ok.Result); said != nil && usage == nil {
-			ok.Usage = &store.Usage{InputTokens: said.InputTokens, OutputTokens: said.OutputTokens, CostUSD: said.CostUSD}
+		if usage == nil {
+			ok.Usage = saidUsage(ok.Result)
 		}
 	}
 	if err := r.Store.Finish(ctx, a.Attempt, ok); err != nil {
@@ -287,15 +287,8 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 }
 
 func (r *Resolver) reportFailed(ctx context.Context, in model.ReportRunFailedInput) (*ent.Run, error) {
-	usage, err := usageOf(in.Usage)
-	if err != nil {
-		return nil, err
-	}
-	a, err := r.attemptOf(ctx, in.Lease)
-	if err != nil {
-		return nil, err
-	}
-	mask, err := r.maskOf(ctx, a.run.ID)
+	parts := unfinished{result: in.Result, usage: in.Usage, sessionID: in.SessionID, fresh: in.FreshSession}
+	a, u, mask, err := r.readUnfinished(ctx, in.Lease, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -303,21 +296,75 @@ func (r *Resolver) reportFailed(ctx context.Context, in model.ReportRunFailedInp
 	if message == "" {
 		message = "the worker gave no reason"
 	}
-	if err := r.Store.Fail(ctx, a.Attempt, store.Failure{Code: in.Code, Message: message, Permanent: in.Permanent, Usage: usage, Fresh: in.FreshSession}); err != nil {
+	failure := store.Failure{Code: in.Code, Message: message, Permanent: in.Permanent, Result: u.Result, SessionID: u.SessionID, Resumable: u.Resumable, Usage: u.Usage, Fresh: u.Fresh}
+	if err := r.Store.Fail(ctx, a.Attempt, failure); err != nil {
 		return nil, fenced(err)
 	}
 	return r.Reader.Run.Get(ctx, a.RunID)
 }
 
 func (r *Resolver) reportHandedBack(ctx context.Context, in model.ReportRunHandedBackInput) (*ent.Run, error) {
-	a, err := r.attemptOf(ctx, in.Lease)
+	a, u, _, err := r.readUnfinished(ctx, in.Lease, unfinished{result: in.Result, usage: in.Usage, sessionID: in.SessionID})
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Store.HandBack(ctx, a.Attempt); err != nil {
+	if err := r.Store.HandBack(ctx, a.Attempt, u); err != nil {
 		return nil, fenced(err)
 	}
 	return r.Reader.Run.Get(ctx, a.RunID)
+}
+
+// unfinished is what a worker reports of an attempt that did not succeed, beside its end.
+type unfinished struct {
+	result    map[string]any
+	usage     *model.RunUsageInput
+	sessionID *string
+	fresh     bool
+}
+
+// readUnfinished checks what is reported and whose it is, and hides secrets in it.
+func (r *Resolver) readUnfinished(ctx context.Context, lease *model.RunLeaseInput, in unfinished) (a reported, u store.Unfinished, mask func(string) string, err error) {
+	usage, err := usageOf(in.usage)
+	if err := joinProblems(err, checkObject([]string{"result"}, in.result, resultBytesMax), checkSession(in.sessionID)); err != nil {
+		return a, u, nil, err
+	}
+	if a, err = r.attemptOf(ctx, lease); err != nil {
+		return a, u, nil, err
+	}
+	if mask, err = r.maskOf(ctx, a.run.ID); err != nil {
+		return a, u, nil, err
+	}
+	u = store.Unfinished{Usage: usage, Fresh: in.fresh, SessionID: valueOf(in.sessionID)}
+	if in.result != nil {
+		u.Result = domain.CleanResult(in.result, mask).(map[string]any)
+		if u.SessionID == "" {
+			u.SessionID = domain.ResultSession(u.Result)
+		}
+		if u.Usage == nil {
+			u.Usage = saidUsage(u.Result)
+		}
+	}
+	if mask(u.SessionID) != u.SessionID { // an id that holds a secret is not stored, and masked it names nothing
+		u.SessionID = ""
+	}
+	u.Resumable = u.SessionID != ""
+	return a, u, mask, nil
+}
+
+func checkSession(id *string) error {
+	if id == nil || domain.SessionIDFits(*id) {
+		return nil
+	}
+	return domain.RefuseField([]string{"sessionId"}, domain.UserErrorCodeInvalid, "must be 1 to %d printable characters", domain.MaxSessionID)
+}
+
+// saidUsage is what a result says of its use; nil when it says nothing.
+func saidUsage(result map[string]any) *store.Usage {
+	said := domain.ResultUsage(result)
+	if said == nil {
+		return nil
+	}
+	return &store.Usage{InputTokens: said.InputTokens, OutputTokens: said.OutputTokens, CostUSD: said.CostUSD}
 }
 
 var decimalCost = regexp.MustCompile(`^\d{1,9}(\.\d{1,6})?$`)

@@ -194,6 +194,33 @@ func TestAWorkerGivesARunBack(t *testing.T) {
 	}
 }
 
+// TestWhatAWorkersAttemptBroughtBackIsKept: an attempt that did not succeed has used money, and may have a result with
+// actions and a session, all the same.
+func TestWhatAWorkersAttemptBroughtBackIsKept(t *testing.T) {
+	for mutation, more := range map[string]map[string]any{"reportRunFailed": {"message": "red"}, "reportRunHandedBack": {}} {
+		t.Run(mutation, func(t *testing.T) {
+			w := newWorld(t)
+			run := w.wake(w.pullAgent())
+			lease, _ := w.acquire(nil)
+			more["sessionId"] = "s-9\n"
+			if got := w.report(mutation, "", lease.input(), more).UserErrors.String(); got != "INVALID input.sessionId" {
+				t.Errorf("a session of two lines: %q", got)
+			}
+			more["sessionId"] = "s-9"
+			more["result"] = map[string]any{"error": "red hunter2", "usage": map[string]any{"cost_usd": 0.5}, "actions": []any{map[string]any{"type": "self_wake", "reason": "x"}}}
+			if got := w.report(mutation, "", lease.input(), more).UserErrors.String(); got != "" {
+				t.Fatal(got)
+			}
+			var kept, told string
+			w.ok(w.db.QueryRow(`SELECT c.result->>'error', e.data->'actions'->0->>'problem' FROM run_contents c JOIN cost_entries x USING (run_id) JOIN run_events e USING (run_id)
+WHERE c.run_id = $1 AND x.cost_usd = 0.5 AND e.data ? 'actions'`, run).Scan(&kept, &told))
+			if kept != "red ***" || !strings.HasPrefix(told, "not carried out: ") {
+				t.Errorf("the result is %q, its action %q", kept, told)
+			}
+		})
+	}
+}
+
 func TestACancelReachesTheWorkerWithItsHeartbeat(t *testing.T) {
 	w := newWorld(t)
 	run := w.wake(w.pullAgent())

@@ -1148,7 +1148,11 @@ type ReportRunFailedInput struct {
 	Code domain.RunErrorCode `json:"code"`
 	// Trying again cannot help: the run fails at once and escalates, whatever the code.
 	Permanent bool `json:"permanent"`
-	// Money and tokens.
+	// What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events.
+	Result map[string]any `json:"result,omitempty"`
+	// A session that the agent named and can resume, for the task's next run; what result.session_id says by default.
+	SessionID *string `json:"sessionId,omitempty"`
+	// Money and tokens; what result.usage says by default.
 	Usage *RunUsageInput `json:"usage,omitempty"`
 	// The session to resume was gone: the agent was given fullPrompt in a new one.
 	FreshSession bool `json:"freshSession"`
@@ -1170,6 +1174,12 @@ func (ReportRunFailedPayload) IsMutationPayload() {}
 type ReportRunHandedBackInput struct {
 	// The lease.
 	Lease *RunLeaseInput `json:"lease"`
+	// What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events.
+	Result map[string]any `json:"result,omitempty"`
+	// A session that the agent named and can resume, for the task's next run; what result.session_id says by default.
+	SessionID *string `json:"sessionId,omitempty"`
+	// Money and tokens that the attempt used all the same; what result.usage says by default.
+	Usage *RunUsageInput `json:"usage,omitempty"`
 }
 
 // Result of reportRunHandedBack.

@@ -276,9 +276,9 @@ func (p *player) end(ctx context.Context, a store.Attempt, started bool) error {
 		}
 		return err
 	case 2:
-		return p.HandBack(ctx, a)
+		return p.HandBack(ctx, a, store.Unfinished{})
 	case 3:
-		return p.Cancelled(ctx, a)
+		return p.Cancelled(ctx, a, store.Unfinished{})
 	}
 	return p.Finish(ctx, a, store.Success{})
 }

@@ -224,7 +224,7 @@ func (q *sequence) handBackAny(ctx context.Context) (bool, error) {
 	}
 	q.note("hand back %s", a)
 	q.model.HandBack(a.run)
-	return true, q.HandBack(ctx, a.Attempt)
+	return true, q.HandBack(ctx, a.Attempt, store.Unfinished{})
 }
 
 // loseAny tries to take a live attempt's lease, in vain, then lets it run out or its owner die.
@@ -283,9 +283,9 @@ func (q *sequence) fenced(ctx context.Context, a store.Attempt) (err error) {
 	case 2:
 		err = q.Fail(ctx, a, store.Failure{Code: domain.RunErrorCodeCrash, Message: "late"})
 	case 3:
-		err = q.Cancelled(ctx, a)
+		err = q.Cancelled(ctx, a, store.Unfinished{})
 	case 4:
-		err = q.HandBack(ctx, a)
+		err = q.HandBack(ctx, a, store.Unfinished{})
 	case 5:
 		err = q.RecordSession(ctx, a, "late")
 	case 6:
@@ -330,7 +330,7 @@ func (q *sequence) obeyCancel(ctx context.Context) (bool, error) {
 		if a.run.CancelAsked {
 			q.note("obey the cancel of %s", a)
 			q.model.Cancelled(a.run)
-			return true, q.Cancelled(ctx, a.Attempt)
+			return true, q.Cancelled(ctx, a.Attempt, store.Unfinished{})
 		}
 	}
 	return false, nil

@@ -210,7 +210,7 @@ func (h *house) claimMany(n int) (times timing) {
 		taken = append(taken, claimed...)
 	}
 	for _, c := range taken {
-		h.ok(h.HandBack(ctx, c.Attempt))
+		h.ok(h.HandBack(ctx, c.Attempt, store.Unfinished{}))
 	}
 	return times
 }

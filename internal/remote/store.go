@@ -238,17 +238,26 @@ func (s *Store) Finish(ctx context.Context, a store.Attempt, ok store.Success) e
 // Fail reports failure.
 func (s *Store) Fail(ctx context.Context, a store.Attempt, f store.Failure) error {
 	return s.end(ctx, a, "reportRunFailed", "failed", map[string]any{"message": f.Message, "code": cmp.Or(f.Code, domain.RunErrorCodeOther),
-		"permanent": f.Permanent, "usage": usageInput(f.Usage), "freshSession": f.Fresh})
+		"permanent": f.Permanent, "freshSession": f.Fresh, "usage": usageInput(f.Usage), "result": fitting(f.Result), "sessionId": resumable(f.SessionID, f.Resumable)})
 }
 
 // Cancelled reports that a cancel was obeyed: the server ends a run that was asked to end CANCELLED, however it ends.
-func (s *Store) Cancelled(ctx context.Context, a store.Attempt) error {
-	return s.end(ctx, a, "reportRunFailed", "cancelled", map[string]any{"message": "the agent was ended as asked"})
+func (s *Store) Cancelled(ctx context.Context, a store.Attempt, u store.Unfinished) error {
+	return s.end(ctx, a, "reportRunFailed", "cancelled", map[string]any{"message": "the agent was ended as asked", "freshSession": u.Fresh,
+		"usage": usageInput(u.Usage), "result": fitting(u.Result), "sessionId": resumable(u.SessionID, u.Resumable)})
 }
 
 // HandBack gives the run back.
-func (s *Store) HandBack(ctx context.Context, a store.Attempt) error {
-	return s.end(ctx, a, "reportRunHandedBack", "handed back", nil)
+func (s *Store) HandBack(ctx context.Context, a store.Attempt, u store.Unfinished) error {
+	return s.end(ctx, a, "reportRunHandedBack", "handed back", map[string]any{"usage": usageInput(u.Usage), "result": fitting(u.Result), "sessionId": resumable(u.SessionID, u.Resumable)})
+}
+
+// resumable is a session that the agent named itself; null for any other.
+func resumable(sessionID string, named bool) any {
+	if !named || sessionID == "" {
+		return nil
+	}
+	return sessionID
 }
 
 func usageInput(u *store.Usage) map[string]any {
@@ -267,14 +276,20 @@ func fitting(result map[string]any) map[string]any {
 	if encoded, err := json.Marshal(result); result == nil || err == nil && len(encoded) <= maxResult {
 		return result
 	}
-	const each, mark = 8 << 10, " [… cut: the result was too long to be sent]"
+	const each, cutMark = 8 << 10, " [… cut: the result was too long to be sent]"
 	short := map[string]any{"cut": true}
-	for _, name := range []string{"summary", "result", "message", "next_action", "session_id"} {
+	for _, name := range []string{"summary", "result", "message", "error", "next_action", "session_id"} {
 		if text, ok := result[name].(string); ok {
-			short[name] = domain.CutText(text, each, mark)
+			short[name] = domain.CutText(text, each, cutMark)
 		}
 	}
-	if domain.ResultSummary(short) == "" {
+	if actions := result["actions"]; actions != nil { // those that do not fit are told of as refused
+		short["actions"] = cutMark
+		if encoded, err := json.Marshal(actions); err == nil && len(encoded) <= maxResult/2 {
+			short["actions"] = actions
+		}
+	}
+	if domain.ResultText(short) == "" {
 		short["summary"] = "The result was too long to be sent, and had no summary."
 	}
 	return short

@@ -35,7 +35,7 @@ func TestADeletedAgentsQueueEndsInEveryState(t *testing.T) {
 	if launch, err := w.Start(t.Context(), claimed.Attempt); err != nil || launch != nil {
 		t.Errorf("a claimed run of a deleted agent was launched: %v", err)
 	}
-	w.ok(w.Cancelled(t.Context(), live.Attempt))
+	w.ok(w.Cancelled(t.Context(), live.Attempt, Unfinished{}))
 	for name, id := range map[string]xid.ID{"live": live.RunID, "claimed": claimed.RunID, "queued": w.runOf(queued)} {
 		if got := one[string](w, `SELECT status || ' ' || end_reason FROM runs WHERE id = $1`, id); got != "CANCELLED AGENT_DELETED" {
 			t.Errorf("the %s run is %s", name, got)

@@ -192,7 +192,7 @@ func TestLiveRunsReserveWhatTheyWillCost(t *testing.T) {
 	w.start(claimed[0])
 	w.finishAt(claimed[0], "0.5")
 	w.wantLedger("one cost less", budget, "4.5 spent, 4 reserved, 0 told")
-	w.ok(w.HandBack(t.Context(), claimed[1].Attempt))
+	w.ok(w.HandBack(t.Context(), claimed[1].Attempt, Unfinished{}))
 	w.wantLedger("one was handed back", budget, "4.5 spent, 2 reserved, 0 told")
 	w.start(claimed[2])
 	w.ok(w.Fail(t.Context(), claimed[2].Attempt, Failure{Code: domain.RunErrorCodeCrash, Message: "killed"}))

@@ -73,8 +73,14 @@ var cancelledByUser = domain.Settlement{Run: domain.RunStatusCancelled, Request:
 	Reason: domain.EndReasonCancelledByUser, Activity: domain.ActivityCodeRunCancelled}
 
 // Cancelled ends a live attempt whose owner obeyed the cancel. ErrFenced when it is not the live one any more.
-func (s *Store) Cancelled(ctx context.Context, a Attempt) error {
-	return wrap("end a cancelled run", s.withLive(ctx, a, func(t *tx, l lane, run runRow) error { return t.cancelLive(ctx, l, run) }))
+func (s *Store) Cancelled(ctx context.Context, a Attempt, u Unfinished) error {
+	return wrap("end a cancelled run", s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+		run, err := t.takeIn(ctx, run, u, "the run was cancelled")
+		if err != nil {
+			return err
+		}
+		return t.cancelLive(ctx, l, run)
+	}))
 }
 
 // cancelLive ends a live run because a person asked, or deleted its agent: its requests end with it, delivered or not (C305), except events
@@ -93,7 +99,7 @@ func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
 		}
 	}
 	reason := domain.CancelReason(deleted)
-	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: map[string]any{"reason": reason}})
+	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: run.endData(map[string]any{"reason": reason})})
 	if err != nil {
 		return err
 	}

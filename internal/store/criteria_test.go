@@ -56,7 +56,7 @@ func TestCausation(t *testing.T) {
 		run := w.runOf(w.wake(w.agent("worker")))
 		before := causation(w, run)
 		for name, step := range map[string]func(Claimed){
-			"hand-back": func(c Claimed) { w.ok(w.HandBack(t.Context(), c.Attempt)) },
+			"hand-back": func(c Claimed) { w.ok(w.HandBack(t.Context(), c.Attempt, Unfinished{})) },
 			"rescue":    func(c Claimed) { must(w, first(w.Abandon(t.Context(), c.Attempt, true)), nil) },
 			"retry": func(c Claimed) {
 				w.ok(w.Fail(t.Context(), c.Attempt, Failure{Code: domain.RunErrorCodeCrash, Message: "killed"}))

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -12,11 +13,13 @@ import (
 )
 
 // Failure is why an attempt failed. Message is masked. A Permanent one is not tried again. Usage nil means that the agent
-// did not say what it used. SessionID, Resumable and Fresh are as in Success.
+// did not say what it used. Result is what the agent gave with its error; its actions are not carried out. SessionID,
+// Resumable and Fresh are as in Success.
 type Failure struct {
 	Code      domain.RunErrorCode
 	Message   string
 	Permanent bool
+	Result    map[string]any
 	SessionID string
 	Resumable bool
 	Fresh     bool
@@ -27,13 +30,8 @@ type Failure struct {
 // CANCELLED when that was asked. ErrFenced when the attempt is not the live one any more.
 func (s *Store) Fail(ctx context.Context, a Attempt, f Failure) error {
 	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
-		if err := t.spend(ctx, run, f.Usage); err != nil {
-			return err
-		}
-		if err := t.keepSession(ctx, run, f.SessionID, f.Resumable); err != nil {
-			return err
-		}
-		if err := t.keepPrompt(ctx, run, f.Fresh); err != nil {
+		run, err := t.takeIn(ctx, run, Unfinished{f.Result, f.SessionID, f.Resumable, f.Fresh, f.Usage}, "the attempt failed")
+		if err != nil {
 			return err
 		}
 		t.countLaunch(run, f.SessionID)
@@ -74,7 +72,7 @@ UPDATE wakeup_requests SET retry_count = retry_count + 1, scheduled_retry_at = $
 		return fmt.Errorf("plan the requests' retry: %w", err)
 	}
 	data := map[string]any{"until": plan.At, "source": plan.Source, "failures": run.retryCount + 1}
-	if err := t.runEvent(ctx, run, domain.RunEventKindRetryScheduled, run.attempt, data); err != nil {
+	if err := t.runEvent(ctx, run, domain.RunEventKindRetryScheduled, run.attempt, run.endData(maps.Clone(data))); err != nil {
 		return err
 	}
 	if err := t.activity(ctx, run, domain.ActivityCodeWakeupRetryScheduled, system("retry"), "The attempt failed and will be tried again.", data); err != nil {
@@ -96,7 +94,7 @@ func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason dom
 		return err
 	}
 	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusFailed, reason: &reason, sessionID: f.SessionID, failure: &f,
-		event: domain.RunEventKindFailed, eventData: map[string]any{"code": f.Code, "reason": reason}})
+		event: domain.RunEventKindFailed, eventData: run.endData(map[string]any{"code": f.Code, "reason": reason})})
 	if err != nil {
 		return err
 	}

@@ -127,8 +127,8 @@ func TestNoWayOutLeavesARunClaimed(t *testing.T) { // C232
 		"fatal": func(w *world, c Claimed) error {
 			return w.Fail(w.Context(), c.Attempt, Failure{Code: domain.RunErrorCodeLaunch, Message: "none", Permanent: true})
 		},
-		"cancel":   func(w *world, c Claimed) error { return w.Cancelled(w.Context(), c.Attempt) },
-		"shutdown": func(w *world, c Claimed) error { return w.HandBack(w.Context(), c.Attempt) },
+		"cancel":   func(w *world, c Claimed) error { return w.Cancelled(w.Context(), c.Attempt, Unfinished{}) },
+		"shutdown": func(w *world, c Claimed) error { return w.HandBack(w.Context(), c.Attempt, Unfinished{}) },
 		"rescue":   func(w *world, c Claimed) error { _, err := w.Abandon(w.Context(), c.Attempt, true); return err },
 	}
 	for name, end := range ends {

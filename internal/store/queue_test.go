@@ -458,7 +458,7 @@ func TestCancel(t *testing.T) {
 		if len(states) != 1 || !states[0].CancelRequested || states[0].Lost {
 			t.Errorf("the heartbeat says %+v", states)
 		}
-		w.ok(w.Cancelled(t.Context(), c.Attempt))
+		w.ok(w.Cancelled(t.Context(), c.Attempt, Unfinished{}))
 		w.wantRun(c.RunID, domain.RunStatusCancelled, "")
 		w.wantRequest(request, domain.WakeupStatusCancelled)
 		if note := one[string](w, `SELECT data->>'note' FROM activities WHERE code = 'RUN_CANCELLED'`); note != "wrong branch" {
@@ -472,7 +472,7 @@ func TestCancel(t *testing.T) {
 				return w.Fail(w.Context(), a, Failure{Code: domain.RunErrorCodeCrash, Message: "killed"})
 			},
 			"rescue":    func(w *world, a Attempt) error { _, err := w.Abandon(w.Context(), a, true); return err },
-			"hand-back": func(w *world, a Attempt) error { return w.HandBack(w.Context(), a) },
+			"hand-back": func(w *world, a Attempt) error { return w.HandBack(w.Context(), a, Unfinished{}) },
 			"start":     func(w *world, a Attempt) error { _, err := w.Start(w.Context(), a); return err },
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -614,7 +614,7 @@ func TestHandedBackRunsAreNeitherFailedNorAbandoned(t *testing.T) {
 			t.Errorf("attempt has number %d, want %d", c.Number, i+1)
 		}
 		w.start(c)
-		w.ok(w.HandBack(t.Context(), c.Attempt))
+		w.ok(w.HandBack(t.Context(), c.Attempt, Unfinished{}))
 		w.wantRun(run, domain.RunStatusQueued, "")
 		w.sound()
 	}

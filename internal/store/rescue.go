@@ -12,9 +12,13 @@ import (
 )
 
 // HandBack returns a live attempt to the queue because its process shuts down: INTERRUPTED, which counts neither as a
-// failure nor as an abandonment (SPEC S11). The number is spent. ErrFenced when it is not the live one any more.
-func (s *Store) HandBack(ctx context.Context, a Attempt) error {
+// failure nor as an abandonment (SPEC S11). The number is spent. What it used counts, and its session is resumed. ErrFenced when it is not the live one any more.
+func (s *Store) HandBack(ctx context.Context, a Attempt, u Unfinished) error {
 	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+		run, err := t.takeIn(ctx, run, u, "the attempt was handed back")
+		if err != nil {
+			return err
+		}
 		if run.cancelRequestedAt != nil {
 			return t.cancelLive(ctx, l, run)
 		}
@@ -28,7 +32,7 @@ func (t *tx) giveBack(ctx context.Context, l lane, run runRow, attempt domain.Ru
 	if err := t.requeue(ctx, run, nil, nil); err != nil {
 		return err
 	}
-	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, map[string]any{"attempt": attempt}); err != nil {
+	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, run.endData(map[string]any{"attempt": attempt})); err != nil {
 		return err
 	}
 	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, launched: launched})
@@ -91,6 +95,9 @@ func (t *tx) abandon(ctx context.Context, l lane, run runRow) error {
 	run.abandonments++
 	if err := execOne(ctx, t, `UPDATE runs SET abandonments = $2 WHERE id = $1`, run.id, run.abandonments); err != nil {
 		return fmt.Errorf("count the abandonment: %w", err)
+	}
+	if err := t.keepLostSession(ctx, run); err != nil {
+		return err
 	}
 	switch domain.AfterAbandonment(run.abandonments, run.cancelRequestedAt != nil) {
 	case domain.FateCancel:

@@ -57,7 +57,7 @@ func (w *world) claimOf(agent xid.ID) Claimed {
 		if w.run(c.RunID).agentID == agent {
 			return c
 		}
-		w.ok(w.HandBack(w.Context(), c.Attempt))
+		w.ok(w.HandBack(w.Context(), c.Attempt, Unfinished{}))
 	}
 	w.Fatalf("agent %s has no due run", agent)
 	return Claimed{}

@@ -27,7 +27,8 @@ type runRow struct {
 	requestedAt                                              time.Time
 	startedAt, cancelRequestedAt                             *time.Time
 
-	queue string // whose workers are to execute it; the claim alone fills it in
+	queue   string    // whose workers are to execute it; the claim alone fills it in
+	refused []outcome // what its attempt's result asked for in vain; takeIn alone fills it in
 }
 
 const runColumns = `r.id, r.workspace_id, r.agent_id, r.task_id, r.routine_id, r.causation_id, r.scope, r.source, r.wake_class, r.status,

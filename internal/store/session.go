@@ -92,6 +92,18 @@ INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, sta
 	return wrap("keep the task's session", err)
 }
 
+// keepLostSession is keepSession for an attempt whose owner is gone: its session is what was recorded. One that rouse named
+// itself, since the agent named none, cannot be resumed; whether any other can, the next attempt finds out, and falls back to
+// a new one (SPEC S7.2).
+func (t *tx) keepLostSession(ctx context.Context, run runRow) error {
+	if run.taskID == "" || run.sessionID == nil {
+		return nil
+	}
+	id, err := xid.Parse(*run.sessionID)
+	ours := err == nil && id.Prefix() == "ses"
+	return t.keepSession(ctx, run, *run.sessionID, !ours)
+}
+
 // restSession is for every end of an attempt: the session it was in is at work no more.
 func (t *tx) restSession(ctx context.Context, run runRow) error {
 	if run.taskID == "" {

@@ -149,11 +149,11 @@ func TestASessionThatCannotBeResumedIsGivenUp(t *testing.T) {
 
 func TestASessionIsAtWorkOnlyWhileItsAttemptLives(t *testing.T) {
 	for name, end := range map[string]func(*world, Claimed){
-		"handed back": func(w *world, c Claimed) { w.ok(w.HandBack(w.Context(), c.Attempt)) },
+		"handed back": func(w *world, c Claimed) { w.ok(w.HandBack(w.Context(), c.Attempt, Unfinished{})) },
 		"abandoned": func(w *world, c Claimed) {
 			must(w, true, func() error { _, err := w.Abandon(w.Context(), c.Attempt, true); return err }())
 		},
-		"cancelled":           func(w *world, c Claimed) { w.ok(w.Cancelled(w.Context(), c.Attempt)) },
+		"cancelled":           func(w *world, c Claimed) { w.ok(w.Cancelled(w.Context(), c.Attempt, Unfinished{})) },
 		"ended in no session": func(w *world, c Claimed) { w.finish(c) },
 	} {
 		t.Run(name, func(t *testing.T) {

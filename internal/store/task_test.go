@@ -428,8 +428,8 @@ func TestCheckoutIsFreedAtEveryEnd(t *testing.T) {
 		{"failed for good", func(x Claimed) {
 			w.ok(w.Fail(t.Context(), x.Attempt, Failure{Code: domain.RunErrorCodeCrash, Message: "x", Permanent: true}))
 		}},
-		{"cancelled", func(x Claimed) { w.ok(w.Cancelled(t.Context(), x.Attempt)) }},
-		{"handed back", func(x Claimed) { w.ok(w.HandBack(t.Context(), x.Attempt)) }},
+		{"cancelled", func(x Claimed) { w.ok(w.Cancelled(t.Context(), x.Attempt, Unfinished{})) }},
+		{"handed back", func(x Claimed) { w.ok(w.HandBack(t.Context(), x.Attempt, Unfinished{})) }},
 		{"rescued", func(x Claimed) {
 			w.sql(`UPDATE attempt_leases SET lease_until = now() - interval '1 minute' WHERE run_id = $1`, x.RunID)
 			if _, err := w.Abandon(t.Context(), x.Attempt, false); err != nil {

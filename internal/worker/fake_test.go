@@ -37,16 +37,17 @@ var errAway = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 
 // row is what the fake store knows of an attempt.
 type row struct {
-	ended   string // "", FINISHED, FAILED, CANCELLED, INTERRUPTED
-	success store.Success
-	failure store.Failure
-	lines   []store.LogLine
-	steps   []map[string]any
-	session string
-	group   store.ProcessGroup
-	cancel  bool
-	lost    bool
-	beats   int
+	ended      string // "", FINISHED, FAILED, CANCELLED, INTERRUPTED
+	success    store.Success
+	failure    store.Failure
+	unfinished store.Unfinished
+	lines      []store.LogLine
+	steps      []map[string]any
+	session    string
+	group      store.ProcessGroup
+	cancel     bool
+	lost       bool
+	beats      int
 }
 
 // fakeStore is a database in memory with the fences of the real one.
@@ -212,12 +213,12 @@ func (s *fakeStore) Fail(_ context.Context, a store.Attempt, f store.Failure) er
 	return s.end("Fail", "FAILED", a, func(r *row) { r.failure = f })
 }
 
-func (s *fakeStore) Cancelled(_ context.Context, a store.Attempt) error {
-	return s.end("Cancelled", "CANCELLED", a, func(*row) {})
+func (s *fakeStore) Cancelled(_ context.Context, a store.Attempt, u store.Unfinished) error {
+	return s.end("Cancelled", "CANCELLED", a, func(r *row) { r.unfinished = u })
 }
 
-func (s *fakeStore) HandBack(_ context.Context, a store.Attempt) error {
-	return s.end("HandBack", "INTERRUPTED", a, func(*row) {})
+func (s *fakeStore) HandBack(_ context.Context, a store.Attempt, u store.Unfinished) error {
+	return s.end("HandBack", "INTERRUPTED", a, func(r *row) { r.unfinished = u })
 }
 
 // WatchRun signals cancels asked through change.

@@ -24,10 +24,11 @@ const (
 
 // report is how an attempt ended, as the store is told.
 type report struct {
-	kind    reportKind
-	success store.Success
-	failure store.Failure
-	cause   error // for the log
+	kind       reportKind
+	success    store.Success
+	failure    store.Failure
+	unfinished store.Unfinished // of one that was ended from here
+	cause      error            // for the log
 }
 
 // reportOf judges what the executor brought back. What ended the launch from here counts only when the executor says
@@ -41,9 +42,11 @@ func reportOf(ctx context.Context, result executor.Result, err error) report {
 	case errors.Is(err, store.ErrFenced):
 		return report{kind: reportDrop, cause: err}
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		return stopped(ctx)
+		end := stopped(ctx)
+		end.unfinished = store.Unfinished{Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
+		return end
 	}
-	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
+	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
 	if f, ok := errors.AsType[*executor.Failure](err); ok {
 		failure.Code, failure.Permanent = f.Code, f.Permanent
 	}
@@ -130,9 +133,9 @@ func (p *Pool) write(ctx context.Context, a store.Attempt, end report) error {
 	case reportFail:
 		return p.options.Store.Fail(ctx, a, end.failure)
 	case reportCancel:
-		return p.options.Store.Cancelled(ctx, a)
+		return p.options.Store.Cancelled(ctx, a, end.unfinished)
 	case reportHandBack:
-		return p.options.Store.HandBack(ctx, a)
+		return p.options.Store.HandBack(ctx, a, end.unfinished)
 	}
 	return fmt.Errorf("unknown report %d", end.kind)
 }

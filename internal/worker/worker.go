@@ -30,8 +30,8 @@ type Store interface {
 	CancelRequested(ctx context.Context, runID xid.ID) (bool, error)
 	Finish(ctx context.Context, a store.Attempt, ok store.Success) error
 	Fail(ctx context.Context, a store.Attempt, f store.Failure) error
-	Cancelled(ctx context.Context, a store.Attempt) error
-	HandBack(ctx context.Context, a store.Attempt) error
+	Cancelled(ctx context.Context, a store.Attempt, u store.Unfinished) error
+	HandBack(ctx context.Context, a store.Attempt, u store.Unfinished) error
 }
 
 // Executor runs one attempt; executor.Registry is the real one.

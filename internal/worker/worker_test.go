@@ -73,6 +73,14 @@ func TestHowARunEnds(t *testing.T) {
 			}
 			return nil
 		}},
+		{"an error that the agent reports keeps its result", func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+			return executor.Result{Launched: true, Object: map[string]any{"error": "red", "actions": []any{}}}, &executor.Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: red"}
+		}, func(r row) error {
+			if r.ended != "FAILED" || r.failure.Result["error"] != "red" || r.failure.Result["actions"] == nil {
+				return fmt.Errorf("%+v", r)
+			}
+			return nil
+		}},
 		{"a permanent failure stays permanent", func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
 			return executor.Result{}, &executor.Failure{Code: domain.RunErrorCodeLaunch, Permanent: true, Message: "no program"}
 		}, func(r row) error {
@@ -209,6 +217,38 @@ func TestARunThatIsSettledOrFencedAtStartIsNotLaunched(t *testing.T) {
 			drain(t, p)
 			if got := s.row(c.Attempt).ended; got != tt.want {
 				t.Errorf("ended %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAnAttemptThatWasEndedTellsWhatItBroughtBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		why   *executor.Stop
+		ended string
+	}{
+		"cancelled":   {stopCancel(), "CANCELLED"},
+		"handed back": {stopHandBack(), "INTERRUPTED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, began := newFakeStore(), make(chan struct{})
+			p := newPool(s, agent(func(ctx context.Context, _ executor.Request, _ executor.Sink) (executor.Result, error) {
+				close(began)
+				<-ctx.Done()
+				return executor.Result{Launched: true, SessionID: "s-1", Resumable: true, Usage: &executor.Usage{InputTokens: 3}, Object: map[string]any{"error": "x"}},
+					&executor.Failure{Message: "ended", Cause: context.Cause(ctx)}
+			}), 1)
+			claimed := s.claim()
+			p.Process(t.Context(), claimed)
+			<-began
+			for _, a := range p.attempts() {
+				a.stop(c.why)
+			}
+			<-s.ends
+			drain(t, p)
+			r := s.row(claimed.Attempt)
+			if u := r.unfinished; r.ended != c.ended || u.SessionID != "s-1" || !u.Resumable || u.Usage == nil || u.Usage.InputTokens != 3 || u.Result["error"] != "x" {
+				t.Errorf("%s with %+v", r.ended, u)
 			}
 		})
 	}
