@@ -150,15 +150,15 @@ func (d *doctor) clock(ctx context.Context, db *Database) {
 
 // agents looks at the executor of each agent that may be woken.
 func (d *doctor) agents(ctx context.Context, db *Database) {
-	t, end, err := d.tester(db)
+	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: reading signals nothing
+	records := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log})
+	t, end, err := d.tester(db, records)
 	if err != nil {
 		d.fail("executors", err, "")
 		return
 	}
 	defer end()
-	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: reading signals nothing
-	reader := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log}).Reader()
-	all, err := reader.Agent.Query().Where(agent.DeletedAtIsNil()).WithWorkspace().Order(agent.ByWorkspaceID(), agent.ByID()).All(auth.WithPrincipal(ctx, auth.Local()))
+	all, err := records.Reader().Agent.Query().Where(agent.DeletedAtIsNil()).WithWorkspace().Order(agent.ByWorkspaceID(), agent.ByID()).All(auth.WithPrincipal(ctx, auth.Local()))
 	if err != nil {
 		d.fail("executors", fmt.Errorf("read the agents: %w", err), "")
 		return
@@ -185,7 +185,7 @@ func (d *doctor) agent(ctx context.Context, t *tester, a *ent.Agent) {
 }
 
 // tester makes executors as a server would, and what ends them.
-func (d *doctor) tester(db *Database) (*tester, func(), error) {
+func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), error) {
 	allowed, err := d.config.AllowedAddresses()
 	if err != nil {
 		return nil, nil, err
@@ -207,7 +207,7 @@ func (d *doctor) tester(db *Database) (*tester, func(), error) {
 			d.fail("executors", err, "")
 		}
 	}
-	return newTester(executor.NewRegistry(command, allowed), secrets, ""), end, nil
+	return newTester(executor.NewRegistry(command, allowed), secrets, "", records, false), end, nil
 }
 
 // existingKey is the key that seals secrets; none is made.
