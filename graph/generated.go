@@ -5036,6 +5036,8 @@ type RoutineWakeup {
   scheduledFor: DateTime
   "Variables."
   variables: JSONObject!
+  "What the routine asked for, its variables filled in; empty for a heavy one, whose task says it."
+  text: Markdown!
   "Missed slots older than the cap."
   missedTicks: Int!
   "First of them."
@@ -25104,6 +25106,29 @@ func (ec *executionContext) _RoutineWakeup_variables(ctx context.Context, field 
 }
 func (ec *executionContext) fieldContext_RoutineWakeup_variables(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RoutineWakeup", field, false, false, "JSONObject")
+}
+
+func (ec *executionContext) _RoutineWakeup_text(ctx context.Context, field graphql.CollectedField, obj *model.RoutineWakeup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineWakeup_text(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Text, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNMarkdown2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineWakeup_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineWakeup", field, false, false, "Markdown")
 }
 
 func (ec *executionContext) _RoutineWakeup_missedTicks(ctx context.Context, field graphql.CollectedField, obj *model.RoutineWakeup) (ret graphql.Marshaler) {
@@ -47030,6 +47055,11 @@ func (ec *executionContext) _RoutineWakeup(ctx context.Context, sel ast.Selectio
 			}
 		case "variables":
 			out.Values[i] = ec._RoutineWakeup_variables(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "text":
+			out.Values[i] = ec._RoutineWakeup_text(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

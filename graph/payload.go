@@ -87,7 +87,7 @@ func blockersWakeup(ctx context.Context, l *loaders, p *domain.BlockersPayload) 
 
 func routineWakeup(ctx context.Context, l *loaders, p *domain.RoutinePayload) (*model.RoutineWakeup, error) {
 	out := &model.RoutineWakeup{
-		Variables: map[string]any{}, MissedTicks: p.MissedTicks, MissedTruncated: p.MissedTruncated,
+		Variables: map[string]any{}, Text: p.Text, MissedTicks: p.MissedTicks, MissedTruncated: p.MissedTruncated,
 		ScheduledFor: instant(p.ScheduledFor), MissedSince: instant(p.MissedSince),
 	}
 	for name, value := range p.Variables {

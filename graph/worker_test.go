@@ -181,6 +181,60 @@ func TestAWorkersFailureIsRetriedAndItsUseCounted(t *testing.T) {
 	}
 }
 
+func TestAWorkerMaySayThatTryingAgainCannotHelp(t *testing.T) {
+	w := newWorld(t)
+	w.wake(w.pullAgent())
+	lease, _ := w.acquire(nil)
+	got := w.report("reportRunFailed", "run { status } retryAt", lease.input(), map[string]any{"message": "no such program", "code": "LAUNCH", "permanent": true})
+	if got.Run == nil || got.Run.Status != "FAILED" || got.RetryAt != nil {
+		t.Errorf("failed: %+v", got)
+	}
+	if n := w.one(`SELECT count(*) FROM inbox_items WHERE kind = 'AGENT_ERROR'`); n != "1" {
+		t.Errorf("%s items in the inbox", n)
+	}
+}
+
+func TestAnAgentServiceMaySayThatTryingAgainCannotHelp(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.pullAgent()
+	w.wake(agentID)
+	lease, _ := w.acquire(nil)
+	w.sql(`UPDATE run_attempts SET executor = 'http'`) // as if rouse had called it
+	service := *w
+	service.Client = w.As(auth.Principal{Kind: auth.KindRun, WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(agentID), RunID: xid.ID(lease.Run.ID), Attempt: 1})
+	own := lease.input()
+	own["leaseToken"] = lease.variable("ROUSE_RUN_TOKEN")
+	if got := service.report("reportRunFailed", "run { id } retryAt", own, map[string]any{"message": "no", "permanent": true}); got.Run == nil || got.RetryAt != nil {
+		t.Errorf("failed: %+v", got)
+	}
+	if status := w.one(`SELECT status FROM runs`); status != "FAILED" {
+		t.Errorf("the run is %s", status)
+	}
+}
+
+func TestAWorkersCallIsMadeAgainWhenItsAnswerWasLost(t *testing.T) {
+	w := newWorld(t)
+	run := w.wake(w.pullAgent())
+	call := map[string]any{"idempotencyKey": "call-1"}
+	first, _ := w.acquire(call)
+	again, _ := w.acquire(call)
+	if first == nil || again == nil || again.Run.ID != run || again.Attempt != 1 || again.LeaseToken == first.LeaseToken || again.Prompt != first.Prompt {
+		t.Fatalf("first %+v, then %+v", first, again)
+	}
+	if got := w.report("reportRunHeartbeat", "", first.input(), nil).UserErrors.String(); got != "STALE_LEASE input.lease" {
+		t.Errorf("the former token: %q", got)
+	}
+	if got := w.report("reportRunHeartbeat", "expiresAt", again.input(), nil); got.ExpiresAt == nil {
+		t.Errorf("the new token: %+v", got)
+	}
+	if third, _ := w.acquire(call); third != nil {
+		t.Errorf("a run at work was given away: %+v", third)
+	}
+	if _, problems := w.acquire(map[string]any{"idempotencyKey": ""}); problems.String() != "INVALID input.idempotencyKey" {
+		t.Errorf("an empty key: %s", problems)
+	}
+}
+
 func TestAWorkerGivesARunBack(t *testing.T) {
 	w := newWorld(t)
 	run := w.wake(w.pullAgent())

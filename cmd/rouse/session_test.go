@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"rouse.dev/rouse/internal/pgtest"
 )
@@ -152,7 +153,7 @@ func testSessions(o office, executor map[string]any) {
 	if u := first.Usage; u == nil || u.InputTokens != 10 || u.OutputTokens != 7 || u.CostUsd != "0.042500" {
 		o.t.Errorf("usage %+v", u)
 	}
-	if first.Attempts[0].HeartbeatAt == nil && strings.HasPrefix(o.t.Name(), "worker") {
+	if first.Attempts[0].HeartbeatAt == nil {
 		o.t.Error("no sign of life")
 	}
 
@@ -184,7 +185,7 @@ func testSessions(o office, executor map[string]any) {
 	if len(taskless) != 2 {
 		o.t.Errorf("runs without a task opened %v", taskless)
 	}
-	o.wantCosts(agent, 7, "0.297500")
+	o.wantCosts(agent, 7, "0.2975")
 }
 
 // wantCosts looks at what an agent's runs cost in all.
@@ -199,8 +200,8 @@ func (o office) wantCosts(agent string, runs int, usd string) {
 			}
 		}
 	}
-	o.request(`query($id: ID!) { workspace(id: $id) { costs(from: "2020-01-01T00:00:00Z", by: AGENT) { subject { ... on Agent { id } } costUsd runs inputTokens outputTokens } } }`,
-		map[string]any{"id": o.workspace}, &out)
+	o.request(`query($id: ID!, $from: DateTime!, $until: DateTime!) { workspace(id: $id) { costs(from: $from, until: $until, by: AGENT) { subject { ... on Agent { id } } costUsd runs inputTokens outputTokens } } }`,
+		map[string]any{"id": o.workspace, "from": time.Now().Add(-24 * time.Hour).UTC(), "until": time.Now().Add(24 * time.Hour).UTC()}, &out)
 	for _, c := range out.Workspace.Costs {
 		if c.Subject != nil && c.Subject.ID == agent {
 			if c.Runs != runs || c.CostUsd != usd || c.InputTokens != 10*runs || c.OutputTokens != 7*runs {
@@ -235,7 +236,7 @@ func TestSessionsOfTheAgentClientProtocol(t *testing.T) {
 	}
 	o.remove(second.SessionID + ".session")
 	third := o.queue(task)
-	if told := prompts(third.SessionID); len(told) != 1 || !strings.Contains(third.AssembledPrompt, aboutItself) || third.Summary != "prompts 1" {
+	if told := prompts(third.SessionID); len(told) != 1 || !strings.Contains(third.AssembledPrompt, aboutItself) || !strings.HasSuffix(third.Summary, "prompts 1") {
 		t.Errorf("after the session was lost: %+v, told %q", third, told)
 	}
 	o.wantSessions(task, second.SessionID+" ENDED 2", third.SessionID+" IDLE 1")

@@ -77,6 +77,18 @@ func TestProgramWithWorkersElsewhere(t *testing.T) {
 			t.Errorf("run %+v", run)
 		}
 	})
+	t.Run("a run for which nobody says what to run fails for good", func(t *testing.T) {
+		j := j.on(t, p)
+		bare := launch(t, nil, "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace, "--queue", "bare",
+			"--data-dir", newWorkshop(t).path("worker"), "--drain", "100ms")
+		run := j.end(j.wake(j.agent("bare", map[string]any{"pull": map[string]any{"queue": "bare"}})))
+		if run.Status != "FAILED" || run.attempts() != "FAILED" || !strings.Contains(run.Attempts[0].Error.Message, "no command of its own") {
+			t.Errorf("run %+v", run)
+		}
+		eventually(t, "its log has the end", patience, func() bool {
+			return strings.Contains(bare.log.String(), "run ended") && strings.Contains(bare.log.String(), "permanent=true")
+		})
+	})
 	t.Run("obeys a cancel", func(t *testing.T) { testWorkerCancel(t, j.on(t, p)) })
 	t.Run("outlives a restart of the server", func(t *testing.T) { p = testWorkerOutlives(t, j, p, data, address) })
 	t.Run("hands its runs back when it is stopped, and loses them when it is killed", func(t *testing.T) { testWorkerEnds(t, j.on(t, p)) })
@@ -165,6 +177,7 @@ func TestProgramWorkerSaysWhatIsWrong(t *testing.T) {
 	}{
 		"no address":       {[]string{"--server", "nonsense"}, "give one such as https://rouse.example.org"},
 		"nobody answers":   {[]string{"--server", "http://127.0.0.1:1"}, "connection refused"},
+		"no such command":  {[]string{"--server", "http://127.0.0.1:1", "--", "/no/such/agent"}, "the program /no/such/agent does not exist"},
 		"too many workers": {[]string{"--server", "http://127.0.0.1:1", "--workers", "0"}, "--workers"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1450,6 +1450,8 @@ type RoutineWakeup struct {
 	ScheduledFor *time.Time `json:"scheduledFor,omitempty"`
 	// Variables.
 	Variables map[string]any `json:"variables"`
+	// What the routine asked for, its variables filled in; empty for a heavy one, whose task says it.
+	Text string `json:"text"`
 	// Missed slots older than the cap.
 	MissedTicks int `json:"missedTicks"`
 	// First of them.

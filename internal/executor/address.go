@@ -27,7 +27,12 @@ func (r *refusedAddress) Error() string {
 		return fmt.Sprintf("the address %s is public and the executor's url begins with http, which everybody on the way can read: use https", r.address)
 	}
 	return fmt.Sprintf("the address %s is not public, so that an executor could reach into this machine or its network by it: if that is wanted, start rouse with --http-allow %s (ROUSE_HTTP_ALLOW)",
-		r.address, netip.PrefixFrom(r.address, r.address.BitLen()))
+		r.address, r.prefix())
+}
+
+// prefix is the address as --http-allow takes it.
+func (r *refusedAddress) prefix() netip.Prefix {
+	return netip.PrefixFrom(r.address, r.address.BitLen())
 }
 
 // dial connects to a host. What is judged is each address that is really dialled, after names were resolved: a name may

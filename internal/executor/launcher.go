@@ -64,6 +64,14 @@ func (c *launcher) Close() error {
 	return nil
 }
 
+// Check says why a command line could not be started here, and what to do; nil when it could, as far as can be seen.
+func (c *launcher) Check(argv []string, workingDirectory string) error {
+	if _, failure := c.options.prepare(Request{RunID: "run", AgentID: "check", Attempt: 1}, argv, firstOf(workingDirectory, "/")); failure != nil {
+		return failure
+	}
+	return nil
+}
+
 func (c *launcher) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,9 +30,6 @@ func (r Registry) Probe(ctx context.Context, req Request, ask bool) []domain.Che
 	case "":
 		p.fail("executor", "none is set for this agent", "set one on the agent, or a default on the workspace")
 		return p.checks
-	case domain.ExecutorPull:
-		p.pass("queue", fmt.Sprintf("runs wait for workers of the queue %q on other machines; whether they work is seen there", req.Spec.Pull.Queue))
-		return p.checks
 	case domain.ExecutorEcho:
 		p.checks = append(p.checks, domain.Check{Name: "executor", OK: true, Detail: "echo answers with its prompt; it is no agent", Hint: "set another executor to have real work done"})
 	case domain.ExecutorHTTP:
@@ -81,6 +78,14 @@ func (p *probe) program(ctx context.Context, argv []string, folder string) {
 		}
 		known, argv = &found, found.Argv(argv, "")
 	}
+	if _, failure := command.options.directory(folder, p.req.AgentID); failure != nil {
+		hint := "start rouse with a --data-dir that others may enter, or set workingDirectory of the executor"
+		if folder != "" {
+			hint = fmt.Sprintf("make it, let %s enter each folder on the way (chmod o+x), or change workingDirectory of the executor", command.options.who())
+		}
+		p.fail("folder", failure.Message, hint)
+		return
+	}
 	l, failure := command.options.prepare(p.req, argv, folder)
 	if failure != nil {
 		p.fail("program", failure.Message, "it has to be there for "+command.options.who())
@@ -116,11 +121,26 @@ func (p *probe) connection(ctx context.Context) {
 	conn, err := service.allow.dial(withScheme(ctx, p.req.Spec.HTTP.URL), "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
 		c := &httpCall{req: p.req}
-		p.fail("connection", c.connectionFailure(err).Message, "see whether the service runs, and whether this machine may reach it")
+		p.fail("connection", c.connectionFailure(err).Message, connectionHint(err))
 		return
 	}
 	p.pass("connection", "connected to "+conn.RemoteAddr().String())
 	_ = conn.Close() // nothing was said on it
+}
+
+// connectionHint is what to do about a service that could not be reached.
+func connectionHint(err error) string {
+	var refused *refusedAddress
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &refused) && refused.plain:
+		return "let the executor's url begin with https"
+	case errors.As(err, &refused):
+		return fmt.Sprintf("start rouse, and the doctor, with --http-allow %s (ROUSE_HTTP_ALLOW), or correct the executor's url", refused.prefix())
+	case errors.As(err, &dns):
+		return "correct the executor's url, or this machine's name service"
+	}
+	return "see whether the service runs, and whether this machine may reach it"
 }
 
 // answer gives the agent the prompt.

@@ -5,6 +5,7 @@ package executor
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,10 +42,9 @@ func TestProbe(t *testing.T) {
 	}{
 		{"no executor", domain.ExecutorSpec{}, []string{"false executor: none"}},
 		{"echo says that it is no agent", domain.ExecutorSpec{Echo: &domain.EchoSpec{}}, []string{"true executor: echo", "true answer: "}},
-		{"a queue of workers", domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: "gpu"}}, []string{`true queue: runs wait for workers of the queue "gpu"`}},
 		{"a preset", command(domain.CommandSpec{Preset: "claude", Argv: []string{stub}}), []string{"true program: " + stub, "true version: 2.0.1 (Claude Code)", "true answer: "}},
 		{"a program that is not there", command(domain.CommandSpec{Argv: []string{"/no/such/agent"}}), []string{"false program: the program /no/such/agent does not exist"}},
-		{"a folder that is not there", command(domain.CommandSpec{Argv: []string{"/bin/cat"}, WorkingDirectory: "/no/such"}), []string{"false program: the working directory /no/such does not exist"}},
+		{"a folder that is not there", command(domain.CommandSpec{Argv: []string{"/bin/cat"}, WorkingDirectory: "/no/such"}), []string{"false folder: the working directory /no/such does not exist"}},
 		{"an unknown preset", command(domain.CommandSpec{Preset: "clippy"}), []string{"false preset: "}},
 		{"a command that answers", command(domain.CommandSpec{Argv: []string{"/bin/sh", "-c", `cat >/dev/null; echo '{"summary":"ready"}'`}}), []string{"true program: /bin/sh", "true answer: "}},
 		{"a command that fails", command(domain.CommandSpec{Argv: []string{"/bin/sh", "-c", "echo log in first >&2; exit 1"}}), []string{"true program", "false answer: the command exited with code 1"}},
@@ -68,6 +68,44 @@ func TestProbe(t *testing.T) {
 				if !c.OK && c.Hint == "" {
 					t.Errorf("%s fails without a hint", c.Name)
 				}
+			}
+		})
+	}
+}
+
+func TestEachThingThatKeepsAnExecutorFromWorkingHasItsHint(t *testing.T) {
+	registry := NewRegistry(newCommand(t, Options{}), loopback)
+	command := func(argv []string, folder string) domain.ExecutorSpec {
+		return domain.ExecutorSpec{Command: &domain.CommandSpec{Argv: argv, WorkingDirectory: folder, Timeout: time.Minute}}
+	}
+	callable := func(url string) domain.ExecutorSpec {
+		return domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: url, Timeout: time.Minute}}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name        string
+		spec        domain.ExecutorSpec
+		check, hint string
+	}{
+		{"a private address", callable("http://10.0.0.3:8080/"), "connection", "--http-allow 10.0.0.3/32 (ROUSE_HTTP_ALLOW)"},
+		{"a private address of the newer kind", callable("http://[fd00::3]/"), "connection", "--http-allow fd00::3/128"},
+		{"a cloud's metadata", callable("http://169.254.169.254/"), "connection", "--http-allow 169.254.169.254/32"},
+		{"a public address without encryption", callable("http://8.8.8.8/"), "connection", "begin with https"},
+		{"a name that nobody knows", callable("https://no-such-host.invalid/"), "connection", "name service"},
+		{"a port where nobody listens", callable("http://127.0.0.1:1/"), "connection", "see whether the service runs"},
+		{"a folder that is not there", command([]string{"/bin/cat"}, "/no/such"), "folder", "make it"},
+		{"a folder that is none", command([]string{"/bin/cat"}, file), "folder", "change workingDirectory"},
+		{"a folder that is not absolute", command([]string{"/bin/cat"}, "here"), "folder", "change workingDirectory"},
+		{"a program that is not there", command([]string{"/no/such"}, ""), "program", "it has to be there for"},
+		{"no executor", domain.ExecutorSpec{}, "executor", "set one on the agent"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			checks := registry.Probe(t.Context(), Request{RunID: "run_1", AgentID: "agt_1", Prompt: TestPrompt, Spec: c.spec}, true)
+			if last := checks[len(checks)-1]; last.OK || last.Name != c.check || !strings.Contains(last.Hint, c.hint) {
+				t.Errorf("got %+v, want a hint with %q", last, c.hint)
 			}
 		})
 	}

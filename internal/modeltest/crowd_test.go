@@ -44,6 +44,7 @@ type crowd struct {
 
 func (c *crowd) run(ctx context.Context, p *program) (err error) {
 	s := randomSettings(rand.New(rand.NewPCG(c.seed, 1)))
+	s.letPull(rand.New(rand.NewPCG(c.seed, 0)))
 	if c.place, err = newPlace(ctx, p, s); err != nil {
 		return err
 	}
@@ -106,7 +107,11 @@ func (c *crowd) drain(ctx context.Context, players []*player) error {
 		if err != nil {
 			return err
 		}
-		if players[0].live = claimed; len(claimed) == 0 {
+		took, err := players[0].takeOffers(ctx)
+		if err != nil {
+			return err
+		}
+		if players[0].live = claimed; len(claimed) == 0 && !took {
 			return nil
 		}
 	}
@@ -120,6 +125,7 @@ type player struct {
 	owner   store.Owner
 	live    []store.Claimed // as far as it knows
 	started map[xid.ID]bool
+	hands
 }
 
 func (p *player) play(ctx context.Context) error {
@@ -133,6 +139,9 @@ func (p *player) play(ctx context.Context) error {
 
 // step does one random thing to whatever is there.
 func (p *player) step(ctx context.Context) error {
+	if p.rand.IntN(8) == 0 {
+		return p.asWorker(ctx)
+	}
 	agent, routine := p.rand.IntN(len(p.agents)), p.rand.IntN(len(p.routines))
 	switch k := p.rand.IntN(100); {
 	case k < 20:
@@ -289,6 +298,9 @@ func (p *player) forget(i int) {
 }
 
 func (p *player) finishAll(ctx context.Context) error {
+	if err := p.finishHeld(ctx); err != nil {
+		return err
+	}
 	for len(p.live) > 0 {
 		c, launched := p.live[0], p.started[p.live[0].RunID]
 		p.forget(0)

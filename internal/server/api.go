@@ -15,7 +15,7 @@ func (s *Server) newAPI() *edge.Server {
 	schema := graph.NewSchema(graph.Resolver{
 		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo, OperationCost: operationCost, URL: s.front.url(),
 		Launches: launches{s.box, s.front.url() + graphqlPath}, Leaving: s.front.leaving.Done(),
-		Tester:    newTester(s.registry, s.box, s.front.url()+graphqlPath),
+		Tester:    newTester(s.registry, s.box, s.front.url()+graphqlPath, s.store, true),
 		EndStream: edge.EndSubscription, Log: s.log,
 	})
 	g := &gatekeeper{tokens: s.store, local: s.front.loopback, agents: agentsOf(s.agents.account), sockets: &liveSockets{}}

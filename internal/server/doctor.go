@@ -151,15 +151,15 @@ func (d *doctor) clock(ctx context.Context, db *Database) {
 
 // agents looks at the executor of each agent that may be woken.
 func (d *doctor) agents(ctx context.Context, db *Database) {
-	t, end, err := d.tester(db)
+	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: reading signals nothing
+	records := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log})
+	t, end, err := d.tester(db, records)
 	if err != nil {
 		d.fail("executors", err, "run the doctor as the account that the server runs as, with its --agent-user and --http-allow")
 		return
 	}
 	defer end()
-	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: reading signals nothing
-	reader := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log}).Reader()
-	all, err := reader.Agent.Query().Where(agent.DeletedAtIsNil()).WithWorkspace().Order(agent.ByWorkspaceID(), agent.ByID()).All(auth.WithPrincipal(ctx, auth.Local()))
+	all, err := records.Reader().Agent.Query().Where(agent.DeletedAtIsNil()).WithWorkspace().Order(agent.ByWorkspaceID(), agent.ByID()).All(auth.WithPrincipal(ctx, auth.Local()))
 	if err != nil {
 		d.fail("executors", fmt.Errorf("read the agents: %w", err), "see the log of PostgreSQL")
 		return
@@ -186,7 +186,7 @@ func (d *doctor) agent(ctx context.Context, t *tester, a *ent.Agent) {
 }
 
 // tester makes executors as a server would, and what ends them.
-func (d *doctor) tester(db *Database) (*tester, func(), error) {
+func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), error) {
 	allowed, err := d.config.AllowedAddresses()
 	if err != nil {
 		return nil, nil, err
@@ -208,7 +208,7 @@ func (d *doctor) tester(db *Database) (*tester, func(), error) {
 			d.fail("executors", err, "look for processes that are left, and end them")
 		}
 	}
-	return newTester(executor.NewRegistry(command, allowed), secrets, ""), end, nil
+	return newTester(executor.NewRegistry(command, allowed), secrets, "", records, false), end, nil
 }
 
 // existingKey is the key that seals secrets; none is made.

@@ -43,6 +43,11 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	}
 	command := executor.NewCommand(agents.options(filepath.Join(o.Dir, "work")))
 	defer func() { err = errors.Join(err, command.Close()) }()
+	if len(o.Command) > 0 {
+		if err := command.Check(o.Command, ""); err != nil {
+			return fmt.Errorf("the worker's own command cannot be started: %w", err)
+		}
+	}
 	w, err := remote.New(ctx, remote.Options{Client: client, Workspace: o.Workspace, Queue: o.Queue, Command: o.Command, Timeout: o.Timeout,
 		Slots: o.Slots, Dir: filepath.Join(o.Dir, "live"), Executor: executor.NewRegistry(command, nil), Log: o.Log})
 	if err != nil {

@@ -459,6 +459,13 @@ func TestAProcessWithoutAFreeSlotOffersWhatWorkersWaitFor(t *testing.T) {
 	w := newWorld(t)
 	local, here, elsewhere := w.agent("local"), w.agent("here", pulled("here")), w.agent("elsewhere", pulled("elsewhere"))
 	leave := w.AwaitOffers(w.workspace, "here")
+	facts := func(queue string) domain.WorkerFacts {
+		f, err := w.Workers(t.Context(), w.workspace, queue, true)
+		return must(w, f, err)
+	}
+	if !*facts("here").Waits || *facts("elsewhere").Waits || facts("here").AtWork != 0 {
+		t.Errorf("known of the workers are %+v, %+v", facts("here"), facts("elsewhere"))
+	}
 	w.ok(w.OfferAwaited(t.Context()))
 	for _, agentID := range []xid.ID{local, here, elsewhere} {
 		w.wake(agentID)
@@ -469,6 +476,10 @@ func TestAProcessWithoutAFreeSlotOffersWhatWorkersWaitFor(t *testing.T) {
 	}
 	leave()
 	leave()
+	w.acquireOne("here")
+	if f := facts("here"); *f.Waits || f.AtWork != 1 {
+		t.Errorf("with one at work: %+v", f)
+	}
 	w.AwaitOffers(w.workspace, "elsewhere")()
 	w.ok(w.OfferAwaited(t.Context()))
 	if n := one[int](w, `SELECT count(*) FROM attempt_leases`); n != 1 {

@@ -120,7 +120,8 @@ type AttemptState struct {
 }
 
 // Heartbeat lengthens the leases of the owner's live attempts in one statement. An attempt whose lease is gone comes
-// back Lost; one whose lease ran out but was not taken yet is renewed. A renewal is the attempt's sign of life.
+// back Lost; one whose lease ran out but was not taken yet is renewed. A renewal is the attempt's sign of life, noted where
+// nobody is about to end the attempt: who ends it may hold its row and wait for the lease.
 func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Duration) ([]AttemptState, error) {
 	runIDs, numbers, owners := make([]string, len(attempts)), make([]int64, len(attempts)), make([]string, len(attempts))
 	for i, a := range attempts {
@@ -132,7 +133,8 @@ held AS (
   UPDATE attempt_leases l SET lease_until = clock_timestamp() + make_interval(secs => $4)
   FROM asked a WHERE l.run_id = a.run_id AND l.attempt = a.attempt AND l.owner = a.owner
   RETURNING l.run_id, l.attempt, l.owner, l.lease_until),
-signs AS (UPDATE run_attempts x SET heartbeat_at = clock_timestamp() FROM held h WHERE x.run_id = h.run_id AND x.number = h.attempt)
+living AS (SELECT x.id FROM run_attempts x JOIN held h ON x.run_id = h.run_id AND x.number = h.attempt FOR NO KEY UPDATE OF x SKIP LOCKED),
+signs AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE id IN (SELECT id FROM living))
 SELECT a.run_id, a.attempt, a.owner, h.run_id IS NULL, r.cancel_requested_at IS NOT NULL, coalesce(h.lease_until, clock_timestamp())
 FROM asked a LEFT JOIN held h USING (run_id, attempt, owner) LEFT JOIN runs r ON r.id = a.run_id`
 	states, err := collect(ctx, s.db, func(rows *sql.Rows) (st AttemptState, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -44,6 +45,24 @@ func (w *awaited) list() (all []awaitedQueue) {
 		all = append(all, q)
 	}
 	return all
+}
+
+// Workers is what the store knows of a queue's workers: how many runs they hold, and whether one waits at this process. A
+// process that serves no workers cannot know the latter, and says so with serves.
+func (s *Store) Workers(ctx context.Context, workspaceID xid.ID, queue string, serves bool) (domain.WorkerFacts, error) {
+	f := domain.WorkerFacts{WorkspaceID: string(workspaceID), Queue: queue}
+	if serves {
+		f.Waits = ptr(s.awaited.has(awaitedQueue{workspaceID, queue}))
+	}
+	var err error
+	f.AtWork, err = queryOne[int](ctx, s.db, `SELECT count(*) FROM attempt_leases WHERE workspace_id = $1 AND queue = $2 AND owner IS NOT NULL`, workspaceID, queue)
+	return f, wrap("count the runs that workers hold", err)
+}
+
+func (w *awaited) has(q awaitedQueue) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.who[q] > 0
 }
 
 // OfferAwaited offers what is due of the queues at which workers wait. It is for a process that has no free slot and so

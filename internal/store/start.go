@@ -290,7 +290,7 @@ content AS (
   SELECT $4, workspace_id, id, $5, $6, $7, $12 FROM r
   ON CONFLICT (run_id) DO UPDATE SET assembled_prompt = excluded.assembled_prompt, summary_injected = excluded.summary_injected,
     context_snapshot = excluded.context_snapshot, full_prompt = excluded.full_prompt, result = NULL),
-att AS (UPDATE run_attempts SET executor = $8, token_digest = $9 WHERE run_id = $1 AND number = $2),
+att AS (UPDATE run_attempts SET executor = $8, token_digest = $9, heartbeat_at = $3 WHERE run_id = $1 AND number = $2),
 receipts AS (
   UPDATE wakeup_requests SET delivered_at = $3 WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') AND delivered_at IS NULL)
 INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lib/pq"
+
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/summary"
 	"rouse.dev/rouse/internal/xid"
@@ -75,7 +77,11 @@ func (t *tx) summaryFacts(ctx context.Context, run runRow) (in summary.Input, er
 		return in, fmt.Errorf("count what the summary tells: %w", err)
 	}
 	if in.Blockers, err = collect(ctx, t, func(rows *sql.Rows) (b summary.Blocker, err error) {
-		return b, rows.Scan(&b.ID, &b.Title, &b.Since)
+		var names []string
+		var more int
+		err = rows.Scan(&b.ID, &b.Title, &b.Since, pq.Array(&names), &more)
+		b.Needs = summary.Needs(names, more)
+		return b, err
 	}, summaryBlockersQuery, run.agentID); err != nil {
 		return in, fmt.Errorf("list blocked tasks: %w", err)
 	}
@@ -103,9 +109,13 @@ SELECT
   (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FAILED' LIMIT 1000) g),
   (SELECT count(*) FROM (SELECT 1 FROM inbox_items WHERE workspace_id = $1 AND kind = 'BUDGET_ALERT' AND resolved_at IS NULL LIMIT 1000) b)`
 
-// The tasks of the agent itself and of those that report to it.
-const summaryBlockersQuery = `
-SELECT x.id, x.title, x.updated_at FROM agents a JOIN tasks x ON x.assignee_id = a.id
+// The tasks of the agent itself and of those that report to it, with the first open tasks that block each, and how many more
+// there are.
+var summaryBlockersQuery = `
+SELECT x.id, x.title, x.updated_at, coalesce(n.titles[:3], '{}'), greatest(coalesce(cardinality(n.titles), 0) - 3, 0)
+FROM agents a JOIN tasks x ON x.assignee_id = a.id
+CROSS JOIN LATERAL (SELECT array_agg(k.title ORDER BY k.id) AS titles FROM task_blockers b JOIN tasks k ON k.id = b.blocker_id
+  WHERE b.task_id = x.id AND ` + isOpen("k") + `) n
 WHERE (a.id = $1 OR a.manager_id = $1) AND x.state = 'BLOCKED' AND x.archived_at IS NULL AND x.deleted_at IS NULL ORDER BY x.updated_at, x.id LIMIT 50`
 
 const summaryDecisionsQuery = `

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -36,7 +37,13 @@ func TestARoutineCarriesOnFromFireToFire(t *testing.T) {
 	agentID := w.agent("watcher")
 	trigger, other := w.routine(agentID, nil), w.routine(agentID, nil)
 	w.sql(`UPDATE tasks SET state = 'DONE'`)
-	w.sql(`UPDATE tasks SET state = 'BLOCKED', title = 'Deploy it' WHERE id = $1`, w.bareTask(agentID))
+	blocked := w.bareTask(agentID)
+	w.sql(`UPDATE tasks SET state = 'BLOCKED', title = 'Deploy it' WHERE id = $1`, blocked)
+	for i := range 6 {
+		blocker := w.bareTask(agentID)
+		w.sql(`UPDATE tasks SET title = $2, assignee_id = NULL, state = CASE WHEN $3 THEN 'DONE' ELSE state END WHERE id = $1`, blocker, fmt.Sprint("Part ", i), i == 1)
+		w.sql(`INSERT INTO task_blockers (id, workspace_id, task_id, blocker_id) VALUES ($1, $2, $3, $4)`, xid.New("blk"), w.workspace, blocked, blocker)
+	}
 
 	first, launch := w.fire(trigger)
 	if strings.Contains(launch.Prompt, summaryHeading) {
@@ -45,7 +52,7 @@ func TestARoutineCarriesOnFromFireToFire(t *testing.T) {
 	w.ok(w.Finish(t.Context(), first.Attempt, Success{Summary: "Saw two pull requests.", SessionID: "s",
 		Result: map[string]any{"summary": "Saw two pull requests.", "next_action": "Ask Ben about the second."}}))
 	text := w.summary()
-	for _, want := range []string{"## Active focus\nSaw two pull requests.", "- Deploy it (tsk_", ": Saw two pull requests.", "## Next action\nAsk Ben about the second."} {
+	for _, want := range []string{"## Active focus\nSaw two pull requests.", "- Deploy it (tsk_", "): needs Part 0, Part 2, Part 3 and 2 more, since ", ": Saw two pull requests.", "## Next action\nAsk Ben about the second."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

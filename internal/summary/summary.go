@@ -18,7 +18,8 @@ const (
 	maxLines     = 3  // of the focus
 	maxBlockers  = 10 // shown
 	maxBlocker   = 250
-	maxDecisions = 5 // shown
+	maxNeed      = 60 // of the name of what a blocker waits for
+	maxDecisions = 5  // shown
 	maxDecision  = 500
 	maxAction    = 500
 )
@@ -53,6 +54,18 @@ type Blocker struct {
 	ID, Title string
 	Needs     string    // what it waits for; "" when that is not known
 	Since     time.Time // zero: not known
+}
+
+// Needs names the tasks that a blocker waits for, and how many more there are; "" when it waits for none.
+func Needs(titles []string, more int) string {
+	for i := range titles {
+		titles[i] = cut(oneLine(titles[i]), maxNeed)
+	}
+	needs := strings.Join(titles, ", ")
+	if more > 0 {
+		needs += fmt.Sprintf(" and %d more", more)
+	}
+	return needs
 }
 
 // Decision is what one run came to.

@@ -31,7 +31,7 @@ func cases() map[string]Input {
 		"full": {
 			Focus: "# Not a title\n\nThe upstream pull requests of north.\nTwo wait for review.\nA third was merged.\nA fourth line is not shown.",
 			Stats: Stats{OpenTasks: 5, FinishedRuns: 12, FailedRuns: 1, BudgetAlerts: 1}, NextAction: "Ask Ben\nabout the review.",
-			Blockers:  []Blocker{{ID: "tsk_1", Title: "Deploy", Needs: "the key of the store", Since: noon.AddDate(0, 0, -2)}, {ID: "tsk_2", Title: "Write\nthe docs"}},
+			Blockers:  []Blocker{{ID: "tsk_1", Title: "Deploy", Needs: "the key of the store", Since: noon.AddDate(0, 0, -2)}, {ID: "tsk_2", Title: "Write\nthe docs", Needs: Needs([]string{"Choose a\nname", "Ask " + strings.Repeat("all ", 40)}, 3)}},
 			Decisions: decisionsOf(7),
 		},
 		"carried_on": {Previous: Build(Input{Focus: "The queue of north.", Stats: Stats{OpenTasks: 9}}), Stats: Stats{OpenTasks: 2}, Decisions: decisionsOf(1)},
