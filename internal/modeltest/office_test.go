@@ -102,7 +102,7 @@ func (q *sequence) runOffice(ctx context.Context, p *program) (err error) {
 			return err
 		}
 	}
-	if err := errors.Join(q.lawful(ctx, laws), q.lawful(ctx, taskLaws)); err != nil {
+	if err := q.lawful(ctx, officeLaws()); err != nil {
 		return err
 	}
 	if err := q.clearOffice(ctx); err != nil {
@@ -111,7 +111,7 @@ func (q *sequence) runOffice(ctx context.Context, p *program) (err error) {
 	if err := q.drain(ctx); err != nil {
 		return fmt.Errorf("while all that is left is done: %w", err)
 	}
-	return errors.Join(q.lawful(ctx, laws), q.lawful(ctx, taskLaws), q.lawful(ctx, ends))
+	return errors.Join(q.lawful(ctx, officeLaws()), q.lawful(ctx, ends))
 }
 
 // openOffice makes projects, a board and some tasks.

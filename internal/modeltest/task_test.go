@@ -66,6 +66,15 @@ SELECT count(*) FROM tasks t WHERE t.workspace_id = $1 AND t.wake_generation < (
 SELECT count(*) FROM approvals a JOIN tasks t ON t.id = a.task_id WHERE a.workspace_id = $1 AND a.completion AND a.status = 'PENDING' AND (t.state <> 'IN_REVIEW' OR t.archived_at IS NOT NULL)`,
 }
 
+// officeLaws are what holds of a workspace with tasks.
+func officeLaws() map[string]string {
+	all := maps.Clone(laws)
+	maps.Copy(all, taskLaws)
+	// One that lost its reason between two attempts was in the prompt of the first; the second has another.
+	all["a request with a receipt is in a prompt"] += ` AND q.status <> 'CANCELLED'`
+	return all
+}
+
 // office is a crowd around some tasks, in one workspace after the other.
 type office struct {
 	crowd
@@ -100,11 +109,8 @@ func (o *office) run(ctx context.Context, p *program) (err error) {
 	if _, err := p.SweepBudgets(ctx); err != nil {
 		return err
 	}
-	all := maps.Clone(laws)
-	maps.Copy(all, taskLaws)
+	all := officeLaws()
 	maps.Copy(all, moneyLaws)
-	// One that lost its reason between two attempts was in the prompt of the first; the second has another.
-	all["a request with a receipt is in a prompt"] += ` AND q.status <> 'CANCELLED'`
 	for _, o.place = range o.places {
 		if err := o.lawful(ctx, all); err != nil {
 			return fmt.Errorf("as they stop: %w", err)

@@ -233,7 +233,7 @@ func (q *sequence) participateAny(ctx context.Context) (bool, error) {
 	if which != 1 {
 		approvers, in.Approvers = q.someAgents()
 	}
-	q.note("task %d is reviewed by %v and approved by %v", i+1, in.Reviewers, in.Approvers)
+	q.note("task %d is reviewed by %v and approved by %v", i+1, in.Reviewers.Or([]xid.ID{"as before"}, nil), in.Approvers.Or([]xid.ID{"as before"}, nil))
 	done := q.model.Participants(t, reviewers, approvers)
 	_, _, err := q.SetTaskParticipants(ctx, in)
 	return true, agree(done, err)
