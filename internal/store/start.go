@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
@@ -106,6 +108,9 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 	if err := t.writeStart(ctx, run, spec.Kind(), token, built, requests, resume); err != nil {
 		return nil, err
 	}
+	t.onCommit(func(s *Store) {
+		s.log.Info("run started", keysOf(run, "source", strings.ToLower(string(run.source)))...)
+	})
 	launch := &Launch{Attempt: a, WorkspaceID: run.workspaceID, AgentID: run.agentID, TaskID: run.taskID, RoutineID: run.routineID,
 		CausationID: run.causationID, Prompt: built.Text, Executor: *spec, ExecutorHolder: holder, WakeReason: run.source, RunToken: token,
 		ResumeSessionID: resume, FullPrompt: full}
@@ -154,7 +159,7 @@ func (t *tx) promptRequests(ctx context.Context, runID xid.ID) ([]requestRow, er
   THEN payload ELSE '{}'::jsonb END`
 	query := `
 SELECT ` + requestColumns(payload) + ` FROM wakeup_requests WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') ORDER BY requested_at, id`
-	requests, err := collect(ctx, t, scanRequest, query, runID, shownWakes)
+	requests, err := collect(ctx, t, func(rows *sql.Rows) (requestRow, error) { return scanRequest(rows) }, query, runID, shownWakes)
 	if err != nil {
 		return nil, fmt.Errorf("read the run's requests: %w", err)
 	}

@@ -159,7 +159,11 @@ func (t *tx) wakeNewApprovers(ctx context.Context, c change) ([]xid.ID, error) {
 	for _, a := range open {
 		facts := a.facts(&c.after)
 		facts.Approvers = joined
-		requests, err := t.sendWakes(ctx, c.after, c.cause, domain.ApproverWakes(c.after.facts(), facts, ""))
+		wakes := domain.ApproverWakes(c.after.facts(), facts, "")
+		for i := range wakes { // who left and is back is called again
+			wakes[i].Key = fmt.Sprintf("%s:%d", wakes[i].Key, c.after.generation)
+		}
+		requests, err := t.sendWakes(ctx, c.after, c.cause, wakes)
 		if err != nil {
 			return nil, err
 		}
