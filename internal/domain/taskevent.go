@@ -200,17 +200,13 @@ func commentWake(taskID, commentID, agentID string, personWaiting bool) TaskWake
 		Payload: &CommentPayload{TaskID: taskID, CommentID: commentID}, Key: "comment:" + commentID + ":" + agentID}
 }
 
-// mentionText bounds what a mention quotes of its comment, in characters.
-const mentionText = 4000
-
 func (c CommentFacts) mentionWake(agentID string) TaskWake {
-	body := []rune(c.Body)
 	who := c.AuthorName
 	if c.AuthorAgentID != "" {
 		who = c.AuthorAgentID
 	}
 	return TaskWake{AgentID: agentID, Source: WakeupSourceUser, PersonWaiting: true, Reason: "mentioned",
 		Payload: &UserPayload{UserID: who, Context: map[string]any{"task_id": c.Task.ID, "task_title": c.TaskTitle, "comment_id": c.ID,
-			"comment": string(body[:min(len(body), mentionText)])}},
+			"comment": CutText(c.Body, maxCommentBody, " [… cut; the comment has all of it]")}},
 		Key: "mention:" + c.ID + ":" + agentID}
 }

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -385,4 +386,15 @@ func FuzzParseActions(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAMentionKeepsTheWholeComment(t *testing.T) {
+	body := strings.Repeat("x", 64<<10)
+	wakes := WakeupsForComment(CommentFacts{ID: "c", Task: TaskFacts{ID: "t"}, AuthorName: "ann", Body: body, Mentions: []string{"b"}})
+	if len(wakes) != 1 {
+		t.Fatalf("%d wakes", len(wakes))
+	}
+	if got := wakes[0].Payload.(*UserPayload).Context["comment"]; got != body {
+		t.Errorf("it keeps %d bytes of %d", len(got.(string)), len(body))
+	}
 }
