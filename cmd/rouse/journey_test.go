@@ -449,10 +449,10 @@ func testSignal(t, whole *testing.T, j journey, p *program, data string, signal 
 		t.Errorf("lines of the first attempt are %q, of the second %q", first, second)
 	}
 	if w.exists("overlap") {
-		t.Error("two processes of the agent lived at the same time")
+		t.Errorf("C217 after %s two processes of the agent lived at the same time", signal)
 	}
 	if left := append(living(pids), processesOf(t, run)...); len(left) > 0 {
-		t.Errorf("processes %v are left", left)
+		t.Errorf("C217 after %s processes %v are left", signal, left)
 	}
 	token, err := os.ReadFile(w.path("token1"))
 	if err != nil {

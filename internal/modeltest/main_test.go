@@ -16,6 +16,7 @@ const (
 	steps       = 50 // of one sequence
 	// The full form, `make test-model`, takes minutes; the other one is part of every test run.
 	sequencesFull, sequencesShort = 2000, 160
+	officeFull, officeShort       = 1000, 72 // they compare more, and take longer
 )
 
 // fullVariable asks for the full form, seedVariable for a sequence that was seen before.
@@ -29,6 +30,14 @@ func sequences() int {
 		return sequencesFull
 	}
 	return sequencesShort
+}
+
+// officeSequences is how many sequences are about tasks and money.
+func officeSequences() int {
+	if os.Getenv(fullVariable) != "" {
+		return officeFull
+	}
+	return officeShort
 }
 
 // seed is where the test's random numbers begin. Sequence n uses seed + n: with the seed that a failure printed, the

@@ -14,13 +14,14 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// TestTasksAtOnceKeepTheLaws lets eight processes assign, move, block, review, comment on and archive the same few tasks,
-// while they claim and end the runs about them, and checks what must hold when they stop and when all has been done.
+// TestTasksAtOnceKeepTheLaws lets eight processes assign, move, block, review, comment on and archive the same few tasks of
+// two workspaces, set and delete budgets, and sweep, while they claim and end the runs about them, and checks what must hold
+// when they stop and when all has been done.
 func TestTasksAtOnceKeepTheLaws(t *testing.T) {
 	t.Parallel()
 	first := seed(t)
 	p := newProgram(t, connections)
-	for i := uint64(0); i < uint64(sequences()) && !t.Failed(); i += connections {
+	for i := uint64(0); i < uint64(officeSequences()) && !t.Failed(); i += connections {
 		c := &office{crowd: crowd{seed: first + i}}
 		if err := c.run(t.Context(), p); err != nil {
 			t.Errorf("%s=%d (and the %d after it): %v", seedVariable, c.seed, connections-1, err)
@@ -65,20 +66,30 @@ SELECT count(*) FROM tasks t WHERE t.workspace_id = $1 AND t.wake_generation < (
 SELECT count(*) FROM approvals a JOIN tasks t ON t.id = a.task_id WHERE a.workspace_id = $1 AND a.completion AND a.status = 'PENDING' AND (t.state <> 'IN_REVIEW' OR t.archived_at IS NOT NULL)`,
 }
 
-// office is a crowd around some tasks.
-type office struct{ crowd }
+// officeLaws are what holds of a workspace with tasks.
+func officeLaws() map[string]string {
+	all := maps.Clone(laws)
+	maps.Copy(all, taskLaws)
+	// One that lost its reason between two attempts was in the prompt of the first; the second has another.
+	all["a request with a receipt is in a prompt"] += ` AND q.status <> 'CANCELLED'`
+	return all
+}
+
+// office is a crowd around some tasks, in one workspace after the other.
+type office struct {
+	crowd
+	places []*place
+}
 
 // clerk is one process of an office.
-type clerk struct{ player }
+type clerk struct {
+	player
+	places []*place
+}
 
 func (o *office) run(ctx context.Context, p *program) (err error) {
-	s := randomSettings(rand.New(rand.NewPCG(o.seed, 1)))
-	s.windowed = false
-	if o.place, err = newPlace(ctx, p, s); err != nil {
-		return err
-	}
-	for i := range 6 {
-		if err := o.addTask(ctx, i); err != nil {
+	for i := range uint64(2) {
+		if err := o.open(ctx, p, i); err != nil {
 			return err
 		}
 	}
@@ -86,7 +97,7 @@ func (o *office) run(ctx context.Context, p *program) (err error) {
 	var problems [connections]error
 	var wg sync.WaitGroup
 	for i := range players {
-		c := &clerk{player{place: o.place, rand: rand.New(rand.NewPCG(o.seed, uint64(2+i))), started: map[xid.ID]bool{},
+		c := &clerk{places: o.places, player: player{place: o.place, rand: rand.New(rand.NewPCG(o.seed, uint64(3+i))), started: map[xid.ID]bool{},
 			owner: store.Owner{ID: xid.New("prc"), Host: fmt.Sprint("host", i), BootID: "boot", PID: 1, Started: 1}}}
 		players[i] = &c.player
 		wg.Go(func() { problems[i] = c.play(ctx) })
@@ -95,24 +106,55 @@ func (o *office) run(ctx context.Context, p *program) (err error) {
 	if err := errors.Join(problems[:]...); err != nil {
 		return err
 	}
-	all := maps.Clone(laws)
-	maps.Copy(all, taskLaws)
-	// One that lost its reason between two attempts was in the prompt of the first; the second has another.
-	all["a request with a receipt is in a prompt"] += ` AND q.status <> 'CANCELLED'`
-	if err := o.lawful(ctx, all); err != nil {
-		return fmt.Errorf("%+v, as they stop: %w", s, err)
-	}
-	if err := o.unblock(ctx); err != nil {
+	if _, err := p.SweepBudgets(ctx); err != nil {
 		return err
 	}
-	if err := o.drain(ctx, players[:]); err != nil {
+	all := officeLaws()
+	maps.Copy(all, moneyLaws)
+	for _, o.place = range o.places {
+		if err := o.lawful(ctx, all); err != nil {
+			return fmt.Errorf("as they stop: %w", err)
+		}
+	}
+	for _, o.place = range o.places {
+		if err := errors.Join(o.unblock(ctx), o.freeMoney(ctx), o.drain(ctx, players[:])); err != nil {
+			return err
+		}
+	}
+	for _, o.place = range o.places {
+		if err := errors.Join(o.lawful(ctx, all), o.lawful(ctx, ends)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open makes a workspace with a project and some tasks.
+func (o *office) open(ctx context.Context, p *program, n uint64) (err error) {
+	s := randomSettings(rand.New(rand.NewPCG(o.seed, 1+n)))
+	s.windowed = false
+	if o.place, err = newPlace(ctx, p, s); err != nil {
 		return err
 	}
-	return errors.Join(o.lawful(ctx, all), o.lawful(ctx, ends))
+	o.places = append(o.places, o.place)
+	project := xid.New("prj")
+	if _, err := o.CreateProject(ctx, store.CreateProject{WorkspaceID: o.workspace, ID: project, Name: "project"}); err != nil {
+		return err
+	}
+	o.projects = append(o.projects, project)
+	for i := range 5 {
+		if err := o.addTask(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *office) addTask(ctx context.Context, i int) error {
 	in := store.CreateTask{WorkspaceID: o.workspace, Title: fmt.Sprint("task ", i+1), RequiresApproval: i%3 == 0}
+	if i%2 == 1 {
+		in.ProjectID = o.projects[0]
+	}
 	if i > 0 && i%2 == 0 {
 		parent, err := o.allTasks(ctx)
 		if err != nil {
@@ -157,9 +199,12 @@ func (w *place) allTasks(ctx context.Context) (list []xid.ID, err error) {
 func (c *clerk) play(ctx context.Context) error {
 	for range steps {
 		var err error
+		c.place = c.places[c.rand.IntN(len(c.places))]
 		switch k := c.rand.IntN(100); {
-		case k < 40:
+		case k < 33:
 			err = c.onTask(ctx)
+		case k < 40:
+			err = c.onMoney(ctx)
 		case k < 50:
 			err = c.finishWithActions(ctx)
 		default:
@@ -251,7 +296,7 @@ func (c *clerk) finishWithActions(ctx context.Context) error {
 			map[string]any{"type": "self_wake", "reason": "again"},
 		}
 		c.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		return c.Finish(ctx, x.Attempt, store.Success{Result: map[string]any{"summary": "done", "actions": all[:1+c.rand.IntN(3)]}})
+		return c.Finish(ctx, x.Attempt, store.Success{Result: map[string]any{"summary": "done", "actions": all[:1+c.rand.IntN(3)]}, Usage: c.price()})
 	}
 	return nil
 }

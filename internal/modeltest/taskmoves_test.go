@@ -15,18 +15,18 @@ import (
 // taskMoves are what people and runs do to tasks.
 var taskMoves = []move{
 	{"create a task", 2, (*sequence).createAny},
-	{"assign", 12, (*sequence).assignAny},
+	{"assign", 9, (*sequence).assignAny},
 	{"assign there and back", 2, (*sequence).assignBack},
 	{"move a task", 12, (*sequence).moveAny},
 	{"block", 8, (*sequence).blockAny},
 	{"end the last two blockers at once", 3, (*sequence).endTwoBlockers},
 	{"participants", 6, (*sequence).participateAny},
 	{"comment", 8, (*sequence).commentAny},
-	{"comment while its run is live", 4, (*sequence).commentOnLive},
+	{"comment while its run is live", 10, (*sequence).commentOnLive},
 	{"queue a run", 4, (*sequence).queueRunAny},
 	{"give a project", 3, (*sequence).projectAny},
 	{"archive", 1, (*sequence).archiveAny},
-	{"decide", 8, (*sequence).decideAny},
+	{"decide", 40, (*sequence).decideAny},
 	{"finish with a result", 30, (*sequence).finishWithResult},
 	{"fail", 8, (*sequence).failAny},
 	{"recovery sweep", 5, (*sequence).recoverAll},
@@ -106,6 +106,9 @@ func (q *sequence) assignBack(ctx context.Context) (bool, error) {
 
 func (q *sequence) moveAny(ctx context.Context) (bool, error) {
 	i, state := q.anyTask(), pickState(q.rand)
+	if q.model.Tasks[i].Reviewed && q.rand.IntN(3) > 0 {
+		state = domain.TaskStateDone
+	}
 	q.note("move task %d to %s", i+1, state)
 	done := q.model.Move(q.model.Tasks[i], string(state), model.By{})
 	_, err := q.MoveTask(ctx, store.MoveTask{WorkspaceID: q.workspace, TaskID: q.office.tasks[i], To: state})
@@ -230,7 +233,7 @@ func (q *sequence) participateAny(ctx context.Context) (bool, error) {
 	if which != 1 {
 		approvers, in.Approvers = q.someAgents()
 	}
-	q.note("task %d is reviewed by %v and approved by %v", i+1, in.Reviewers, in.Approvers)
+	q.note("task %d is reviewed by %v and approved by %v", i+1, in.Reviewers.Or([]xid.ID{"as before"}, nil), in.Approvers.Or([]xid.ID{"as before"}, nil))
 	done := q.model.Participants(t, reviewers, approvers)
 	_, _, err := q.SetTaskParticipants(ctx, in)
 	return true, agree(done, err)
@@ -342,6 +345,27 @@ func (q *sequence) decideAny(ctx context.Context) (bool, error) {
 	done := q.model.Decide(q.model.Tasks[i], d.Status == domain.ApprovalStatusApproved, by)
 	_, err := q.Decide(ctx, d)
 	return true, agree(done, err)
+}
+
+// putToWork routes all that was asked for, and claims and starts what comes up.
+func (q *sequence) putToWork(ctx context.Context) (bool, error) {
+	for i := range q.agents {
+		if err := q.route(ctx, i); err != nil {
+			return true, err
+		}
+	}
+	if err := q.claim(ctx, 4); err != nil {
+		return true, err
+	}
+	for _, a := range q.live() {
+		if a.run.Started {
+			continue
+		}
+		if err := q.start(ctx, a); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
 }
 
 // finishWithResult ends a started run with a result that asks for some things, and has its price.

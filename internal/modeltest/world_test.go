@@ -79,6 +79,7 @@ type place struct {
 	workspace xid.ID
 	agents    []xid.ID
 	routines  []xid.ID
+	projects  []xid.ID // none unless tasks are about them
 }
 
 // settings are what a place is made with.

@@ -22,7 +22,9 @@ type World struct {
 
 	costs  []cost // in their order
 	period int    // of budgets that begin anew
-	clock  int    // rises with every step: instants of the queue's order
+
+	inserted int // requests, in their order
+	clock    int // rises with every step: instants of the queue's order
 }
 
 // Agent is whose queue it is.
@@ -61,6 +63,7 @@ type Request struct {
 	Reason           string
 	Resends, Retries int
 	asked, endedAt   int
+	place            int // in the order, should it be sent again
 }
 
 // Run is a piece of work.
@@ -99,6 +102,7 @@ const (
 	window       = 3600 * second
 	rateLimitEnd = 1230 * second
 	maxHops      = 25
+	perStep      = 1 << 20 // requests of one step, far fewer of which are made
 	maxLost      = 3
 )
 

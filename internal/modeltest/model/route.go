@@ -12,7 +12,8 @@ func (w *World) Ask(q *Request) {
 }
 
 func (w *World) insert(q *Request) {
-	q.Status, q.asked = "QUEUED", w.clock
+	w.inserted++
+	q.Status, q.asked, q.place = "QUEUED", w.clock, w.clock*perStep+w.inserted%perStep
 	w.Requests = append(w.Requests, q)
 }
 
@@ -126,9 +127,9 @@ func (w *World) taken(run *Run) bool {
 
 func (w *World) newRun(q *Request, parked string) {
 	run := &Run{Agent: q.Agent, Scope: q.Scope, Event: q.Event, Routine: q.Routine, Fingerprint: q.Fingerprint, Hops: q.Hops, Retries: q.Retries, Task: q.Task,
-		Status: "QUEUED", Parked: parked, Merged: 1, place: w.clock, number: len(w.Runs) + 1}
+		Status: "QUEUED", Parked: parked, Merged: 1, place: w.clock * perStep, number: len(w.Runs) + 1}
 	if q.Resends > 0 {
-		run.place = q.asked
+		run.place = q.place
 	}
 	if parked == "" && w.Windowed && !q.Person && q.Resends == 0 {
 		run.Parked, run.Until = "WINDOW", window+q.asked

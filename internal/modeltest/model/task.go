@@ -20,9 +20,8 @@ type Task struct {
 	Reviewed  bool // needs an approval to be done
 	Holder    *Run // whose live attempt has it checked out
 
-	asking    bool            // its completion waits for a decision
-	asker     *Agent          // who asked for it; nil: people
-	asked     map[*Agent]bool // approvers who were called to that decision
+	asking    bool   // its completion waits for a decision
+	asker     *Agent // who asked for it; nil: people
 	made      int
 	recovered map[int]bool // assignments that the recovery sweep has tried
 	number    int
@@ -158,7 +157,7 @@ func (w *World) askCompletion(t *Task, by By) {
 	if t.State != "IN_REVIEW" {
 		w.enter(t, "IN_REVIEW", by)
 	}
-	t.asking, t.asker, t.asked = true, by.Agent, map[*Agent]bool{}
+	t.asking, t.asker = true, by.Agent
 	w.callApprovers(t, t.Approvers, by)
 }
 
@@ -167,8 +166,7 @@ func (t *Task) own(a *Agent) bool { return a == t.asker || a == t.Assignee }
 
 func (w *World) callApprovers(t *Task, approvers []*Agent, by By) {
 	for _, a := range approvers {
-		if t.Office() && !t.ended() && a != by.Agent && !t.own(a) && !t.asked[a] {
-			t.asked[a] = true
+		if t.Office() && !t.ended() && a != by.Agent && !t.own(a) {
 			w.send(t, a, "TASK_ASSIGNED", "APPROVER", by)
 		}
 	}
