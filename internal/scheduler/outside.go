@@ -28,9 +28,9 @@ type queue interface {
 	Claim(ctx context.Context, owner store.Owner, max int, lease time.Duration) ([]store.Claimed, error)
 }
 
-// router routes what waits for one agent.
+// router routes what waits for some agents. Its error joins those of the agents that failed.
 type router interface {
-	Route(ctx context.Context, agentID xid.ID) (int, error)
+	Route(ctx context.Context, agents ...xid.ID) (int, error)
 }
 
 // clock tells the database's time, and the next instant at which a queued run may become due.
@@ -43,7 +43,8 @@ type triggers interface {
 	router
 	clock
 	DueTriggers(ctx context.Context, after store.DueTrigger, limit int) ([]store.DueTrigger, error)
-	FireDue(ctx context.Context, triggerID xid.ID) ([]xid.ID, error)
+	// FireDue fires triggers and returns the agents to route. Its error joins those of the triggers that failed.
+	FireDue(ctx context.Context, triggers ...xid.ID) ([]xid.ID, error)
 	ArmTriggers(ctx context.Context) (int, error)
 }
 

@@ -500,8 +500,8 @@ UPDATE runs SET parked_reason = 'GUARD_ERROR', parked_until = $2, guard_errors =
 	c.onCommit(func(s *Store) {
 		s.log.Error("guard could not be evaluated", keysOf(run, "errors", count, "error", cause)...)
 	})
-	if count != domain.GuardErrorsForInbox {
-		return nil
+	if err := c.releaseScope(ctx, run.agentID, run.scope); err != nil || count != domain.GuardErrorsForInbox {
+		return err
 	}
 	return c.inbox(ctx, run.workspaceID, domain.InboxKindAgentError, "guard_error:"+string(run.id), "A run cannot be judged",
 		fmt.Sprintf("The guards of run %s failed %d times. The server's log has the cause.", run.id, count), run.id, run.causationID)
