@@ -156,7 +156,12 @@ func (p *program) knock(agent string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.Post(p.url, "application/json", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
 	}
