@@ -74,13 +74,13 @@ func (t *tx) keepResultObject(ctx context.Context, run runRow, result map[string
 	return nil
 }
 
-// keepPrompt replaces the stored prompt by what the agent was told in the end, since the session to resume was gone.
-func (t *tx) keepPrompt(ctx context.Context, run runRow, prompt string) error {
-	if prompt == "" {
+// keepPrompt makes the stored prompt what the agent was told in the end: the full one, when the session to resume was gone.
+func (t *tx) keepPrompt(ctx context.Context, run runRow, fresh bool) error {
+	if !fresh {
 		return nil
 	}
-	_, err := exec(ctx, t, `UPDATE run_contents SET assembled_prompt = $2 WHERE run_id = $1`, run.id, prompt)
-	return wrap("store the full prompt", err)
+	_, err := exec(ctx, t, `UPDATE run_contents SET assembled_prompt = full_prompt, full_prompt = '' WHERE run_id = $1 AND full_prompt <> ''`, run.id)
+	return wrap("keep the full prompt", err)
 }
 
 // countEnd counts the run's terminal shape once its end has committed.
@@ -119,7 +119,7 @@ func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error 
 	if s.Reason == domain.EndReasonCancelledByUser {
 		by = callerOr(ctx, "cancel")
 	}
-	return t.activity(ctx, run, s.Activity, by, "The run was not launched: "+string(s.Reason), map[string]any{"reason": s.Reason})
+	return t.activity(ctx, run, s.Activity, by, "The run was not launched: "+string(s.Reason), withNote(map[string]any{"reason": s.Reason}, s.Note))
 }
 
 func eventOf(s domain.RunStatus) domain.RunEventKind {
