@@ -248,7 +248,11 @@ func idleDeployment(t *testing.T) {
 	var from int
 	var began time.Time
 	o = o.endAndStart(t, syscall.SIGTERM, func() { from, began = log.size(), time.Now() })
-	const queue, adopted, unstarted = "FROM wakeup_requests", "office_workflow_id IS NOT NULL", "'recovery:' ||"
+	const (
+		queue     = "SELECT agent_id FROM wakeup_requests WHERE status = 'QUEUED' AND run_id IS NULL" // once in each pass of the dispatcher
+		adopted   = "office_workflow_id IS NOT NULL"
+		unstarted = "'recovery:' ||"
+	)
 	log.await(from, adopted, 1) // the sweep that comes with the start; the next one is half a minute away
 	passes := log.count(from, queue)
 	log.await(from, queue, passes+2) // two beats of the queue
