@@ -130,17 +130,12 @@ func busyShutdown(t *testing.T) {
 		routines = append(routines, o.routine(map[string]any{"name": fmt.Sprint("busy ", i), "assigneeId": agent, "triggers": []any{each("* * * * *")}}))
 	}
 	var crowd sync.WaitGroup
-	for _, agent := range agents {
-		crowd.Go(func() { // until it is refused: the shutdown has begun
-			body, err := json.Marshal(map[string]any{"query": wakeAgent, "variables": map[string]any{"id": agent}})
-			for err == nil {
-				var resp *http.Response
-				if resp, err = http.Post(p.url, "application/json", bytes.NewReader(body)); err == nil {
-					err = resp.Body.Close()
-				}
-			}
-		})
-	}
+	crowd.Go(func() { // until it is refused: the shutdown has begun
+		var err error
+		for i := 0; err == nil; i++ {
+			err = p.knock(agents[i%len(agents)])
+		}
+	})
 	for _, routine := range routines {
 		o.elapsed(routine, time.Now().UTC().Truncate(time.Minute))
 	}
@@ -153,6 +148,24 @@ func busyShutdown(t *testing.T) {
 	code := p.end(syscall.SIGTERM)
 	crowd.Wait()
 	p.wantClean(code)
+}
+
+// knock wakes an agent, whatever the answer; the error is that there was none.
+func (p *program) knock(agent string) error {
+	body, err := json.Marshal(map[string]any{"query": wakeAgent, "variables": map[string]any{"id": agent}})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
 }
 
 // R6. Nothing was ever woken: all loops wait for their next beat. The program has a database server of its own, which
@@ -309,7 +322,7 @@ FROM routine_triggers t WHERE kind = 'SCHEDULE'`
 	}
 }
 
-// P2. The tick fires schedules of four agents side by side, and all four wait for their agents' lanes.
+// P2. The tick has schedules of four agents to fire, whose lanes are all held: it waits for one after the other.
 func blockedTick(t *testing.T) {
 	o := openOffice(t, "--log-level", "debug")
 	var lanes []blockade
@@ -323,7 +336,7 @@ func blockedTick(t *testing.T) {
 	for _, routine := range routines {
 		o.elapsed(routine, slot)
 	}
-	eventually(t, "four blocked fires", patience, func() bool { return blocked(t, o.db) >= 4 })
+	eventually(t, "the blocked tick", patience, func() bool { return blocked(t, o.db) >= 1 })
 	o.beginShutdown()
 	for _, lane := range lanes {
 		o.wantWaiting()

@@ -106,6 +106,15 @@ FROM unnest($1::text[], $2::text[]) AS n (id, request) JOIN wakeup_requests q ON
 	return nil
 }
 
+// tellDropped writes a line into the log for each of a run's requests that ended without a launch.
+func (t *tx) tellDropped(run runRow, requests []xid.ID, code domain.ActivityCode, reason domain.EndReason) {
+	t.onCommit(func(s *Store) {
+		for _, request := range requests {
+			s.tell(code, reason, keysOf(run, "wakeup_id", request)...)
+		}
+	})
+}
+
 // tell writes the line that goes with an entry of the feed, in the log's own spelling: a wake was dropped, or sent again.
 func (s *Store) tell(code domain.ActivityCode, reason domain.EndReason, keys ...any) {
 	if reason != "" {

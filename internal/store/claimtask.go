@@ -120,7 +120,7 @@ func readGuards(ctx context.Context, q querier, runIDs []xid.ID) (map[xid.ID]tas
 }
 
 // dropStale ends the requests of a run that have lost their reason; others of it go on (SPEC S3.8). quiet leaves them out
-// of the feed, since the run's own end tells of them.
+// of the feed, since the run's own end tells of them; the log has a line for each all the same.
 func (t *tx) dropStale(ctx context.Context, run runRow, stale []domain.StaleRequests, quiet bool) error {
 	for _, s := range stale {
 		const query = `
@@ -140,6 +140,7 @@ WHERE run_id = $1 AND source = $2 AND coalesce(basis, '') = $3 AND status IN ('Q
 			return err
 		}
 		if quiet {
+			t.tellDropped(run, ended, domain.StaleActivity(s.Reason), s.Reason)
 			continue
 		}
 		if err := t.noteRequests(ctx, run.workspaceID, ended, domain.StaleActivity(s.Reason), system("queue"), "The wakeup lost its reason: "+string(s.Reason)+".", s.Reason); err != nil {

@@ -111,11 +111,7 @@ func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error 
 	if err != nil {
 		return err
 	}
-	t.onCommit(func(st *Store) {
-		for _, request := range requests {
-			st.tell(s.Activity, s.Reason, keysOf(run, "wakeup_id", request)...)
-		}
-	})
+	t.tellDropped(run, requests, s.Activity, s.Reason)
 	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
 		return err
 	}
