@@ -227,3 +227,34 @@ func TestUserErrorsSayWhereAndWhat(t *testing.T) {
 		t.Error("no problems are an error")
 	}
 }
+
+// S4.9: the sample body is one that the routine takes, whatever its variables are.
+func TestASampleBodyGivesEachVariableAValueThatItTakes(t *testing.T) {
+	text := func(s string) *string { return &s }
+	declared := []RoutineVariable{
+		{Name: "branch", Type: VariableTypeText, Required: true},
+		{Name: "quoted", Type: VariableTypeText, Default: text("it's \"so\" <&> $HOME `x` \\ %s\n")},
+		{Name: "n", Type: VariableTypeNumber, Required: true}, {Name: "half", Type: VariableTypeNumber, Default: text("0.5")},
+		{Name: "plus", Type: VariableTypeNumber, Default: text("+7")}, {Name: "zeros", Type: VariableTypeNumber, Default: text("007")},
+		{Name: "dry", Type: VariableTypeBoolean, Required: true}, {Name: "wet", Type: VariableTypeBoolean, Default: text("false")},
+		{Name: "env", Type: VariableTypeSelect, Required: true, Options: []string{"the 'test' one", "production"}},
+	}
+	body := SampleBody(declared)
+	values, err := WebhookValues([]byte(body))
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	resolved, problems := ResolveVariables(declared, values, nil)
+	if len(problems) > 0 {
+		t.Errorf("%s: %v", body, problems)
+	}
+	got := VariableValues(resolved)
+	for name, want := range map[string]string{"branch": "value", "quoted": *declared[1].Default, "n": "1", "half": "0.5", "plus": "+7", "zeros": "007", "dry": "true", "wet": "false", "env": "the 'test' one"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	if got := SampleBody(nil); got != "{}" {
+		t.Errorf("without variables it is %s", got)
+	}
+}
