@@ -20,6 +20,7 @@ type shownHook struct {
 const hookFields = `... on WebhookTrigger { id publicId path signingMode replayWindow requireTimestamp sampleCurl secretHint secretRotatedAt previousSecretExpiresAt
 	deliveries(first: 2) { status outcome detail routineRun { id } } }`
 
+// SPEC S4.9: secrets are encrypted at rest and shown once.
 func TestAWebhooksSecretIsShownOnceAndSealed(t *testing.T) {
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), nil)
@@ -76,6 +77,7 @@ func TestAWebhooksSecretIsShownOnceAndSealed(t *testing.T) {
 	}
 }
 
+// SPEC S4.9: rotation.
 func TestASecretIsRotatedWithAnOverlap(t *testing.T) {
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{map[string]any{"webhook": map[string]any{"signingMode": "NONE"}}, map[string]any{"manual": map[string]any{}}}})

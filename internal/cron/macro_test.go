@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// SPEC S4.2: five fields only.
 func TestAMacroIsRefusedWithTheFiveFieldsThatItMeans(t *testing.T) {
 	for given, want := range map[string]string{
 		"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
