@@ -195,6 +195,7 @@ type QueryResolver interface {
 	NextFireTimes(ctx context.Context, cron string, timeZone string, n int, from *time.Time) (*model.SchedulePreview, error)
 	RenderTemplate(ctx context.Context, input model.RenderTemplateInput) (*model.TemplatePreview, error)
 	PreviewFire(ctx context.Context, input model.FireRoutineInput) (*model.FirePreview, error)
+	OperationCost(ctx context.Context) (*model.OperationCost, error)
 	Process(ctx context.Context) (*model.ProcessInfo, error)
 	Routine(ctx context.Context, id xid.ID) (*ent.Routine, error)
 	Run(ctx context.Context, id xid.ID) (*ent.Run, error)
@@ -3489,7 +3490,17 @@ enum SchedulerState {
   STOPPING
 }
 
+"Cost of an operation, as it is measured before anything is read."
+type OperationCost {
+  "Cost of this operation."
+  cost: Int!
+  "Most for one operation."
+  maxCost: Int!
+}
+
 extend type Query {
+  "What this operation costs; put it beside other fields to see how near they are to the limit."
+  operationCost: OperationCost! @requires(scopes: [READ])
   "State of the process."
   process: ProcessInfo! @requires(scopes: [READ])
 }
@@ -6428,6 +6439,16 @@ func (ec *executionContext) childFields_MoveTaskPayload(ctx context.Context, fie
 		return ec.fieldContext_MoveTaskPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MoveTaskPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_OperationCost(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cost":
+		return ec.fieldContext_OperationCost_cost(ctx, field)
+	case "maxCost":
+		return ec.fieldContext_OperationCost_maxCost(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OperationCost", field.Name)
 }
 
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -20257,6 +20278,52 @@ func (ec *executionContext) fieldContext_Mutation_updateWorkspaceSettings(ctx co
 	return fc, nil
 }
 
+func (ec *executionContext) _OperationCost_cost(ctx context.Context, field graphql.CollectedField, obj *model.OperationCost) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OperationCost_cost(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cost, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_OperationCost_cost(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("OperationCost", field, false, false, "Int")
+}
+
+func (ec *executionContext) _OperationCost_maxCost(ctx context.Context, field graphql.CollectedField, obj *model.OperationCost) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OperationCost_maxCost(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxCost, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_OperationCost_maxCost(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("OperationCost", field, false, false, "Int")
+}
+
 func (ec *executionContext) _PageInfo_hasNextPage(ctx context.Context, field graphql.CollectedField, obj *entgql.PageInfo[xid.ID]) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -21380,6 +21447,56 @@ func (ec *executionContext) fieldContext_Query_previewFire(ctx context.Context, 
 	if fc.Args, err = ec.field_Query_previewFire_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_operationCost(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_operationCost(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Query().OperationCost(ctx)
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				if err != nil {
+					var zeroVal *model.OperationCost
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.OperationCost
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.OperationCost) graphql.Marshaler {
+			return ec.marshalNOperationCost2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐOperationCost(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_operationCost(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_OperationCost(ctx, field)
+		},
 	}
 	return fc, nil
 }
@@ -45022,6 +45139,44 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 	return out
 }
 
+var operationCostImplementors = []string{"OperationCost"}
+
+func (ec *executionContext) _OperationCost(ctx context.Context, sel ast.SelectionSet, obj *model.OperationCost) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, operationCostImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("OperationCost")
+		case "cost":
+			out.Values[i] = ec._OperationCost_cost(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "maxCost":
+			out.Values[i] = ec._OperationCost_maxCost(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var pageInfoImplementors = []string{"PageInfo"}
 
 func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet, obj *entgql.PageInfo[xid.ID]) graphql.Marshaler {
@@ -45484,6 +45639,12 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_previewFire(ctx, field)
+				})
+		case "operationCost":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_operationCost(ctx, field)
 				})
 		case "process":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -51820,6 +51981,14 @@ func (ec *executionContext) marshalNNode2ᚕrouseᚗdevᚋrouseᚋentᚐNoderᚄ
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalNOperationCost2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐOperationCost(ctx context.Context, sel ast.SelectionSet, v *model.OperationCost) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "OperationCost!")
+		return graphql.Null
+	}
+	return ec._OperationCost(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNOrderDirection2entgoᚗioᚋcontribᚋentgqlᚐOrderDirection(ctx context.Context, v any) (entgql.OrderDirection, error) {

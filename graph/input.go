@@ -150,7 +150,7 @@ func (r *Resolver) checkWorkspace(ctx context.Context, id xid.ID) error {
 		return fmt.Errorf("look for workspace: %w", err)
 	}
 	if !ok {
-		return notFound("workspaceId", "workspace")
+		return domain.RefuseField([]string{"workspaceId"}, domain.UserErrorCodeNotFound, "there is no such workspace, or it is not this token's; the query workspaces lists those that there are")
 	}
 	return nil
 }

@@ -11,6 +11,11 @@ import (
 	"rouse.dev/rouse/graph/model"
 )
 
+// OperationCost is the resolver for the operationCost field.
+func (r *queryResolver) OperationCost(ctx context.Context) (*model.OperationCost, error) {
+	return new(r.Resolver.OperationCost(ctx)), nil
+}
+
 // Process is the resolver for the process field.
 func (r *queryResolver) Process(ctx context.Context) (*model.ProcessInfo, error) {
 	return new(r.Resolver.Process()), nil

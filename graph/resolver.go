@@ -33,6 +33,8 @@ type Resolver struct {
 	URL string
 	// Process says how this process is doing.
 	Process func() model.ProcessInfo
+	// OperationCost is what the operation that the context belongs to was measured at.
+	OperationCost func(context.Context) model.OperationCost
 	// EndStream makes a subscription end with an error; it is called just before the subscription's channel is closed.
 	EndStream func(context.Context, error)
 	Log       *slog.Logger

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestDoctor(t *testing.T) {
 
 	t.Run("all is well, and no agent is asked without --ask", func(t *testing.T) {
 		code, out := doctor()
-		for _, want := range []string{"ok   database: PostgreSQL", "ok   migrations:", "ok   clock:", "ok   journey: loop: NOT_ARMED", "journey/good: program: /bin/sh"} {
+		for _, want := range []string{"ok   database: PostgreSQL", "ok   migrations:", "ok   server: process " + strconv.Itoa(j.program.cmd.Process.Pid) + " on ", "ok   clock:", "ok   journey: loop: NOT_ARMED", "journey/good: program: /bin/sh"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing", want)
 			}

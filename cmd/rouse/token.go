@@ -64,7 +64,11 @@ func (t tokenCreate) Run(stdout io.Writer) error {
 	for _, scope := range t.Scope {
 		in.Scopes = append(in.Scopes, domain.TokenScope(strings.ToUpper(scope)))
 	}
-	return withTokens(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error {
+	open := withTokens
+	if t.Workspace != "" { // there is none of that name in a folder that is new
+		open = withExistingTokens
+	}
+	return open(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error {
 		text, err := tokens.Create(ctx, in)
 		if err != nil {
 			return err

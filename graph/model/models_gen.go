@@ -980,6 +980,14 @@ type NameValueInput struct {
 	Value string `json:"value"`
 }
 
+// Cost of an operation, as it is measured before anything is read.
+type OperationCost struct {
+	// Cost of this operation.
+	Cost int `json:"cost"`
+	// Most for one operation.
+	MaxCost int `json:"maxCost"`
+}
+
 // Input of pauseAgent.
 type PauseAgentInput struct {
 	// Agent.

@@ -10,8 +10,8 @@ import (
 const (
 	DefaultHistory   = 30 * 24 * time.Hour
 	MinRetention     = 24 * time.Hour
-	RetentionFloor   = 50 // the newest rows of each owner are kept, however old they are
-	mutationKeyLives = 24 * time.Hour
+	RetentionFloor   = 50             // the newest rows of each owner are kept, however old they are
+	MutationKeyLives = 24 * time.Hour // for how long a repeated mutation returns its first result
 )
 
 // Retention says how old history may become. 0 keeps it for ever.
@@ -31,7 +31,7 @@ func (r Retention) Validate() error {
 }
 
 // MutationKeys is how old keys of mutations become.
-func (Retention) MutationKeys() time.Duration { return mutationKeyLives }
+func (Retention) MutationKeys() time.Duration { return MutationKeyLives }
 
 // Removed counts the rows that retention removes, or would remove. What hangs on a run goes with it, uncounted.
 type Removed struct{ Runs, Requests, Activities, InboxItems, Deliveries, RoutineRuns, MutationKeys int }

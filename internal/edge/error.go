@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"maps"
 	"strings"
 	"sync/atomic"
@@ -97,12 +98,21 @@ func (s *Server) classify(ctx context.Context, err error) *Error {
 	case isArgumentError(ctx):
 		return &Error{Code: CodeBadInput, Message: clip(plain(messageOf(err)))}
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
-		s.log.WarnContext(ctx, "graphql operation stopped", "request_id", id, "path", pathOf(ctx), "error", err)
+		s.log.Log(ctx, stopLevel(ctx), "graphql operation stopped", "request_id", id, "path", pathOf(ctx), "error", err)
 		return timeoutError()
 	default:
 		s.log.ErrorContext(ctx, "graphql error", "request_id", id, "path", pathOf(ctx), "error", err)
 		return internalError(id)
 	}
+}
+
+// stopLevel is how loudly a stopped operation is told: a caller that went away, as a worker does that is ended while it
+// waits for a run, is nothing to look into, while one that ran out of time may be.
+func stopLevel(ctx context.Context) slog.Level {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // isArgumentError reports whether gqlgen was still reading the arguments of the field: it has made the field's context, and not yet the

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -167,5 +168,21 @@ func TestPanicsOutsideResolvers(t *testing.T) {
 func TestClip(t *testing.T) {
 	if got := clip(strings.Repeat("ä", 500)); !utf8.ValidString(got) || len(got) > 304 {
 		t.Errorf("%d bytes, valid %v", len(got), utf8.ValidString(got))
+	}
+}
+
+func TestOnlyWhatRanOutOfTimeIsAWarning(t *testing.T) {
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	late, end := context.WithTimeout(t.Context(), 0)
+	defer end()
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		want slog.Level
+	}{{"the caller went away", gone, slog.LevelDebug}, {"it ran out of time", late, slog.LevelWarn}, {"a statement was cancelled", t.Context(), slog.LevelWarn}} {
+		if got := stopLevel(c.ctx); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
 	}
 }

@@ -62,7 +62,23 @@ func (g gate) MutateOperationContext(_ context.Context, oc *graphql.OperationCon
 		return limitError("cost", g.limits.Cost, m.cost)
 	}
 	applyPageDefaults(oc, w.defaults)
+	oc.Stats.SetExtension(costExtension, OperationCost{Cost: m.cost, MaxCost: g.limits.Cost})
 	return nil
+}
+
+// costExtension names what the gate notes about an operation, for CostOf.
+const costExtension = "rouse.cost"
+
+// OperationCost is what an operation was measured at, and the most that one may cost.
+type OperationCost struct{ Cost, MaxCost int }
+
+// CostOf is the cost of the operation that ctx belongs to; the zero value outside of one.
+func CostOf(ctx context.Context) OperationCost {
+	if !graphql.HasOperationContext(ctx) {
+		return OperationCost{}
+	}
+	cost, _ := graphql.GetOperationContext(ctx).Stats.GetExtension(costExtension).(OperationCost)
+	return cost
 }
 
 // limitError names the limit, its value and, unless zero, what was asked for.

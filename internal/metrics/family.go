@@ -19,7 +19,8 @@ const (
 type family struct {
 	name, help string
 	scope      scope
-	labels     []string // without the workspace; at most two
+	labels     []string   // without the workspace; at most two
+	closed     [][]string // the values that each label can have
 
 	mu     sync.Mutex
 	bounds [2]labels
@@ -30,6 +31,12 @@ type family struct {
 type series struct {
 	workspace xid.ID
 	values    [2]string
+}
+
+// among names the values that each label can have, so that what has not happened yet is shown at 0.
+func (f *family) among(values ...[]string) *family {
+	f.closed = values
+	return f
 }
 
 func newFamily(name, help string, s scope, labels ...string) *family {
@@ -79,20 +86,43 @@ func (f *family) sum(ws xid.ID) int64 {
 // shown is a family as it is published: the workspaces beyond the bound are one.
 func (f *family) shown(workspaces *labels) map[[3]string]int64 {
 	out := make(map[[3]string]int64)
+	f.zero(workspaces, out)
 	for key, n := range f.snapshot() {
 		label := ""
 		if f.scope == perWorkspace {
 			label = unattributed
 			if key.workspace != "" {
-				label = workspaces.show(key.workspace.String(), maxWorkspaces)
+				label = workspaces.show(key.workspace.String(), MaxWorkspaces)
 			}
 		}
 		out[[3]string{label, key.values[0], key.values[1]}] += n
 	}
-	if f.scope == perProcess && len(f.labels) == 0 && len(out) == 0 {
-		out[[3]string{}] = 0
-	}
 	return out
+}
+
+// zero adds what can be counted and is known before it was: the series of each workspace that the process knows of, or of
+// the process (AC-OFFICE-LOOP-LIVENESS-003.4).
+func (f *family) zero(workspaces *labels, out map[[3]string]int64) {
+	if len(f.closed) < len(f.labels) {
+		return
+	}
+	of := []string{""}
+	if f.scope == perWorkspace {
+		of = workspaces.all()
+	}
+	for _, workspace := range of {
+		for values := range filled(make(map[[2]string]int64), f.valuesOf(0), f.valuesOf(1)) {
+			out[[3]string{workspace, values[0], values[1]}] = 0
+		}
+	}
+}
+
+// valuesOf are the values of a label; one that the family does not have is always empty.
+func (f *family) valuesOf(label int) []string {
+	if label < len(f.closed) {
+		return f.closed[label]
+	}
+	return []string{""}
 }
 
 // labelNames are the names of shown's labels, workspace first.

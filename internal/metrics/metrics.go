@@ -3,6 +3,8 @@
 package metrics
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,12 +60,15 @@ func (i *instant) at() *time.Time {
 // New makes the counters of a process that starts now. The newest one made is what expvar shows.
 func New() *Counters {
 	c := &Counters{
-		startedAt:         time.Now().UTC(),
-		wakeups:           newFamily("rouse_wakeups_created_total", "Wakeup requests created, by source.", perWorkspace, "source"),
-		routineRuns:       newFamily("rouse_routine_runs_total", "Routine runs created, by source and disposition.", perWorkspace, "source", "status"),
-		triggersClaimed:   newFamily("rouse_triggers_claimed_total", "Due triggers claimed by a cron tick.", perWorkspace),
-		runsClaimed:       newFamily("rouse_runs_claimed_total", "Runs claimed for execution.", perWorkspace),
-		terminalRuns:      newFamily("rouse_terminal_runs_total", "Runs that ended, by terminal shape.", perWorkspace, "shape"),
+		startedAt: time.Now().UTC(),
+		wakeups: newFamily("rouse_wakeups_created_total", "Wakeup requests created, by source.", perWorkspace, "source").
+			among(domain.WakeupSource("").Values()),
+		routineRuns: newFamily("rouse_routine_runs_total", "Routine runs created, by source and disposition.", perWorkspace, "source", "status").
+			among(domain.RoutineRunSource("").Values(), domain.RoutineRunStatus("").Values()),
+		triggersClaimed: newFamily("rouse_triggers_claimed_total", "Due triggers claimed by a cron tick.", perWorkspace),
+		runsClaimed:     newFamily("rouse_runs_claimed_total", "Runs claimed for execution.", perWorkspace),
+		terminalRuns: newFamily("rouse_terminal_runs_total", "Runs that ended, by terminal shape.", perWorkspace, "shape").
+			among(domain.TerminalShape("").Values()),
 		repairs:           newFamily("rouse_repairs_total", "Rows that the repair sweep put right.", perProcess, "what"),
 		launches:          newFamily("rouse_agent_launches_total", "Agents launched.", perWorkspace),
 		withoutSession:    newFamily("rouse_launches_without_session_total", "Launches that yielded no session.", perWorkspace),
@@ -76,6 +81,13 @@ func New() *Counters {
 	}
 	showInExpvar(c)
 	return c
+}
+
+// Know tells of workspaces that there are, so that their counters are shown at 0 before anything happens in them.
+func (c *Counters) Know(workspaces ...xid.ID) {
+	for _, ws := range workspaces {
+		c.workspace.show(ws.String(), MaxWorkspaces)
+	}
 }
 
 // families lists every counter.
@@ -150,8 +162,8 @@ const (
 	unattributed = "unattributed"
 	// other is the label of what came after the bound was reached.
 	other = "other"
-	// maxWorkspaces and maxValues bound the series that are shown.
-	maxWorkspaces = 1000
+	// MaxWorkspaces and maxValues bound the series that are shown.
+	MaxWorkspaces = 1000
 	maxValues     = 64
 )
 
@@ -170,4 +182,11 @@ func (l *labels) show(value string, most int) string {
 	}
 	l.shown[value] = value
 	return value
+}
+
+// all are the labels given so far, in no order.
+func (l *labels) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.shown))
 }

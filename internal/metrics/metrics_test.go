@@ -228,3 +228,25 @@ func TestCountersAreSafeForManyGoroutines(t *testing.T) {
 		t.Errorf("%d runs claimed, want 1600", got)
 	}
 }
+
+func TestWhatHasNotHappenedIsShownAtZero(t *testing.T) {
+	c := metrics.New()
+	c.Know("wsp_quiet")
+	lines := scrape(t, c)
+	for _, want := range []string{
+		`rouse_wakeups_created_total{source="AGENT_ERROR",workspace="wsp_quiet"} 0`,
+		`rouse_routine_runs_total{source="CRON",status="RECEIVED",workspace="wsp_quiet"} 0`,
+		`rouse_terminal_runs_total{shape="SILENT_SUCCESS",workspace="wsp_quiet"} 0`,
+		`rouse_runs_claimed_total{workspace="wsp_quiet"} 0`,
+		`rouse_liveness_read_failures_total{workspace="wsp_quiet"} 0`,
+		`rouse_cron_ticks_total 0`,
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("AC-OFFICE-LOOP-LIVENESS-003.4: %s is missing", want)
+		}
+	}
+	c.RunClaimed("wsp_quiet")
+	if want := `rouse_runs_claimed_total{workspace="wsp_quiet"} 1`; !slices.Contains(scrape(t, c), want) {
+		t.Errorf("%s is missing after a claim", want)
+	}
+}

@@ -68,6 +68,19 @@ func Open(ctx context.Context, address string) (*sql.DB, error) {
 	return db, nil
 }
 
+// Named is an address whose connections carry a name, which pg_stat_activity shows as application_name: at most 63 bytes,
+// and instead of one that the address has.
+func Named(address, name string) (string, error) {
+	u, err := parse(address)
+	if err != nil {
+		return "", err
+	}
+	query := u.Query()
+	query.Set("application_name", name)
+	u.RawQuery = query.Encode()
+	return u.String(), nil
+}
+
 // parse checks the form of an address. The parser's own error would repeat the whole of it, password included.
 func parse(address string) (*url.URL, error) {
 	const want = "it must look like postgres://user:password@host:5432/database?sslmode=disable"

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+
 	"rouse.dev/rouse/graph"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/edge"
@@ -11,7 +13,7 @@ import (
 // front stops.
 func (s *Server) newAPI() *edge.Server {
 	schema := graph.NewSchema(graph.Resolver{
-		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo, URL: s.front.url(),
+		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo, OperationCost: operationCost, URL: s.front.url(),
 		Launches: launches{s.box, s.front.url() + graphqlPath}, Leaving: s.front.leaving.Done(),
 		Tester:    newTester(s.registry, s.box, s.front.url()+graphqlPath),
 		EndStream: edge.EndSubscription, Log: s.log,
@@ -21,6 +23,11 @@ func (s *Server) newAPI() *edge.Server {
 	o := newOutage(s.db.DB.PingContext, s.log)
 	s.front.serving.Go(func() { o.run(s.front.base) })
 	return edge.New(schema, edge.Options{Authenticate: g.authenticate, PresentError: o.presentError, Log: s.log})
+}
+
+// operationCost is what the edge measured before it let the operation in.
+func operationCost(ctx context.Context) model.OperationCost {
+	return model.OperationCost(edge.CostOf(ctx))
 }
 
 // processInfo is the state of this process, for the API.

@@ -37,3 +37,23 @@ func TestWhatIsNoCursorIsExplained(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOperationCanAskWhatItCosts(t *testing.T) {
+	db, _ := pgtest.NewURL(t)
+	s := NewTokens(&Database{DB: db, log: quiet()}).store
+	g := &gatekeeper{tokens: s, local: true, sockets: &liveSockets{}}
+	api := edge.New(graph.NewSchema(graph.Resolver{Store: s, Reader: s.Reader(), OperationCost: operationCost, Log: quiet()}),
+		edge.Options{Authenticate: g.authenticate, Log: quiet()})
+	for query, want := range map[string]string{
+		`{ operationCost { cost maxCost } }`:                                                      `{"cost":1,"maxCost":5000}`,
+		`{ operationCost { cost maxCost } workspaces(first: 50) { edges { node { id name } } } }`: `{"cost":151,"maxCost":5000}`,
+	} {
+		r := httptest.NewRequest(http.MethodPost, graphqlPath, strings.NewReader(`{"query":"`+query+`"}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, r)
+		if text := w.Body.String(); !strings.Contains(text, `"operationCost":`+want) {
+			t.Errorf("%s: %s, want %s", query, text, want)
+		}
+	}
+}

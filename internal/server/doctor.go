@@ -76,10 +76,11 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	defer func() {
 		if err := db.Close(); err != nil {
-			d.fail("database", err, "")
+			d.fail("database", err, "see the log of PostgreSQL")
 		}
 	}()
 	if d.database(ctx, db) && d.migrations(ctx, db) {
+		d.servers(ctx, db)
 		d.clock(ctx, db)
 		d.loops(ctx, db)
 		d.agents(ctx, db)
@@ -121,7 +122,7 @@ func (d *doctor) migrations(ctx context.Context, db *Database) bool {
 	missing, err := postgres.Pending(ctx, db.DB, migrations.FS)
 	switch {
 	case err != nil:
-		d.fail("migrations", err, "")
+		d.fail("migrations", err, "give the account of "+config.EnvDatabaseURL+" the right to read the tables, or run `rouse migrate` as their owner")
 		return false
 	case missing > 0:
 		d.fail("migrations", fmt.Errorf("the database lacks %d of this program's migrations", missing), "run `rouse migrate`, or start `rouse serve`")
@@ -136,7 +137,7 @@ func (d *doctor) clock(ctx context.Context, db *Database) {
 	before := time.Now()
 	var there time.Time
 	if err := db.DB.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&there); err != nil {
-		d.fail("clock", err, "")
+		d.fail("clock", err, "see the log of PostgreSQL")
 		return
 	}
 	took := time.Since(before)
@@ -152,7 +153,7 @@ func (d *doctor) clock(ctx context.Context, db *Database) {
 func (d *doctor) agents(ctx context.Context, db *Database) {
 	t, end, err := d.tester(db)
 	if err != nil {
-		d.fail("executors", err, "")
+		d.fail("executors", err, "run the doctor as the account that the server runs as, with its --agent-user and --http-allow")
 		return
 	}
 	defer end()
@@ -160,7 +161,7 @@ func (d *doctor) agents(ctx context.Context, db *Database) {
 	reader := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log}).Reader()
 	all, err := reader.Agent.Query().Where(agent.DeletedAtIsNil()).WithWorkspace().Order(agent.ByWorkspaceID(), agent.ByID()).All(auth.WithPrincipal(ctx, auth.Local()))
 	if err != nil {
-		d.fail("executors", fmt.Errorf("read the agents: %w", err), "")
+		d.fail("executors", fmt.Errorf("read the agents: %w", err), "see the log of PostgreSQL")
 		return
 	}
 	if len(all) == 0 {
@@ -204,7 +205,7 @@ func (d *doctor) tester(db *Database) (*tester, func(), error) {
 	command := executor.NewCommand(s.agents.options(db.files.work()))
 	end := func() {
 		if err := command.Close(); err != nil {
-			d.fail("executors", err, "")
+			d.fail("executors", err, "look for processes that are left, and end them")
 		}
 	}
 	return newTester(executor.NewRegistry(command, allowed), secrets, ""), end, nil

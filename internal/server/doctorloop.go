@@ -19,13 +19,13 @@ func (d *doctor) loops(ctx context.Context, db *Database) {
 	s := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log})
 	all, err := s.Reader().Workspace.Query().Order(workspace.ByID()).All(auth.WithPrincipal(ctx, auth.Local()))
 	if err != nil {
-		d.fail("loop", fmt.Errorf("read the workspaces: %w", err), "")
+		d.fail("loop", fmt.Errorf("read the workspaces: %w", err), "see the log of PostgreSQL")
 		return
 	}
 	for _, w := range all {
 		l, err := s.Liveness(ctx, w.ID)
 		if err != nil {
-			d.tell(w.Slug, domain.Check{Name: "loop", Detail: err.Error()})
+			d.tell(w.Slug, domain.Check{Name: "loop", Detail: err.Error(), Hint: "see the log of PostgreSQL; without this input there is no verdict"})
 			continue
 		}
 		d.tell(w.Slug, loopCheck(l))
@@ -35,10 +35,10 @@ func (d *doctor) loops(ctx context.Context, db *Database) {
 // loopCheck is a verdict as a finding.
 func loopCheck(l *store.Liveness) domain.Check {
 	c := domain.Check{Name: "loop", OK: l.Verdict != domain.LoopVerdictDead, Detail: string(l.Verdict)}
+	c.Hint = loopHints[l.Verdict]
 	if n := l.Triggers.Total; n > 0 {
 		first := l.Triggers.Rows[0]
 		c.Detail += fmt.Sprintf("; %d due triggers did not fire, %s is %s since %s", n, first.ID, first.Condition, l.EvaluatedAt.Add(-first.LateBy).Format("2006-01-02T15:04:05Z"))
-		c.Hint = "is rouse serve running? its log says why a trigger does not fire; loopLiveness { triggers } lists them"
 	}
 	if n := l.StuckRuns.Total; n > 0 {
 		c.Detail += fmt.Sprintf("; %d runs are stuck", n)
@@ -47,4 +47,12 @@ func loopCheck(l *store.Liveness) domain.Check {
 		c.Detail += fmt.Sprintf("; %d runs of the last 24 h say that work was done and have no session", n)
 	}
 	return c
+}
+
+// loopHints say what to do about a verdict; a healthy loop needs nothing.
+var loopHints = map[domain.LoopVerdict]string{
+	domain.LoopVerdictUnknown:  "start `rouse serve` once: it notes since when ends of runs are judged",
+	domain.LoopVerdictNotArmed: "no schedule is enabled, so nothing happens by itself: make a routine with a schedule (createRoutine), or enable a trigger (updateTrigger)",
+	domain.LoopVerdictDegraded: "loopLiveness { stuckRuns { rows { run { id waiting { hold until } } } } silentSuccesses { rows { run { id } } } } says which runs, and why they wait",
+	domain.LoopVerdictDead:     "is `rouse serve` running? its log says why a trigger does not fire; loopLiveness { triggers { rows { trigger { id } lateBy } } } lists them",
 }

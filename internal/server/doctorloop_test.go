@@ -24,7 +24,7 @@ func TestOnlyADeadLoopIsUnwell(t *testing.T) {
 		{"dead", store.Liveness{Verdict: domain.LoopVerdictDead, EvaluatedAt: now, Triggers: dead}, false, "2 due triggers did not fire, sch_1 is OVERDUE since 2026-11-29T11:00:00Z"},
 	} {
 		got := loopCheck(&c.read)
-		if got.OK != c.ok || !strings.Contains(got.Detail, c.detail) || got.OK == (got.Hint != "") {
+		if got.OK != c.ok || !strings.Contains(got.Detail, c.detail) || (got.Hint == "") != (c.read.Verdict == domain.LoopVerdictHealthy) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}

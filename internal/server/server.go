@@ -17,6 +17,7 @@ import (
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/executor"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/scheduler"
 	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/store"
@@ -142,7 +143,11 @@ func (s *Server) openStore(ctx context.Context) error {
 	if s.box, err = secret.NewBox(key); err != nil {
 		return err
 	}
-	s.hub = event.New(event.HubOptions{URL: s.db.URL, DB: s.db.DB, Log: s.log})
+	listener, err := postgres.Named(s.db.URL, processName())
+	if err != nil {
+		return err
+	}
+	s.hub = event.New(event.HubOptions{URL: listener, DB: s.db.DB, Log: s.log})
 	if err := s.hub.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
@@ -158,7 +163,10 @@ func (s *Server) openStore(ctx context.Context) error {
 	if err := s.bindKey(ctx, key.ID()); err != nil {
 		return err
 	}
-	return s.store.Activate(ctx)
+	if err := s.store.Activate(ctx); err != nil {
+		return err
+	}
+	return s.store.CountFromZero(ctx)
 }
 
 // bindKey refuses a key that is not the one which sealed this database's secrets: with it, runs would fail one by one.

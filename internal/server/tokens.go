@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -101,7 +102,11 @@ func (t *Tokens) List(ctx context.Context) ([]TokenRow, error) {
 
 // Revoke ends a token now.
 func (t *Tokens) Revoke(ctx context.Context, id xid.ID) error {
-	return t.store.RevokeToken(ctx, "", id)
+	err := t.store.RevokeToken(ctx, "", id)
+	if _, refused := errors.AsType[*domain.UserError](err); refused {
+		return fmt.Errorf("there is no token %q: `rouse token list` shows those that there are", id)
+	}
+	return err
 }
 
 func scopeNames(scopes []domain.TokenScope) string {

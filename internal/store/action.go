@@ -101,7 +101,7 @@ func (t *tx) carryOutOne(ctx context.Context, f *followUp, kind domain.ActionTyp
 		o.Problem = user.Error()
 	} else {
 		t.onCommit(func(s *Store) {
-			s.log.Error("an action of a run failed", "run_id", f.run.id, "action", kind, "error", err)
+			s.log.Error("an action of a run failed", keysOf(f.run, "action", kind, "error", err)...)
 		})
 	}
 	fresh, err := t.readTasks(ctx, slices.Collect(maps.Keys(f.tasks))...) // what the action changed of them is undone

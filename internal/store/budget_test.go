@@ -355,6 +355,19 @@ func TestABudgetCheckThatFailsHoldsThatRunOnly(t *testing.T) {
 	}
 	w.wantRun(w.runOf(held), domain.RunStatusQueued, domain.ParkedReasonGuardError)
 	w.sound()
+	// A run of the same scope that waited for it must not wait for one that waits itself.
+	w.sql(`UPDATE runs SET parked_reason = NULL, parked_until = NULL, due_at = clock_timestamp() WHERE id = $1`, w.runOf(held))
+	sibling := one[xid.ID](w, `
+INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, parked_reason, parked_until, requested_at)
+SELECT 'run_sibling', workspace_id, agent_id, 'cau_sibling', scope, 'SELF', 'EVENT', 'QUEUED', 'SCOPE_BUSY', 'infinity', clock_timestamp() FROM runs WHERE id = $1 RETURNING id`, w.runOf(held))
+	w.sql(`UPDATE agent_lanes l SET head_at = r.requested_at, head_id = r.id FROM runs r WHERE r.id = $1 AND l.agent_id = r.agent_id`, w.runOf(held))
+	if got := w.claim(1); len(got) != 0 {
+		t.Errorf("claimed %v", got)
+	}
+	w.wantRun(w.runOf(held), domain.RunStatusQueued, domain.ParkedReasonGuardError)
+	if got := one[string](w, `SELECT coalesce(parked_reason, 'due') FROM runs WHERE id = $1`, sibling); got != "due" && got != "GUARD_ERROR" {
+		t.Errorf("the other run of the scope is %s", got)
+	}
 }
 
 // TestBudgetsOfOthersCostNoStatement counts the statements of a claim and a finish.

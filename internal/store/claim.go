@@ -35,6 +35,7 @@ type Attempt struct {
 type Claimed struct {
 	Attempt
 	WorkspaceID, AgentID xid.ID
+	CausationID          xid.ID // "" for what a remote worker knows of a run
 	Queue                string
 	Lease                time.Duration
 }
@@ -445,7 +446,7 @@ SELECT id, attempt FROM r`
 	taken := make([]Claimed, len(runs))
 	for i, run := range runs {
 		taken[i] = Claimed{Attempt: Attempt{RunID: run.id, Number: numbers[run.id], Owner: c.owner.ID},
-			WorkspaceID: run.workspaceID, AgentID: run.agentID, Queue: run.queue}
+			WorkspaceID: run.workspaceID, AgentID: run.agentID, CausationID: run.causationID, Queue: run.queue}
 		c.tookOne(run)
 	}
 	return taken, nil
@@ -497,10 +498,10 @@ UPDATE runs SET parked_reason = 'GUARD_ERROR', parked_until = $2, guard_errors =
 		return err
 	}
 	c.onCommit(func(s *Store) {
-		s.log.Error("guard could not be evaluated", "run_id", run.id, "errors", count, "error", cause)
+		s.log.Error("guard could not be evaluated", keysOf(run, "errors", count, "error", cause)...)
 	})
-	if count != domain.GuardErrorsForInbox {
-		return nil
+	if err := c.releaseScope(ctx, run.agentID, run.scope); err != nil || count != domain.GuardErrorsForInbox {
+		return err
 	}
 	return c.inbox(ctx, run.workspaceID, domain.InboxKindAgentError, "guard_error:"+string(run.id), "A run cannot be judged",
 		fmt.Sprintf("The guards of run %s failed %d times. The server's log has the cause.", run.id, count), run.id, run.causationID)

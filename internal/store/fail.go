@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -79,7 +80,7 @@ UPDATE wakeup_requests SET retry_count = retry_count + 1, scheduled_retry_at = $
 		return err
 	}
 	t.onCommit(func(s *Store) {
-		fields := []any{"run_id", run.id, "attempt", run.attempt, "code", f.Code, "cause", f.Message, "until", plan.At, "source", plan.Source}
+		fields := keysOf(run, "code", strings.ToLower(string(f.Code)), "cause", f.Message, "until", plan.At, "retry_source", strings.ToLower(string(plan.Source)))
 		if reset != nil {
 			fields = append(fields, "parsed_reset_at", *reset)
 		}

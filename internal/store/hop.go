@@ -1,7 +1,10 @@
 package store
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -18,11 +21,49 @@ type Hop struct {
 	Facts                     map[string]string // log keys and their values
 }
 
+// logKeys are the keys of the log and of spans, in the order in which a line shows them (SPEC S10.5).
+var logKeys = []string{"run_id", "attempt", "wakeup_id", "agent_id", "workspace_id", "causation_id", "source", "status", "outcome", "reason"}
+
+// line is what the log says of the hop: how a run ended is worth a line, each request and attempt only one for those who look closer.
+func (h Hop) line() (level slog.Level, message string, fields []any) {
+	for _, key := range logKeys {
+		if value := h.Facts[key]; value != "" {
+			fields = append(fields, key, logValue(key, value))
+		}
+	}
+	if h.Failed != "" {
+		fields = append(fields, "error", h.Failed)
+	}
+	switch h.Name {
+	case "run":
+		return slog.LevelInfo, "run ended", append(fields, "took", h.Ended.Sub(h.Began).Round(time.Millisecond))
+	case "attempt":
+		return slog.LevelDebug, "attempt ended", append(fields, "took", h.Ended.Sub(h.Began).Round(time.Millisecond))
+	}
+	return slog.LevelDebug, "wakeup requested", fields
+}
+
+// logValue prints the words of enums in lower case (SPEC S2).
+func logValue(key, value string) string {
+	if key == "source" || key == "status" {
+		return strings.ToLower(value)
+	}
+	return value
+}
+
+// keysOf names a run in the log, with what more there is to say of it.
+func keysOf(run runRow, more ...any) []any {
+	return append([]any{"run_id", run.id, "attempt", run.attempt, "agent_id", run.agentID, "workspace_id", run.workspaceID, "causation_id", run.causationID}, more...)
+}
+
 // Tracer is told of hops after their commit. It never blocks.
 type Tracer interface{ Trace(h Hop) }
 
+// trace tells the log and the traces of a hop.
 func (t *tx) trace(h Hop) {
 	t.onCommit(func(s *Store) {
+		level, message, fields := h.line()
+		s.log.Log(context.Background(), level, message, fields...)
 		if s.tracer != nil {
 			s.tracer.Trace(h)
 		}
@@ -38,6 +79,9 @@ func (t *tx) traceWakeup(id xid.ID, at time.Time, r newRequest) {
 func (t *tx) traceRun(run runRow, e runEnd) {
 	h := Hop{Name: "run", CausationID: run.causationID, ID: run.id, Began: run.requestedAt, Ended: t.now, Facts: factsOf(run)}
 	h.Facts["status"], h.Facts["outcome"] = string(e.status), e.outcome
+	if e.reason != nil {
+		h.Facts["reason"] = strings.ToLower(string(*e.reason))
+	}
 	if e.status == domain.RunStatusFailed && e.failure != nil {
 		h.Failed = e.failure.Message
 	}

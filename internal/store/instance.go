@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
+	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -15,6 +17,18 @@ func (s *Store) IsEmpty(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("look for workspaces: %w", err)
 	}
 	return empty, nil
+}
+
+// CountFromZero tells the counters of the oldest workspaces, as many as are counted apart, so that an alarm finds their
+// series before anything happens in them. Every boot calls it.
+func (s *Store) CountFromZero(ctx context.Context) error {
+	known, err := collect(ctx, s.db, func(rows *sql.Rows) (id xid.ID, err error) { return id, rows.Scan(&id) },
+		`SELECT id FROM workspaces ORDER BY id LIMIT $1`, metrics.MaxWorkspaces)
+	if err != nil {
+		return fmt.Errorf("list the workspaces to count for: %w", err)
+	}
+	s.counters.Know(known...)
+	return nil
 }
 
 // factActivation names the instant from which terminal shapes are recorded: written once, by the first boot after the

@@ -31,7 +31,7 @@ UPDATE routines SET last_run_at = $2, updated_at = $3 WHERE id = ANY($1) AND (la
 	r := routines[0]
 	t.onCommit(func(s *Store) {
 		s.counters.LastRunAtWriteFailed(r.workspaceID)
-		s.log.Error("last_run_at could not be written", "routine_id", r.id, "error", err)
+		s.log.Error("last_run_at could not be written", "routine_id", r.id, "workspace_id", r.workspaceID, "error", err)
 	})
 	return nil
 }

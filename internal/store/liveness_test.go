@@ -441,16 +441,12 @@ func TestLivenessReadsOnly(t *testing.T) {
 
 func TestLivenessFailsLoudly(t *testing.T) {
 	for input, breakIt := range map[string]string{
-		"ACTIVATION":        `ALTER TABLE instance_facts RENAME TO hidden`,
-		"TRIGGERS":          `ALTER TABLE routine_triggers RENAME COLUMN last_fired_at TO hidden`,
-		"STUCK_RUNS":        `ALTER TABLE attempt_leases RENAME TO hidden`,
-		"SILENT_SUCCESSES":  `ALTER TABLE runs RENAME COLUMN outcome TO hidden`,
-		"ELIGIBLE_TRIGGERS": "",
-		"TERMINAL_SHAPES":   `ALTER TABLE runs RENAME COLUMN end_reason TO hidden`,
+		"ACTIVATION":       `ALTER TABLE instance_facts RENAME TO hidden`,
+		"TRIGGERS":         `ALTER TABLE routine_triggers RENAME COLUMN last_fired_at TO hidden`,
+		"STUCK_RUNS":       `ALTER TABLE attempt_leases RENAME TO hidden`,
+		"SILENT_SUCCESSES": `ALTER TABLE runs RENAME COLUMN outcome TO hidden`,
+		"TERMINAL_SHAPES":  `ALTER TABLE runs RENAME COLUMN end_reason TO hidden`,
 	} {
-		if breakIt == "" {
-			continue // reads what TRIGGERS reads
-		}
 		t.Run(fmt.Sprintf("AC-OFFICE-LOOP-LIVENESS-004.10 C102 %s cannot be read", input), func(t *testing.T) {
 			w := newWorld(t)
 			w.sql(breakIt)
@@ -461,6 +457,26 @@ func TestLivenessFailsLoudly(t *testing.T) {
 			}
 			if n := w.counters.Workspace(w.workspace).LivenessReadFailures; n != 1 {
 				t.Errorf("the failure was counted %d times", n)
+			}
+		})
+	}
+}
+
+// TestLivenessNamesEachInput fails one statement after the other, so that each input is the one that cannot be read, also
+// where two of them read the same table.
+func TestLivenessNamesEachInput(t *testing.T) {
+	w := newWorld(t)
+	s, faults := w.faulty()
+	for i, input := range []string{"ACTIVATION", "TRIGGERS", "STUCK_RUNS", "SILENT_SUCCESSES", "TERMINAL_SHAPES", "ELIGIBLE_TRIGGERS"} {
+		t.Run(fmt.Sprintf("AC-OFFICE-LOOP-LIVENESS-004.10 C102 the answer to the statement of %s is lost", input), func(t *testing.T) {
+			faults.left.Store(int64(i + 1))
+			l, err := s.Liveness(t.Context(), w.workspace)
+			var unreadable *UnreadableError
+			if l != nil || !errors.As(err, &unreadable) || unreadable.Input != input || !errors.Is(err, errFault) {
+				t.Errorf("got %+v, %v", l, err)
+			}
+			if n := s.counters.Workspace(w.workspace).LivenessReadFailures; n != int64(i+1) {
+				t.Errorf("%d failures were counted, want %d", n, i+1)
 			}
 		})
 	}

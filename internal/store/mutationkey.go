@@ -49,8 +49,8 @@ func (t *tx) claimKey(ctx context.Context, owner xid.ID, mutation string, k Idem
 	if utf8.RuneCountInString(k.Key) > 255 {
 		return "", domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeTooLong, "an idempotency key has at most 255 characters")
 	}
-	const forget = `DELETE FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3 AND created_at < clock_timestamp() - interval '24 hours'`
-	if _, err := exec(ctx, t, forget, owner, mutation, k.Key); err != nil {
+	const forget = `DELETE FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3 AND created_at < clock_timestamp() - make_interval(secs => $4)`
+	if _, err := exec(ctx, t, forget, owner, mutation, k.Key, domain.MutationKeyLives.Seconds()); err != nil {
 		return "", fmt.Errorf("forget an old mutation key: %w", err)
 	}
 	const take = `
@@ -112,6 +112,9 @@ func (t *tx) once(ctx context.Context, owner xid.ID, mutation string, k Idempote
 // notFound turns a missing row into a problem the caller can fix.
 func notFound(err error, path []string, what string, id xid.ID) error {
 	if errors.Is(err, sql.ErrNoRows) {
+		if what == "workspace" {
+			return domain.RefuseField(path, domain.UserErrorCodeNotFound, "there is no workspace %s", id)
+		}
 		return domain.RefuseField(path, domain.UserErrorCodeNotFound, "there is no %s %s in this workspace", what, id)
 	}
 	return fmt.Errorf("read %s: %w", what, err)

@@ -61,7 +61,7 @@ func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
 		return err
 	}
 	t.onCommit(func(s *Store) {
-		s.log.Warn("no worker took a run; it waits until one asks for its queue", "run_id", run.id, "attempt", run.attempt, "agent_id", run.agentID)
+		s.log.Warn("no worker took a run; it waits until one asks for its queue", keysOf(run, "queue", run.queue)...)
 	})
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusInterrupted})
 }

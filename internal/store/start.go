@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
@@ -107,6 +108,9 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 	if err := t.writeStart(ctx, run, spec.Kind(), token, built, requests, resume); err != nil {
 		return nil, err
 	}
+	t.onCommit(func(s *Store) {
+		s.log.Info("run started", keysOf(run, "source", strings.ToLower(string(run.source)))...)
+	})
 	launch := &Launch{Attempt: a, WorkspaceID: run.workspaceID, AgentID: run.agentID, TaskID: run.taskID, RoutineID: run.routineID,
 		CausationID: run.causationID, Prompt: built.Text, Executor: *spec, ExecutorHolder: holder, WakeReason: run.source, RunToken: token,
 		ResumeSessionID: resume, FullPrompt: full}

@@ -25,7 +25,7 @@ func (t *tx) remember(ctx context.Context, run runRow, result map[string]any) er
 		return err
 	}
 	t.onCommit(func(s *Store) {
-		s.log.Error("the summary of a routine could not be written; the former one stays", "run_id", run.id, "routine_id", run.routineID, "error", err)
+		s.log.Error("the summary of a routine could not be written; the former one stays", keysOf(run, "routine_id", run.routineID, "error", err)...)
 	})
 	return nil
 }

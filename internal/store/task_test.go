@@ -516,6 +516,17 @@ func TestCompletionAsksForAnApproval(t *testing.T) {
 	asked := w.moveTo(task, domain.TaskStateDone)
 	w.wantState(task, domain.TaskStateInReview)
 	w.wantSources(asked, domain.WakeupSourceTaskAssigned)
+	for _, of := range []struct {
+		approvers []xid.ID
+		calls     int
+	}{{nil, 0}, {[]xid.ID{approver}, 1}} { // who left and is back is called again
+		sent, _, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Approvers: of.approvers})
+		w.ok(err)
+		if len(sent) != of.calls {
+			t.Errorf("with the approvers %v %d wakeups were sent, want %d", of.approvers, len(sent), of.calls)
+		}
+		w.routed(sent)
+	}
 	approval := one[xid.ID](w, `SELECT id FROM approvals WHERE status = 'PENDING'`)
 	if n := one[int](w, `SELECT count(*) FROM inbox_items WHERE subject_id = $1 AND resolved_at IS NULL`, approval); n != 1 {
 		t.Errorf("%d inbox items", n)

@@ -140,7 +140,11 @@ func (t *tx) wakeNewApprovers(ctx context.Context, c change) ([]xid.ID, error) {
 	}
 	var sent []xid.ID
 	for _, id := range open {
-		requests, err := t.sendWakes(ctx, c.after, c.cause, domain.ApproverWakes(c.after.facts(), string(id), "", joined))
+		wakes := domain.ApproverWakes(c.after.facts(), string(id), "", joined)
+		for i := range wakes { // who left and is back is called again
+			wakes[i].Key = fmt.Sprintf("%s:%d", wakes[i].Key, c.after.generation)
+		}
+		requests, err := t.sendWakes(ctx, c.after, c.cause, wakes)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -62,6 +63,7 @@ func (t *tx) createWorkspace(ctx context.Context, in CreateWorkspace) (Made, err
 	if err := execOne(ctx, t, `INSERT INTO workspace_lanes (workspace_id) VALUES ($1)`, id); err != nil {
 		return Made{}, fmt.Errorf("insert the workspace's lane: %w", err)
 	}
+	t.count(func(c *metrics.Counters) { c.Know(id) })
 	if err := t.createSystemWorkflows(ctx, id, in.OfficeWorkflow); err != nil {
 		return Made{}, err
 	}

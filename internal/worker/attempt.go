@@ -63,7 +63,8 @@ func (a *attempt) release() {
 
 // keys name the attempt in the log.
 func (a *attempt) keys() slog.Attr {
-	return slog.Group("", "run_id", a.RunID, "attempt", a.Number, "agent_id", a.claimed.AgentID)
+	c := a.claimed
+	return slog.Group("", "run_id", c.RunID, "attempt", c.Number, "agent_id", c.AgentID, "workspace_id", c.WorkspaceID, "causation_id", c.CausationID)
 }
 
 // stopCancel leaves the command its own grace: the lease goes on meanwhile.

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// serverName begins the name that each server's listening connection has in the database, so that others can tell whether
+// one runs.
+const serverName = "rouse serve"
+
+// processName is that of this process.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a host without a name"
+	}
+	const most = 63 // bytes that PostgreSQL keeps
+	name := fmt.Sprintf("%s, process %d on %s", serverName, os.Getpid(), host)
+	return strings.ToValidUTF8(name[:min(len(name), most)], "")
+}
+
+// servers says which servers work on this database. That none does is no fault: the doctor is also asked before the first
+// start.
+func (d *doctor) servers(ctx context.Context, db *Database) {
+	var running string
+	var n int
+	const query = `
+SELECT count(*), coalesce(string_agg(application_name, '; ' ORDER BY application_name), '') FROM
+(SELECT application_name FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1)) servers`
+	if err := db.DB.QueryRowContext(ctx, query, serverName).Scan(&n, &running); err != nil {
+		d.fail("server", fmt.Errorf("look for running servers: %w", err), "may this account read pg_stat_activity?")
+		return
+	}
+	if n == 0 {
+		d.pass("server", "no server works on this database: nothing is woken until `rouse serve` runs")
+		return
+	}
+	d.pass("server", strings.ReplaceAll(running, serverName+", ", ""))
+}
