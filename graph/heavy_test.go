@@ -32,6 +32,7 @@ func (w *world) heavyFires(routine string) []heavyFire {
 	return fires
 }
 
+// SPEC S4.7: one task in the hidden workflow, linked, and one TASK_ASSIGNED.
 func TestAHeavyRoutineMakesATaskAndTellsItsAssignee(t *testing.T) {
 	w := newWorld(t)
 	ada := w.agent("Ada")

@@ -158,6 +158,7 @@ func TestARoutineIsChangedFieldByFieldAndItsRunsKeepTheirSnapshot(t *testing.T) 
 	}
 }
 
+// SPEC S4.1, S4.3, S4.4: paused, without nextFireAt; resuming goes on from now.
 func TestAPausedRoutineDoesNotFireAndGoesOnFromNow(t *testing.T) {
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{scheduled("*/5 * * * *", "UTC")}})
@@ -199,6 +200,7 @@ func TestAPausedRoutineDoesNotFireAndGoesOnFromNow(t *testing.T) {
 	}
 }
 
+// SPEC S4.1: ARCHIVED is terminal and switches the triggers off.
 func TestAnArchivedRoutineIsRetiredForGood(t *testing.T) {
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{scheduled("* * * * *", "UTC")}})
@@ -345,6 +347,7 @@ func TestTriggersAreAddedChangedAndDeleted(t *testing.T) {
 	}
 }
 
+// SPEC S4.3: an edit loses no slot and goes on from now.
 func TestASlotThatIsDueFiresBeforeItsExpressionChanges(t *testing.T) {
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{scheduled("* * * * *", "UTC")}})
@@ -364,6 +367,7 @@ func TestASlotThatIsDueFiresBeforeItsExpressionChanges(t *testing.T) {
 	}
 }
 
+// SPEC S4.10: the next slots, with those that a clock change removes or repeats.
 func TestSchedulesArePreviewed(t *testing.T) {
 	w := newWorld(t)
 	type preview struct {
@@ -449,6 +453,7 @@ type shownPreview struct {
 	UserErrors userErrors
 }
 
+// SPEC S4.8, S4.10: a template rendered dry.
 func TestTemplatesAreRenderedDry(t *testing.T) {
 	w := newWorld(t)
 	var out struct{ A, B, C shownPreview }
@@ -469,6 +474,7 @@ func TestTemplatesAreRenderedDry(t *testing.T) {
 	}
 }
 
+// SPEC S4.10: the dry run of a fire.
 func TestAFireIsPreviewedAndNothingIsWritten(t *testing.T) {
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"name": "Scan", "description": "Scan {{branch}} {{date}}", "variables": []any{

@@ -149,7 +149,11 @@ func (r *webhookTriggerResolver) Deliveries(ctx context.Context, obj *model.Webh
 
 // SampleCurl is the resolver for the sampleCurl field.
 func (r *webhookTriggerResolver) SampleCurl(ctx context.Context, obj *model.WebhookTrigger) (string, error) {
-	return sampleCurl(r.URL, obj.RoutineTrigger), nil
+	routine, err := required(ctx, load(ctx).routines, obj.RoutineID)
+	if err != nil {
+		return "", err
+	}
+	return sampleCurl(r.URL, obj.RoutineTrigger, routine.Variables), nil
 }
 
 // ManualTrigger returns ManualTriggerResolver implementation.

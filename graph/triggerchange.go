@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -194,10 +195,10 @@ func deliveries(logged []store.LoggedDelivery, first int) []*model.WebhookDelive
 	return out
 }
 
-// sampleCurl is a command that fires a webhook; the secret stands in it as $SECRET.
-func sampleCurl(base string, t *ent.RoutineTrigger) string {
-	const body = `{"example":"value"}`
-	command := "BODY='" + body + "'; "
+// sampleCurl is a shell command that fires a webhook with a value for each declared variable; the secret stands in it as
+// $SECRET.
+func sampleCurl(base string, t *ent.RoutineTrigger, declared []domain.RoutineVariable) string {
+	command := "BODY=" + shellQuoted(domain.SampleBody(declared)) + "; "
 	proof := ""
 	switch mode := valueOf(t.SigningMode); {
 	case mode == domain.SigningModeBearer:
@@ -212,6 +213,9 @@ func sampleCurl(base string, t *ent.RoutineTrigger) string {
 	}
 	return command + "curl -sS -X POST -H 'Content-Type: application/json'" + proof + ` --data-binary "$BODY" ` + base + webhookPath(t)
 }
+
+// shellQuoted is a text as one word of a POSIX shell.
+func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 func webhookPath(t *ent.RoutineTrigger) string {
 	return "/api/routine-triggers/" + valueOf(t.PublicID) + "/fire"

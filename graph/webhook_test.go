@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,7 @@ type shownHook struct {
 const hookFields = `... on WebhookTrigger { id publicId path signingMode replayWindow requireTimestamp sampleCurl secretHint secretRotatedAt previousSecretExpiresAt
 	deliveries(first: 2) { status outcome detail routineRun { id } } }`
 
+// SPEC S4.9: secrets are encrypted at rest and shown once.
 func TestAWebhooksSecretIsShownOnceAndSealed(t *testing.T) {
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), nil)
@@ -75,6 +77,7 @@ func TestAWebhooksSecretIsShownOnceAndSealed(t *testing.T) {
 	}
 }
 
+// SPEC S4.9: rotation.
 func TestASecretIsRotatedWithAnOverlap(t *testing.T) {
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{map[string]any{"webhook": map[string]any{"signingMode": "NONE"}}, map[string]any{"manual": map[string]any{}}}})
@@ -124,5 +127,28 @@ func TestASecretIsRotatedWithAnOverlap(t *testing.T) {
 	w.Do(t.Context(), `query($id: ID!) { node(id: $id) { `+hookFields+` } }`, map[string]any{"id": id}, &shown)
 	if d := shown.Node.Deliveries; len(d) != 2 || d[0].Detail != "try 3" || d[0].Outcome != "BAD_SIGNATURE" || d[0].Status != 401 {
 		t.Errorf("the newest deliveries are %+v", d)
+	}
+}
+
+// S4.9: the sample command sends a value for each declared variable, and a shell reads it as it is meant.
+func TestASampleCommandSendsTheDeclaredVariables(t *testing.T) {
+	w := newWorld(t)
+	r := w.routine(w.agent("Ada"), map[string]any{"description": "{{note}} {{branch}}", "variables": []any{
+		map[string]any{"name": "note", "type": "TEXT", "default": "it's \"$HOME\" `id` \\"},
+		map[string]any{"name": "n", "type": "NUMBER", "required": true},
+		map[string]any{"name": "env", "type": "SELECT", "options": []any{"a 'b'", "c"}},
+	}})
+	for mode, proof := range map[string]string{"NONE": "", "BEARER": "Authorization: Bearer <secret>", "HMAC_SHA256": "X-Signature-256: sha256="} {
+		var made struct{ CreateTrigger struct{ Trigger shownHook } }
+		if e := w.mutate("createTrigger", "trigger { "+hookFields+" }", map[string]any{"routineId": r.ID, "spec": map[string]any{"webhook": map[string]any{"signingMode": mode}}}, &made); e != "" {
+			t.Fatal(e)
+		}
+		const curl = `curl() { for a; do printf '[%s]' "$a"; done; }; openssl() { echo digest -; }; `
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", curl+made.CreateTrigger.Trigger.SampleCurl).CombinedOutput()
+		w.ok(err)
+		want := `[--data-binary][{"note":"it's \"$HOME\" ` + "`id`" + ` \\","n":1,"env":"a 'b'","branch":"value"}][`
+		if sent := string(out); !strings.Contains(sent, want) || !strings.Contains(sent, proof) || !strings.HasSuffix(sent, made.CreateTrigger.Trigger.Path+"]") {
+			t.Errorf("%s: the command sends %s, want %s", mode, sent, want)
+		}
 	}
 }

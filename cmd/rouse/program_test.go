@@ -39,6 +39,9 @@ func buildAndRun(m *testing.M) int {
 	if secret := os.Getenv(serviceVariable); secret != "" {
 		return serveAgent(secret)
 	}
+	if zones := os.Getenv(zonesVariable); zones != "" {
+		return withoutZoneFiles(strings.Fields(zones))
+	}
 	dir, err := os.MkdirTemp("", "rouse-program-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

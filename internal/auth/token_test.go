@@ -17,7 +17,7 @@ import (
 var body = strings.Repeat("aB3", 14) + "x" // 43 characters
 
 func TestNewTokensHaveTheirFormAndDiffer(t *testing.T) {
-	form := regexp.MustCompile(`^(rse|rsr)_[0-9A-Za-z]{43}$`)
+	form := regexp.MustCompile(`^(rse|rsr|rsl)_[0-9A-Za-z]{43}$`)
 	seen := map[string]bool{}
 	for range 200 {
 		api, err := NewToken(rand.Reader)
@@ -155,10 +155,10 @@ func TestATokenShowsItsPrefixOnly(t *testing.T) {
 }
 
 func FuzzParseBearer(f *testing.F) {
-	for _, header := range []string{"", "Bearer", "Bearer ", "bearer rse_" + body, "Bearer rsr_" + body + " x", "Bearer\x00rse_" + body} {
+	for _, header := range []string{"", "Bearer", "Bearer ", "bearer rse_" + body, "Bearer rsr_" + body + " x", "BeArer rsl_" + body, "Bearer\x00rse_" + body} {
 		f.Add(header)
 	}
-	accepted := regexp.MustCompile(`^(rse|rsr)_[0-9A-Za-z_-]{43,86}$`)
+	accepted := regexp.MustCompile(`^(rse|rsr|rsl)_[0-9A-Za-z_-]{43,86}$`)
 	f.Fuzz(func(t *testing.T, header string) {
 		token, err := ParseBearer(header)
 		switch {

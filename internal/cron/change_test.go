@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// SPEC S4.2, S4.10: a slot that a clock change removes is skipped, a repeated one fires first; the preview says so.
 func TestClockChanges(t *testing.T) {
 	for _, c := range []struct {
 		name, expression, zone string

@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// SPEC S4.5: the elapsed slots, and the older ones counted up to 10,000.
 func TestElapsed(t *testing.T) {
 	now := time.Date(2026, 4, 25, 12, 0, 12, 0, time.UTC)
 	minute := now.Truncate(time.Minute)

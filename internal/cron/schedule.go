@@ -65,7 +65,7 @@ func split(expression string) ([]string, error) {
 	case strings.Contains(fields[0], "="):
 		return nil, invalid("%q is not allowed in a cron expression: set the time zone in its own field", fields[0])
 	case strings.HasPrefix(fields[0], "@"):
-		return nil, invalid("%q is not supported: write the five fields, e.g. \"0 0 * * *\" for every midnight", fields[0])
+		return nil, macro(fields)
 	case len(fields) != 5:
 		return nil, invalid("the cron expression has %d fields: use five (minute, hour, day of month, month, day of week)", len(fields))
 	}

@@ -25,6 +25,7 @@ func skip(f *FireFacts)    { f.Policy = ConcurrencyPolicySkipIfActive }
 func always(f *FireFacts)  { f.Policy = ConcurrencyPolicyAlwaysEnqueue }
 func backlog(f *FireFacts) { f.QueuedRuns = MaxBacklog + 1 }
 
+// SPEC S4.4, S4.6, S4.7: the gate, the policies, and what is sent.
 func TestPlanFire(t *testing.T) {
 	const none, task, lone, own = "", "task:tsk_2", "routine:R", "fire:rrn_2"
 	for _, c := range []struct {
@@ -76,6 +77,7 @@ func TestPlanFire(t *testing.T) {
 	}
 }
 
+// SPEC S4.4: who is refused, and what is suppressed.
 func TestAFireThatIsNotTaken(t *testing.T) {
 	paused := func(f *FireFacts) { f.RoutineStatus = RoutineStatusPaused }
 	archived := func(f *FireFacts) { f.RoutineStatus = RoutineStatusArchived }
@@ -142,6 +144,7 @@ func TestFireKeys(t *testing.T) {
 	}
 }
 
+// SPEC S4.5, S4.6: each fire of a catch-up finds those before it.
 func TestCatchUpFires(t *testing.T) { // C44, and the rest of C40 and C41
 	for _, c := range []struct {
 		name                       string
@@ -165,6 +168,7 @@ func TestCatchUpFires(t *testing.T) { // C44, and the rest of C40 and C41
 	}
 }
 
+// SPEC S4.6: when a fire is active.
 func TestActiveFires(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -191,6 +195,7 @@ func TestActiveFires(t *testing.T) {
 	}
 }
 
+// SPEC S4.5: which slots fire, and which are named.
 func TestPlanCatchUp(t *testing.T) {
 	slots := []time.Time{noon.Add(-2 * time.Minute), noon.Add(-time.Minute), noon}
 	missed := Missed{Ticks: 96, Since: noon.Add(-100 * time.Minute)}
@@ -221,6 +226,7 @@ func TestPlanCatchUp(t *testing.T) {
 	}
 }
 
+// SPEC S4.6: which fires are the same.
 func TestFingerprint(t *testing.T) {
 	template := &TaskTemplate{Title: "Report {{datetime}}"}
 	base := Fingerprint("R", "A", template, map[string]string{"a": "1", "b": "2"})

@@ -8,6 +8,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// SPEC S4.1: a routine's fields.
 func TestAPatchOfARoutine(t *testing.T) {
 	now := RoutineSettings{Name: "Daily", Description: "Look at {{branch}}.", AssigneeID: "agt_1", Policy: ConcurrencyPolicySkipIfActive,
 		CatchUp: CatchUpPolicySkipMissed, CatchUpMax: 5, Variables: []RoutineVariable{{Name: "branch", Type: VariableTypeText}}}
@@ -67,6 +68,7 @@ func TestAPatchOfARoutine(t *testing.T) {
 	}
 }
 
+// SPEC S4.1: ACTIVE, PAUSED, and ARCHIVED for good.
 func TestAnArchivedRoutineStaysSo(t *testing.T) {
 	for _, c := range []struct {
 		from, to         RoutineStatus

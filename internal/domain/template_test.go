@@ -11,6 +11,7 @@ import (
 
 func text(s string) *string { return &s }
 
+// SPEC S4.8: {{name}}, and a name without any value.
 func TestRender(t *testing.T) {
 	builtIns := BuiltIns(time.Date(2026, 4, 25, 14, 30, 0, 0, time.UTC), time.UTC)
 	for _, c := range []struct{ name, template, want string }{
@@ -29,6 +30,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// SPEC S4.8: titles are cut at 200 characters.
 func TestRenderTaskCutsTheTitle(t *testing.T) { // C54
 	long := strings.Repeat("ä", 300)
 	got := RenderTask(TaskTemplate{Title: "{{x}}", Description: "{{x}}", RequiresApproval: true}, map[string]string{"x": long})
@@ -40,6 +42,7 @@ func TestRenderTaskCutsTheTitle(t *testing.T) { // C54
 	}
 }
 
+// SPEC S4.8: a template that uses {{new}} declares it.
 func TestDeclared(t *testing.T) {
 	template := &TaskTemplate{Title: "{{new}} {{date}} {{known}}", Description: "{{other}} {{new}} {{datetime}}"}
 	given := []RoutineVariable{{Name: "known", Type: VariableTypeNumber, Required: true}}
@@ -56,6 +59,7 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
+// SPEC S4.8: later wins: built-ins, defaults, provided.
 func TestResolveVariables(t *testing.T) {
 	builtIns := BuiltIns(time.Date(2026, 4, 25, 14, 30, 0, 0, time.UTC), time.UTC)
 	declared := []RoutineVariable{
@@ -79,6 +83,7 @@ func TestResolveVariables(t *testing.T) {
 	}
 }
 
+// SPEC S4.8: date and datetime of the slot, in the trigger's zone.
 func TestBuiltInsAreOfTheTriggersZone(t *testing.T) {
 	zone, err := time.LoadLocation("Asia/Tokyo")
 	if err != nil {
@@ -90,6 +95,7 @@ func TestBuiltInsAreOfTheTriggersZone(t *testing.T) {
 	}
 }
 
+// SPEC S4.8: types, required and options are enforced.
 func TestVariableTypesAreEnforced(t *testing.T) {
 	number, flag := RoutineVariable{Name: "v", Type: VariableTypeNumber}, RoutineVariable{Name: "v", Type: VariableTypeBoolean}
 	choice := RoutineVariable{Name: "v", Type: VariableTypeSelect, Options: []string{"a", "b"}}
@@ -130,6 +136,7 @@ func TestVariableTypesAreEnforced(t *testing.T) {
 	}
 }
 
+// SPEC S4.8: a required variable without default and a schedule exclude each other.
 func TestCheckVariables(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -156,6 +163,7 @@ func TestCheckVariables(t *testing.T) {
 	}
 }
 
+// SPEC S4.8: webhook bodies.
 func TestWebhookValues(t *testing.T) {
 	body := ` {"branch":"release/2.0","n":42,"b":true,"o":{ "a": 1 },"z":null,"big":12345678901234567890.5,"bad":"a\u0000b","payload":"theirs"} `
 	got, err := WebhookValues([]byte(body)) // C21
@@ -236,5 +244,36 @@ func TestTheTextOfAFireIsKeptWholeOrSaysThatItIsCut(t *testing.T) {
 	got := FireText(whole+"{{v}}", map[string]string{"v": strings.Repeat("é", maxFireText)})
 	if len(got) > maxFireText || !strings.HasSuffix(got, "bytes long]") || !utf8.ValidString(got) {
 		t.Errorf("%d bytes, valid %v", len(got), utf8.ValidString(got))
+	}
+}
+
+// S4.9: the sample body is one that the routine takes, whatever its variables are.
+func TestASampleBodyGivesEachVariableAValueThatItTakes(t *testing.T) {
+	text := func(s string) *string { return &s }
+	declared := []RoutineVariable{
+		{Name: "branch", Type: VariableTypeText, Required: true},
+		{Name: "quoted", Type: VariableTypeText, Default: text("it's \"so\" <&> $HOME `x` \\ %s\n")},
+		{Name: "n", Type: VariableTypeNumber, Required: true}, {Name: "half", Type: VariableTypeNumber, Default: text("0.5")},
+		{Name: "plus", Type: VariableTypeNumber, Default: text("+7")}, {Name: "zeros", Type: VariableTypeNumber, Default: text("007")},
+		{Name: "dry", Type: VariableTypeBoolean, Required: true}, {Name: "wet", Type: VariableTypeBoolean, Default: text("false")},
+		{Name: "env", Type: VariableTypeSelect, Required: true, Options: []string{"the 'test' one", "production"}},
+	}
+	body := SampleBody(declared)
+	values, err := WebhookValues([]byte(body))
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	resolved, problems := ResolveVariables(declared, values, nil)
+	if len(problems) > 0 {
+		t.Errorf("%s: %v", body, problems)
+	}
+	got := VariableValues(resolved)
+	for name, want := range map[string]string{"branch": "value", "quoted": *declared[1].Default, "n": "1", "half": "0.5", "plus": "+7", "zeros": "007", "dry": "true", "wet": "false", "env": "the 'test' one"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	if got := SampleBody(nil); got != "{}" {
+		t.Errorf("without variables it is %s", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// SPEC S4.1, S4.3: a trigger's fields, and which of them plan it anew.
 func TestAPatchOfATrigger(t *testing.T) {
 	schedule := TriggerSettings{Kind: TriggerKindSchedule, Enabled: true, Cron: "0 9 * * *", TimeZone: "Europe/Berlin"}
 	off := schedule

@@ -62,3 +62,39 @@ func storable(text string) string {
 	const replacement = "\uFFFD"
 	return strings.ReplaceAll(strings.ToValidUTF8(text, replacement), "\x00", replacement)
 }
+
+// SampleBody is a webhook body that gives every declared variable a value of its type: its default, else an example.
+func SampleBody(declared []RoutineVariable) string {
+	members := make([]string, len(declared))
+	for i, v := range declared {
+		members[i] = jsonString(v.Name) + ":" + v.sample()
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// sample is an example of the variable's values, as JSON.
+func (v RoutineVariable) sample() string {
+	value := map[VariableType]string{VariableTypeText: "value", VariableTypeNumber: "1", VariableTypeBoolean: "true"}[v.Type]
+	if v.Type == VariableTypeSelect && len(v.Options) > 0 {
+		value = v.Options[0]
+	}
+	if v.Default != nil {
+		value = *v.Default
+	}
+	plain := v.Type == VariableTypeBoolean || v.Type == VariableTypeNumber
+	if plain && json.Valid([]byte(value)) { // +5 and 007 are numbers for people, and no JSON
+		return value
+	}
+	return jsonString(value)
+}
+
+// jsonString is a JSON string in which < and & stand as they are.
+func jsonString(text string) string {
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil { // a string can always be written
+		panic("domain: write a string: " + err.Error())
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}

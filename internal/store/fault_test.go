@@ -164,6 +164,9 @@ func TestAFaultAfterAnyStatementOfAFireLeavesAllOrNothing(t *testing.T) {
 		{"a slot", nil, func(w *world, trigger xid.ID) { w.makeDue(trigger) }, fireSlot, 1},
 		{"a catch-up of five slots", nil, func(w *world, trigger xid.ID) { w.down(trigger, 4*time.Minute) }, fireSlot, 5},
 		{"a catch-up with ALWAYS_ENQUEUE", func(r *CreateRoutine) { r.ConcurrencyPolicy = domain.ConcurrencyPolicyAlwaysEnqueue }, func(w *world, trigger xid.ID) { w.down(trigger, time.Minute) }, fireSlot, 2},
+		{"two slots that make tasks", func(r *CreateRoutine) {
+			r.TaskTemplate, r.ConcurrencyPolicy = &domain.TaskTemplate{Title: "Review {{datetime}}"}, domain.ConcurrencyPolicyAlwaysEnqueue
+		}, func(w *world, trigger xid.ID) { w.down(trigger, time.Minute) }, fireSlot, 2},
 		{"a fire by hand", nil, func(*world, xid.ID) {}, func(ctx context.Context, w *world, s *Store, _ xid.ID) error {
 			_, _, err := s.FireRoutine(ctx, FireRoutine{WorkspaceID: w.workspace, RoutineID: one[xid.ID](w, `SELECT id FROM routines`)})
 			return err

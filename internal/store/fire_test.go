@@ -49,6 +49,7 @@ func (w *world) tick() {
 	}
 }
 
+// SPEC S4.5: what fires after an outage, under each policy.
 func TestCatchUp(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -102,6 +103,7 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
+// SPEC S3.3, S4.3: a slot is known by its trigger and its minute.
 func TestACronKeyNamesTheMinute(t *testing.T) {
 	w := newWorld(t)
 	trigger := w.routine(w.agent("worker"), nil)
@@ -114,6 +116,7 @@ func TestACronKeyNamesTheMinute(t *testing.T) {
 	}
 }
 
+// SPEC S4.3: a slot fires once, also where the cursor was set back.
 func TestASlotThatFiredIsNotFiredAgain(t *testing.T) {
 	w := newWorld(t)
 	trigger := w.routine(w.agent("worker"), nil)
@@ -127,6 +130,7 @@ func TestASlotThatFiredIsNotFiredAgain(t *testing.T) {
 	}
 }
 
+// SPEC S4.4: the status gate: the cursor moves on and nothing is banked; fires by hand are refused.
 func TestARoutineThatIsNotActiveDoesNotFire(t *testing.T) {
 	w := newWorld(t)
 	trigger := w.routine(w.agent("worker"), nil)
@@ -146,6 +150,7 @@ func TestARoutineThatIsNotActiveDoesNotFire(t *testing.T) {
 	wantUserError(t, err, domain.UserErrorCodeInvalidState)
 }
 
+// SPEC S4.3: an unparsable stored expression switches its trigger off with a visible error.
 func TestAnUnparsableStoredExpressionSwitchesItsTriggerOff(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent("worker")
@@ -165,6 +170,7 @@ func TestAnUnparsableStoredExpressionSwitchesItsTriggerOff(t *testing.T) {
 	}
 }
 
+// SPEC S4.3: an enabled trigger without a next slot is armed, without a fire.
 func TestATriggerWithoutANextSlotIsArmed(t *testing.T) {
 	w := newWorld(t)
 	w.routine(w.agent("worker"), nil)
@@ -219,6 +225,7 @@ func TestAFireByHandTellsTheTimeOfTheScheduleItNames(t *testing.T) {
 	}
 }
 
+// SPEC S4.10, S3.3: fires by hand have no key, and a person waits for them.
 func TestTwoManualFiresInAMinuteAreTwo(t *testing.T) {
 	w := newWorld(t)
 	w.routine(w.agent("worker"), nil)
@@ -236,6 +243,7 @@ func TestTwoManualFiresInAMinuteAreTwo(t *testing.T) {
 	}
 }
 
+// SPEC S4.10, S3.5: a fire by hand that meets a queued heartbeat.
 func TestAManualFireOfAQueuedHeartbeatPromotesIt(t *testing.T) {
 	w := newWorld(t)
 	w.window(5 * time.Second)
@@ -252,6 +260,7 @@ func TestAManualFireOfAQueuedHeartbeatPromotesIt(t *testing.T) {
 	w.sound()
 }
 
+// SPEC S4.2: what is refused when saved, at its field, and nothing of it is kept.
 func TestCreateRoutineRefusesWholeWhatItCannotFire(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent("worker")
@@ -283,6 +292,7 @@ func TestCreateRoutineRefusesWholeWhatItCannotFire(t *testing.T) {
 	}
 }
 
+// SPEC S4.5: catch_up_max is clamped to 1..1000.
 func TestCatchUpMaxIsClampedAndSaysSo(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent("worker")

@@ -204,3 +204,30 @@ func (w *world) until(what string, is func() bool) {
 		}
 	}
 }
+
+// SPEC S3.3: a request's key is looked for whole: a duplicate is no error, and what only looks alike is another.
+func TestAKeyIsTakenOnceAndMatchesOnlyItself(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	insert := func(key string) (id xid.ID, duplicate bool) {
+		t.Helper()
+		w.ok(w.inTx(t.Context(), func(x *tx) (err error) {
+			id, duplicate, err = x.insertRequest(t.Context(), newRequest{workspaceID: w.workspace, agentID: agent, causationID: xid.New("cau"), scope: domain.ScopeTaskless,
+				source: domain.WakeupSourceSelf, class: domain.WakeClassEvent, reason: "test", payload: &domain.SelfPayload{Reason: "test"}, key: key})
+			return err
+		}))
+		return id, duplicate
+	}
+	stored, _ := insert("wake:t1")
+	if id, duplicate := insert("wake:t1"); !duplicate || id != stored {
+		t.Errorf("C35 the same key gave %s, duplicate %v", id, duplicate)
+	}
+	for _, key := range []string{"wake:t2", "wake:t1:salt", "wake:t", "", ""} {
+		if id, duplicate := insert(key); duplicate || id == stored {
+			t.Errorf("C37 the key %q matches", key)
+		}
+	}
+	if n := one[int](w, `SELECT count(*) FROM wakeup_requests`); n != 6 {
+		t.Errorf("C35, C37 %d requests, want 6", n)
+	}
+}

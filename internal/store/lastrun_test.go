@@ -25,6 +25,7 @@ func (w *world) touch(routine xid.ID, at time.Time) {
 	}))
 }
 
+// SPEC S4.12: last_run_at, here and below criterion by criterion.
 func TestAC_OFFICE_LOOP_LIVENESS_001_1_and_2_EveryDispositionPersistsTheFiresInstant(t *testing.T) {
 	w := newWorld(t)
 	trigger := w.routine(w.agent("worker"), func(r *CreateRoutine) { r.ConcurrencyPolicy = domain.ConcurrencyPolicySkipIfActive })
@@ -127,6 +128,7 @@ func TestAC_OFFICE_LOOP_LIVENESS_001_6_ZeroRowsAreSuccess(t *testing.T) {
 	}
 }
 
+// SPEC S4.12: its write is in a savepoint.
 func TestAC_OFFICE_LOOP_LIVENESS_001_7_AFailedWriteIsCountedAndTheFireStands(t *testing.T) {
 	w := newWorld(t)
 	trigger := w.routine(w.agent("worker"), nil)

@@ -11,6 +11,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// SPEC S4.1, S2: a deleted routine.
 func TestADeletedRoutineTakesBackWhatItSentFromEveryQueue(t *testing.T) {
 	w := newWorld(t)
 	awake := func(c *CreateAgent) { c.SkipIdleWakeups = ptr(false) }
@@ -63,6 +64,7 @@ func (w *world) claimOf(agent xid.ID) Claimed {
 	return Claimed{}
 }
 
+// SPEC S4.4: a missing agent leaves an activity entry, and other triggers fire.
 func TestARoutineWhoseAgentIsGoneSaysWhyItDidNotFire(t *testing.T) {
 	w := newWorld(t)
 	ada, bob := w.agent("ada"), w.agent("bob")
@@ -85,6 +87,7 @@ func TestARoutineWhoseAgentIsGoneSaysWhyItDidNotFire(t *testing.T) {
 	}
 }
 
+// SPEC S4.3, S3.3: a fire is keyed on its trigger.
 func TestTwoTriggersWithOneExpressionAreTwoFires(t *testing.T) {
 	w := newWorld(t)
 	spec := TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: "* * * * *", Enabled: true}
@@ -103,6 +106,7 @@ func (w *world) routineOf(agent xid.ID, triggers ...TriggerSpec) xid.ID {
 	return must(w, made, err).ID
 }
 
+// SPEC S4.3: the next slot depends only on expression, zone and now.
 func TestALateSlotFiresAndTheScheduleDoesNotDrift(t *testing.T) {
 	w := newWorld(t)
 	w.routineOf(w.agent("worker"), TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: "0 * * * *", Enabled: true})
@@ -150,6 +154,7 @@ func TestAnEditWhileASlotIsDueLosesAndRepeatsNothing(t *testing.T) {
 	}
 }
 
+// SPEC S4.11, S4.1: the pre-installed routine of a coordinator.
 func TestACoordinatorGetsItsHeartbeat(t *testing.T) {
 	w := newWorld(t)
 	coordinator := func(c *CreateAgent) { c.Role = domain.AgentRoleCoordinator }
@@ -171,6 +176,7 @@ SELECT count(*) FROM routines r JOIN routine_triggers t ON t.routine_id = r.id W
 	}
 }
 
+// SPEC S4.11: it is installed in a savepoint.
 func TestAHeartbeatThatCannotBeInstalledNeverFailsTheAgent(t *testing.T) {
 	w := newWorld(t)
 	w.sql(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not today'; END $$`)

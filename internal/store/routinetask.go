@@ -20,26 +20,25 @@ type routineTask struct {
 // already, and sends its one TASK_ASSIGNED, unrouted (SPEC S4.7). The assignee's lane and the routine are locked, and the
 // clock was read. The fire ends with the task, not with the request.
 func (t *tx) createRoutineTask(ctx context.Context, in routineTask) (taskID, requestID xid.ID, err error) {
-	workflowID, err := queryOne[xid.ID](ctx, t, `SELECT id FROM workflows WHERE workspace_id = $1 AND kind = 'ROUTINE'`, in.workspaceID)
-	if err != nil {
+	p := place{projectID: in.projectID}
+	const first = `
+SELECT f.id, s.id FROM workflows f JOIN workflow_steps s ON s.workflow_id = f.id WHERE f.workspace_id = $1 AND f.kind = 'ROUTINE' ORDER BY s.position LIMIT 1`
+	if err := queryRow(ctx, t, []any{&p.workflowID, &p.stepID}, first, in.workspaceID); err != nil {
 		return "", "", fmt.Errorf("find the workflow of routines: %w", err)
 	}
-	made := CreateTask{WorkspaceID: in.workspaceID, ID: xid.New("tsk"), Title: firstOf(in.title, 200), Description: in.description, WorkflowID: workflowID,
-		ProjectID: in.projectID, AssigneeID: in.assigneeID, RequiresApproval: in.requiresApproval}
-	_, sent, err := t.createTask(ctx, made, cause{by: in.by, causationID: in.causationID})
+	made, sent, err := t.createTaskAt(ctx, CreateTask{WorkspaceID: in.workspaceID, ID: xid.New("tsk"), Title: firstOf(in.title, 200), Description: in.description,
+		AssigneeID: in.assigneeID, RequiresApproval: in.requiresApproval}, p, cause{by: in.by, causationID: in.causationID})
 	if err != nil {
 		return "", "", err
-	}
-	const link = `UPDATE routine_runs SET task_id = $2, status = 'TASK_CREATED' WHERE id = $1`
-	if err := execOne(ctx, t, link, in.routineRunID, made.ID); err != nil {
-		return "", "", fmt.Errorf("link the task to its fire: %w", err)
 	}
 	if len(sent) != 1 {
 		return "", "", fmt.Errorf("the fire's task sent %d wakes, want 1", len(sent))
 	}
-	const mark = `UPDATE wakeup_requests SET routine_run_id = $2, person_waiting = $3 WHERE id = $1`
-	if err := execOne(ctx, t, mark, sent[0], in.routineRunID, in.personWaiting); err != nil {
-		return "", "", fmt.Errorf("link the wakeup to its fire: %w", err)
+	const link = `
+WITH fire AS (UPDATE routine_runs SET task_id = $2, status = 'TASK_CREATED' WHERE id = $1 RETURNING id)
+UPDATE wakeup_requests SET routine_run_id = (SELECT id FROM fire), person_waiting = $4 WHERE id = $3 AND EXISTS (SELECT 1 FROM fire)`
+	if err := execOne(ctx, t, link, in.routineRunID, made.id, sent[0], in.personWaiting); err != nil {
+		return "", "", fmt.Errorf("link the task and its wakeup to their fire: %w", err)
 	}
-	return made.ID, sent[0], nil
+	return made.id, sent[0], nil
 }

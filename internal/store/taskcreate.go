@@ -66,7 +66,12 @@ func (t *tx) createTask(ctx context.Context, in CreateTask, c cause) (*taskRow, 
 			return nil, nil, err
 		}
 	}
-	if err := t.insertTask(ctx, in, place); err != nil {
+	return t.createTaskAt(ctx, in, place, c)
+}
+
+// createTaskAt makes a task whose place and assignee were checked.
+func (t *tx) createTaskAt(ctx context.Context, in CreateTask, p place, c cause) (*taskRow, []xid.ID, error) {
+	if err := t.insertTask(ctx, in, p); err != nil {
 		return nil, nil, err
 	}
 	if err := t.insertBlockers(ctx, in.WorkspaceID, in.ID, in.BlockedBy); err != nil {

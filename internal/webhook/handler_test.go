@@ -149,6 +149,7 @@ func signed(secret, body string) http.Header {
 
 const testSecret = "a secret of enough characters"
 
+// SPEC S4.9: 202 with the routine run and its disposition.
 func TestASignedPostFiresAndBringsItsValues(t *testing.T) {
 	w := newWorld(t)
 	h := w.hook(domain.SigningModeHMACSHA256, testSecret, nil)
@@ -174,6 +175,7 @@ func TestASignedPostFiresAndBringsItsValues(t *testing.T) {
 	}
 }
 
+// SPEC S4.8, S4.9: 400, 413, and nothing fired.
 func TestBodiesThatAreNoObjectFireNothing(t *testing.T) {
 	w := newWorld(t)
 	h := w.hook(domain.SigningModeNone, "", func(r *store.CreateRoutine) {
@@ -198,6 +200,7 @@ func TestBodiesThatAreNoObjectFireNothing(t *testing.T) {
 	}
 }
 
+// SPEC S4.9: 401, no routine run, and the reason in the delivery log alone.
 func TestWhoDoesNotProveItselfIsToldNothing(t *testing.T) {
 	w := newWorld(t)
 	h := w.hook(domain.SigningModeHMACSHA256, testSecret, nil)
@@ -225,6 +228,7 @@ func TestWhoDoesNotProveItselfIsToldNothing(t *testing.T) {
 	}
 }
 
+// SPEC S4.4, S4.9: 404, 401 before 409.
 func TestTheProofComesBeforeTheStatus(t *testing.T) {
 	w := newWorld(t)
 	h := w.hook(domain.SigningModeBearer, testSecret, nil)
@@ -258,6 +262,7 @@ func TestTheProofComesBeforeTheStatus(t *testing.T) {
 	}
 }
 
+// SPEC S4.9: what dedupes.
 func TestADeliveryThatIsRepeatedFiresOnce(t *testing.T) {
 	w := newWorld(t)
 	for name, headers := range map[string]func() http.Header{
@@ -330,6 +335,7 @@ func (w *world) atOnce(h hook, headers func() http.Header) map[xid.ID]int {
 	return fires
 }
 
+// SPEC S4.9: 60 a minute for each trigger.
 func TestTheRateLimitIsTheTriggersAndStrangersCannotUseItUp(t *testing.T) {
 	w := newWorld(t)
 	h := w.hook(domain.SigningModeBearer, testSecret, nil)
@@ -361,6 +367,7 @@ func TestTheRateLimitIsTheTriggersAndStrangersCannotUseItUp(t *testing.T) {
 	}
 }
 
+// SPEC S4.9: both secrets during a rotation.
 func TestBothSecretsWorkWhileARotationOverlaps(t *testing.T) {
 	w := newWorld(t)
 	h := w.hook(domain.SigningModeBearer, testSecret, nil)

@@ -43,6 +43,7 @@ func stamped(key string, at time.Time, body string) http.Header {
 	return header("X-Rouse-Timestamp", stamp, "X-Rouse-Signature", "sha256="+hex.EncodeToString(digest(key, stamp+"."+body)))
 }
 
+// SPEC S4.9: the signature forms.
 func TestVerify(t *testing.T) {
 	const (
 		body  = `{"branch":"release/2.0"}`
