@@ -102,7 +102,7 @@ func (p *player) endAsWorker(ctx context.Context, a store.Attempt) error {
 	case 0:
 		return p.Fail(ctx, a, store.Failure{Code: domain.RunErrorCodeCrash, Message: "random", Permanent: p.rand.IntN(4) == 0})
 	case 1:
-		return p.HandBack(ctx, a)
+		return p.HandBack(ctx, a, store.Unfinished{})
 	case 2:
 		taken, err := p.Abandon(ctx, a, true)
 		if err == nil && !taken {
