@@ -6,31 +6,46 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is kept of an attempt's output (SPEC S7.6).
+// Bounds of what is kept of a run's output, over all its attempts (SPEC S7.6).
 const (
 	MaxLogLine  = 8 << 10 // bytes
-	MaxRunLines = 20_000
-	MaxRunBytes = 8 << 20
+	MaxRunLines = 40_000
+	MaxRunBytes = 16 << 20
 )
 
-// BoundLog says how many of the lines that a worker reports are kept, when bytes are stored already and the first of them
-// has the number first; mark says that a line which tells of the cut stands in the place of the next one. Once there is a
-// mark, bytes is beyond MaxRunBytes and nothing more is kept.
-func BoundLog(first int64, sizes []int, bytes int64) (keep int, mark bool) {
-	if bytes > MaxRunBytes {
+// LogAllowance is what is kept of one attempt's output.
+type LogAllowance struct{ Lines, Bytes int64 }
+
+// AttemptLog is the allowance of an attempt whose run keeps so much of earlier attempts: half of what is left. So a run is
+// bounded whatever the number of its attempts, and the last one always has something.
+func AttemptLog(lines, bytes int64) LogAllowance {
+	return LogAllowance{Lines: max(MaxRunLines-lines, 0) / 2, Bytes: max(MaxRunBytes-bytes, 2) / 2} // never the zero value
+}
+
+// CutMark is the line that tells of the cut.
+func (a LogAllowance) CutMark() string {
+	return fmt.Sprintf("output truncated: this attempt keeps at most %d lines and %d KiB, half of what its run had left of %d lines and %d MiB",
+		a.Lines, a.Bytes>>10, MaxRunLines, MaxRunBytes>>20)
+}
+
+// LogCut is what the count of an attempt's bytes is once there is a mark.
+const LogCut = MaxRunBytes + 1
+
+// BoundLog says how many of the lines that a worker reports are kept, when bytes of the attempt are stored already and the
+// first of them has the number first; mark says that a line which tells of the cut stands in the place of the next one. Once
+// there is a mark, bytes is LogCut and nothing more is kept.
+func (a LogAllowance) BoundLog(first int64, sizes []int, bytes int64) (keep int, mark bool) {
+	if bytes >= LogCut {
 		return 0, false
 	}
 	for i, size := range sizes {
-		if first+int64(i) > MaxRunLines || bytes+int64(size) > MaxRunBytes {
+		if first+int64(i) > a.Lines || bytes+int64(size) > a.Bytes {
 			return i, true
 		}
 		bytes += int64(size)
 	}
 	return len(sizes), false
 }
-
-// LogCutMark is the line that tells of the cut.
-var LogCutMark = fmt.Sprintf("output truncated: a run keeps at most %d lines and %d MiB", MaxRunLines, MaxRunBytes>>20)
 
 // StorableText is a text as the database takes it: valid UTF-8 without NUL.
 func StorableText(s string) string {

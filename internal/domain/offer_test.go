@@ -48,17 +48,34 @@ func TestAWorkersOutputIsBounded(t *testing.T) {
 		mark  bool
 	}{
 		{"all of a small batch is kept", 1, []int{10, 20}, 0, 2, false},
-		{"the last line of a run is kept", MaxRunLines, []int{1}, 0, 1, false},
-		{"the one after it is not, and a mark stands in its place", MaxRunLines + 1, []int{1}, 0, 0, true},
-		{"a batch across the bound is kept up to it", MaxRunLines - 1, []int{1, 1, 1}, 0, 2, true},
-		{"so it is with bytes", 5, []int{3, 3}, MaxRunBytes - 4, 1, true},
-		{"after the mark nothing is kept and no other mark made", 9, []int{1, 1}, MaxRunBytes + 1, 0, false},
+		{"the last line of an attempt is kept", MaxRunLines / 2, []int{1}, 0, 1, false},
+		{"the one after it is not, and a mark stands in its place", MaxRunLines/2 + 1, []int{1}, 0, 0, true},
+		{"a batch across the bound is kept up to it", MaxRunLines/2 - 1, []int{1, 1, 1}, 0, 2, true},
+		{"so it is with bytes", 5, []int{3, 3}, MaxRunBytes/2 - 4, 1, true},
+		{"after the mark nothing is kept and no other mark made", 9, []int{1, 1}, LogCut, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			keep, mark := BoundLog(c.first, c.sizes, c.bytes)
+			keep, mark := AttemptLog(0, 0).BoundLog(c.first, c.sizes, c.bytes)
 			if keep != c.keep || mark != c.mark {
 				t.Errorf("keeps %d, mark %v; want %d, %v", keep, mark, c.keep, c.mark)
 			}
 		})
+	}
+}
+
+// TestARunsOutputIsBoundedWhateverItsAttempts is SPEC S7.6: bounded per run.
+func TestARunsOutputIsBoundedWhateverItsAttempts(t *testing.T) {
+	var lines, bytes int64
+	for attempt := 1; attempt <= 100; attempt++ {
+		a := AttemptLog(lines, bytes)
+		if attempt <= 5 && (a.Lines < 1000 || a.Bytes < 400<<10) {
+			t.Errorf("attempt %d may keep %d lines and %d bytes after attempts that kept all they could", attempt, a.Lines, a.Bytes)
+		}
+		if lines += a.Lines; a.Lines > 0 {
+			bytes += a.Bytes
+		}
+	}
+	if lines > MaxRunLines || bytes > MaxRunBytes {
+		t.Errorf("a run keeps %d lines and %d bytes", lines, bytes)
 	}
 }

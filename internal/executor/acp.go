@@ -69,7 +69,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 		return result, failure
 	}
 	result.Launched = true
-	out := &output{sink: sink, mask: req.mask}
+	out := newOutput(req, sink)
 	if err := sink.Process(p.group); err != nil {
 		p.end(a.options.Drain, out)
 		a.reap(p, true, &result)

@@ -16,7 +16,7 @@ func hidden(text string) string { return strings.ReplaceAll(text, "hunter2", "**
 
 func TestStepsAreBoundedAndMasked(t *testing.T) {
 	sink := &recorder{}
-	talk := newTranscript(&output{sink: sink, mask: hidden})
+	talk := newTranscript(newOutput(Request{Mask: hidden}, sink))
 	long := strings.Repeat("x", maxStepText-len(cutMark)-3) + "hunter2" + strings.Repeat("y", 9000)
 	var places []acp.ToolCallLocation
 	var plan []acp.PlanEntry

@@ -53,11 +53,12 @@ func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Fai
 		return Result{ExitCode: -1}, failure
 	}
 	one := &oneAtATime{sink: sink}
+	req.log = newLogBudget(req)
 	result, failure := c.launch(ctx, req, one, d)
 	if failure == nil || ctx.Err() != nil || !d.resumeFailed(req, failure) {
 		return result, failure
 	}
-	out := &output{sink: one, mask: req.mask}
+	out := newOutput(req, one)
 	out.say(fmt.Sprintf("the session %s could not be resumed, a new one is opened with the full prompt: %s", req.ResumeSessionID, firstLine(failure.Message)))
 	req.Prompt, req.ResumeSessionID = req.fullPrompt(), ""
 	result, failure = c.launch(ctx, req, one, d.again())
@@ -83,7 +84,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect
 		return result, failure
 	}
 	result.Launched = true
-	out := &output{sink: sink, mask: req.mask}
+	out := newOutput(req, sink)
 	if err := sink.Process(p.group); err != nil {
 		p.end(c.options.Drain, out)
 		c.reap(p, true, &result)

@@ -38,7 +38,7 @@ func (Echo) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 	case <-ctx.Done():
 		return result, endedFromOutside(ctx)
 	}
-	out := &output{sink: sink, mask: req.mask}
+	out := newOutput(req, sink)
 	out.copyLines(domain.LogStreamStdout, strings.NewReader(req.Prompt))
 	result.Tail = out.tailText()
 	result.Object = map[string]any{

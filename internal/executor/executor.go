@@ -38,6 +38,9 @@ type Request struct {
 	Spec            domain.ExecutorSpec
 	// Ended is closed when the attempt was ended through the API, for agents that report there; nil: never.
 	Ended <-chan struct{}
+	// Log is what is kept of the output; the zero value is what a run's first attempt may keep.
+	Log domain.LogAllowance
+	log *logBudget // of launches that are one attempt
 	// Test says that there is no run: somebody only wants to know whether the executor works.
 	Test bool
 	// Mask replaces every known secret in a text; nil means there is none. Lines, results and failures pass through it

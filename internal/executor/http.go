@@ -96,7 +96,7 @@ func (h *HTTP) Run(ctx context.Context, req Request, sink Sink) (Result, error) 
 }
 
 func (h *HTTP) run(ctx context.Context, req Request, sink Sink) (Result, *Failure) {
-	c := &httpCall{req: req, sink: sink, out: &output{sink: sink, mask: req.mask}, result: Result{ExitCode: -1}}
+	c := &httpCall{req: req, sink: sink, out: newOutput(req, sink), result: Result{ExitCode: -1}}
 	body, err := json.Marshal(leaseOf(req))
 	if err != nil {
 		return c.result, permanentLaunch("the run cannot be written as JSON: %v", err)

@@ -19,8 +19,8 @@ const (
 	maskWindow     = 72 << 10  // bytes of a line that the mask sees; a secret may be as long as the difference
 	maxResultLine  = 256 << 10 // bytes of the result line
 	maxTail        = 4 << 10
-	maxRunLines    = 20_000
-	maxRunBytes    = 8 << 20
+	maxRunLines    = domain.MaxRunLines / 2 // of a run's first attempt
+	maxRunBytes    = domain.MaxRunBytes / 2
 	readBufferSize = 32 << 10
 )
 
@@ -30,14 +30,47 @@ type output struct {
 	mask func(string) string
 
 	mu        sync.Mutex // makes the calls of sink one after the other
-	lines     int
-	bytes     int
-	truncated bool
+	log       *logBudget
 	tail      []string
 	tailBytes int
 
 	last     []byte // the last line of stdout that is not blank, when it may be a result
 	lastLong bool   // it looked like one but was longer than maxResultLine
+}
+
+// logBudget is what an attempt's launches have kept of their output, and may keep.
+type logBudget struct {
+	allowed      domain.LogAllowance
+	lines, bytes int64
+	truncated    bool
+}
+
+func newLogBudget(req Request) *logBudget {
+	if req.Log == (domain.LogAllowance{}) {
+		req.Log = domain.AttemptLog(0, 0)
+	}
+	return &logBudget{allowed: req.Log}
+}
+
+func newOutput(req Request, sink Sink) *output {
+	log := req.log
+	if log == nil {
+		log = newLogBudget(req)
+	}
+	return &output{sink: sink, mask: req.mask, log: log}
+}
+
+// take counts a line. keep says that it is kept, mark that it is the first that is not.
+func (b *logBudget) take(size int64) (keep, mark bool) {
+	if b.truncated {
+		return false, false
+	}
+	if b.lines >= b.allowed.Lines || b.bytes+size > b.allowed.Bytes {
+		b.truncated = true
+		return false, true
+	}
+	b.lines, b.bytes = b.lines+1, b.bytes+size
+	return true, false
 }
 
 // copyLines reads r to its end and emits each line. Memory stays flat however long a line is.
@@ -71,18 +104,13 @@ func (o *output) emit(stream domain.LogStream, line []byte, total int64) {
 	}
 	text := maskedLine(line, total, o.mask)
 	o.keepTail(text)
-	if o.truncated {
-		return
+	keep, mark := o.log.take(int64(len(text)))
+	switch {
+	case keep:
+		o.sink.Line(stream, text)
+	case mark:
+		o.sink.Line(domain.LogStreamSystem, o.log.allowed.CutMark()+"; what follows is read but not kept")
 	}
-	if o.lines >= maxRunLines || o.bytes+len(text) > maxRunBytes {
-		o.truncated = true
-		o.sink.Line(domain.LogStreamSystem, fmt.Sprintf(
-			"output truncated: a run keeps at most %d lines and %d MiB; what follows is read but not kept", maxRunLines, maxRunBytes>>20))
-		return
-	}
-	o.lines++
-	o.bytes += len(text)
-	o.sink.Line(stream, text)
 }
 
 // remember keeps the line if it may be the result object.

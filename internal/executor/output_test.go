@@ -24,7 +24,7 @@ func maskSecret(s string) string { return strings.ReplaceAll(s, secret, "***") }
 
 func linesOf(r io.Reader, mask func(string) string) *recorder {
 	sink := &recorder{}
-	(&output{sink: sink, mask: mask}).copyLines(domain.LogStreamStdout, r)
+	newOutput(Request{Mask: mask}, sink).copyLines(domain.LogStreamStdout, r)
 	return sink
 }
 
@@ -123,12 +123,17 @@ func TestOutputBeyondTheBoundIsReadAndMarkedOnce(t *testing.T) {
 		in    string
 		lines int
 	}{
+		{"fewer, since earlier attempts of the run kept some", strings.Repeat("a\n", maxRunLines+10), 7000},
 		{"lines", strings.Repeat("a\n", maxRunLines+10), maxRunLines},
 		{"bytes", strings.Repeat(strings.Repeat("b", maxLine)+"\n", maxRunBytes/maxLine+10), maxRunBytes / maxLine},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			sink := &recorder{}
-			out := &output{sink: sink, mask: maskSecret}
+			req := Request{Mask: maskSecret}
+			if test.lines == 7000 {
+				req.Log = domain.AttemptLog(domain.MaxRunLines-2*7000, 0)
+			}
+			out := newOutput(req, sink)
 			out.copyLines(domain.LogStreamStdout, strings.NewReader(test.in+`{"summary":"still read"}`))
 			last := sink.lines[len(sink.lines)-1]
 			if len(sink.lines) != test.lines+1 || !strings.HasPrefix(last, "SYSTEM output truncated") {

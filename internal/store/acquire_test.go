@@ -338,14 +338,38 @@ func TestReportedLinesAreStoredOnceAndBounded(t *testing.T) {
 	if text := one[string](w, `SELECT string_agg(text, ',' ORDER BY seq) FROM run_log_lines WHERE run_id = $1`, run); text != "one,two,three" {
 		t.Errorf("stored %q", text)
 	}
-	w.sql(`UPDATE attempt_leases SET log_bytes = $1`, domain.MaxRunBytes-2)
+	w.sql(`UPDATE attempt_leases SET log_bytes = $1`, domain.MaxRunBytes/2-2)
 	if got := send(4, line("no room"), line("nor here")); got != 4 {
 		t.Errorf("newest is %d", got)
 	}
 	if got := send(6, line("x")); got != 4 {
 		t.Errorf("newest is %d after the cut", got)
 	}
-	if text := one[string](w, `SELECT text FROM run_log_lines WHERE run_id = $1 AND seq = 4`, run); text != domain.LogCutMark {
+	if text := one[string](w, `SELECT text FROM run_log_lines WHERE run_id = $1 AND seq = 4`, run); text != domain.AttemptLog(0, 0).CutMark() {
+		t.Errorf("the mark is %q", text)
+	}
+}
+
+// TestALaterAttemptKeepsHalfOfWhatItsRunHasLeft is SPEC S7.6: output is bounded per run, whatever the number of attempts.
+func TestALaterAttemptKeepsHalfOfWhatItsRunHasLeft(t *testing.T) {
+	w := newWorld(t)
+	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
+	lease := w.acquireOne("gpu")
+	if lease.Log != domain.AttemptLog(0, 0) {
+		t.Errorf("the first attempt may keep %+v", lease.Log)
+	}
+	w.sql(`INSERT INTO run_log_lines (workspace_id, run_id, attempt, seq, stream, text, at) SELECT $1, $2, 1, i, 'STDOUT', 'xxxx', now() FROM generate_series(1, 20000) i`, w.workspace, run)
+	w.ok(w.HandBack(t.Context(), lease.Attempt, Unfinished{}))
+	lease = w.acquireOne("gpu")
+	want := domain.AttemptLog(20_000, 80_000)
+	if lease.Number != 2 || lease.Log != want || want.Lines != 10_000 {
+		t.Errorf("attempt %d may keep %+v, want %+v", lease.Number, lease.Log, want)
+	}
+	newest, err := w.AppendReported(t.Context(), lease.Attempt, 10_000, []LogLine{{Text: "last", Stream: domain.LogStreamStdout, At: time.Now()}, {Text: "more", Stream: domain.LogStreamStdout, At: time.Now()}})
+	if w.ok(err); newest != 10_001 {
+		t.Errorf("newest is %d", newest)
+	}
+	if text := one[string](w, `SELECT text FROM run_log_lines WHERE run_id = $1 AND attempt = 2 AND seq = 10001`, run); text != want.CutMark() {
 		t.Errorf("the mark is %q", text)
 	}
 }

@@ -76,7 +76,11 @@ func (s *Store) AppendReported(ctx context.Context, a Attempt, first int64, line
 		if err := t.readClock(ctx); err != nil {
 			return err
 		}
-		kept, cut := boundLines(lines, first, stored, t.now)
+		allowed, err := t.logAllowance(ctx, a)
+		if err != nil {
+			return err
+		}
+		kept, cut := boundLines(allowed, lines, first, stored, t.now)
 		if newest, err = t.insertLines(ctx, a, workspaceID, kept, cut); err != nil {
 			return err
 		}
@@ -88,17 +92,29 @@ func (s *Store) AppendReported(ctx context.Context, a Attempt, first int64, line
 	return newest, wrap("append reported lines", err)
 }
 
+// logAllowance is what is kept of an attempt's output, after what is kept of the attempts of its run before it.
+func (t *tx) logAllowance(ctx context.Context, a Attempt) (domain.LogAllowance, error) {
+	var lines, bytes int64
+	if a.Number > 1 {
+		const query = `SELECT count(*), coalesce(sum(octet_length(text)), 0) FROM run_log_lines WHERE run_id = $1 AND attempt < $2`
+		if err := queryRow(ctx, t, []any{&lines, &bytes}, query, a.RunID, a.Number); err != nil {
+			return domain.LogAllowance{}, fmt.Errorf("measure the run's output: %w", err)
+		}
+	}
+	return domain.AttemptLog(lines, bytes), nil
+}
+
 // boundLines numbers the lines and leaves out what is beyond the bounds; cut says that a mark stands at the end.
-func boundLines(lines []LogLine, first, stored int64, now time.Time) (kept []LogLine, cut bool) {
+func boundLines(allowed domain.LogAllowance, lines []LogLine, first, stored int64, now time.Time) (kept []LogLine, cut bool) {
 	sizes := make([]int, len(lines))
 	for i := range lines {
 		sizes[i] = len(lines[i].Text)
 		lines[i].Seq = first + int64(i)
 	}
-	keep, cut := domain.BoundLog(first, sizes, stored)
+	keep, cut := allowed.BoundLog(first, sizes, stored)
 	kept = lines[:keep:keep]
 	if cut {
-		kept = append(kept, LogLine{Seq: min(first+int64(keep), domain.MaxRunLines+1), Stream: domain.LogStreamSystem, Text: domain.LogCutMark, At: now})
+		kept = append(kept, LogLine{Seq: min(first+int64(keep), allowed.Lines+1), Stream: domain.LogStreamSystem, Text: allowed.CutMark(), At: now})
 	}
 	return kept, cut
 }
@@ -114,7 +130,7 @@ WITH added AS (
   SELECT $1, $2, $3, n.seq, n.stream, n.text, n.at FROM unnest($4::bigint[], $5::text[], $6::text[], $7::timestamptz[]) AS n (seq, stream, text, at)
   ON CONFLICT (run_id, attempt, seq) DO NOTHING RETURNING octet_length(text) AS size)
 UPDATE attempt_leases SET log_bytes = CASE WHEN $8 THEN $9 ELSE log_bytes + coalesce((SELECT sum(size) FROM added), 0) END WHERE run_id = $2`
-	err = execOne(ctx, t, insert, workspaceID, a.RunID, a.Number, pq.Array(seqs), pq.Array(streams), pq.Array(texts), pq.Array(ats), cut, int64(domain.MaxRunBytes+1))
+	err = execOne(ctx, t, insert, workspaceID, a.RunID, a.Number, pq.Array(seqs), pq.Array(streams), pq.Array(texts), pq.Array(ats), cut, int64(domain.LogCut))
 	if err != nil {
 		return 0, fmt.Errorf("insert lines: %w", err)
 	}

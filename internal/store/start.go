@@ -32,6 +32,7 @@ type Launch struct {
 	WakeReason                                           domain.WakeupSource
 	WakePayload                                          json.RawMessage
 	RunToken                                             auth.Token
+	Log                                                  domain.LogAllowance // what is kept of its output
 }
 
 // shownWakes is how many of a run's newest requests the prompt shows in full (SPEC S7.3); more are only counted.
@@ -112,7 +113,9 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 	t.onCommit(func(s *Store) {
 		s.log.Info("run started", keysOf(run, "source", strings.ToLower(string(run.source)))...)
 	})
-	return launchOf(a, run, *spec, holder, s), nil
+	launch := launchOf(a, run, *spec, holder, s)
+	launch.Log, err = t.logAllowance(ctx, a)
+	return launch, err
 }
 
 // launchOf is what a worker is given of a started attempt.

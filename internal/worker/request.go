@@ -49,7 +49,7 @@ func RequestHere(secrets Opener, l *store.Launch, apiURL string) (executor.Reque
 func Request(l *store.Launch, environment []executor.Variable, secrets ...string) executor.Request {
 	return executor.Request{
 		RunID: l.RunID, AgentID: l.AgentID, WorkspaceID: l.WorkspaceID, TaskID: l.TaskID, Attempt: l.Number,
-		Prompt: l.Prompt, ResumeSessionID: l.ResumeSessionID, FullPrompt: l.FullPrompt, Spec: l.Executor, Environment: environment,
+		Prompt: l.Prompt, ResumeSessionID: l.ResumeSessionID, FullPrompt: l.FullPrompt, Spec: l.Executor, Environment: environment, Log: l.Log,
 		Mask: secret.NewMasker(append(secrets, l.RunToken.Reveal())...).Mask,
 	}
 }
