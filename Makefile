@@ -45,7 +45,7 @@ scenarios: ## print each scenario of the specification's sources with its test; 
 	@$(GO) test -count=1 -v -run '^TestEveryScenarioHasATest$$' ./internal/archtest
 
 .PHONY: test-model
-test-model: ## the queue against its model, the full form: 2,000 sequences of 50 steps one by one, and as many at once
+test-model: ## the queue against its model, the full form: 2,000 sequences of 50 steps one by one, as many at once, and 1,000 of each about tasks and money
 	@tools/ensure-postgres.sh test
 	ROUSE_MODEL_FULL=1 $(GO) test -count=1 -timeout 60m -v ./internal/modeltest
 

@@ -12,10 +12,11 @@ import (
 
 // approvalRow is an approval of a locked task.
 type approvalRow struct {
-	id, taskID, requestedByID, causationID xid.ID
-	status                                 domain.ApprovalStatus
-	completion                             bool
-	question                               string
+	id, workspaceID, taskID, requestedByID, causationID xid.ID
+
+	status     domain.ApprovalStatus
+	completion bool
+	question   string
 }
 
 func (a approvalRow) facts(r *taskRow) domain.ApprovalFacts {
@@ -23,15 +24,15 @@ func (a approvalRow) facts(r *taskRow) domain.ApprovalFacts {
 		Approvers: r.approvers}
 }
 
-const approvalColumns = `id, task_id, requested_by_id, causation_id, status, completion, question`
+const approvalColumns = `id, workspace_id, task_id, requested_by_id, causation_id, status, completion, question`
 
 func scanApproval(rows *sql.Rows) (a approvalRow, err error) {
-	return a, rows.Scan(&a.id, &a.taskID, &a.requestedByID, &a.causationID, &a.status, &a.completion, &a.question)
+	return a, rows.Scan(&a.id, &a.workspaceID, &a.taskID, &a.requestedByID, &a.causationID, &a.status, &a.completion, &a.question)
 }
 
 func (t *tx) readApproval(ctx context.Context, condition string, args ...any) (*approvalRow, error) {
 	var a approvalRow
-	err := queryRow(ctx, t, []any{&a.id, &a.taskID, &a.requestedByID, &a.causationID, &a.status, &a.completion, &a.question},
+	err := queryRow(ctx, t, []any{&a.id, &a.workspaceID, &a.taskID, &a.requestedByID, &a.causationID, &a.status, &a.completion, &a.question},
 		`SELECT `+approvalColumns+` FROM approvals WHERE `+condition, args...)
 	if isNoRows(err) {
 		return nil, nil
@@ -109,8 +110,8 @@ UPDATE approvals SET status = $2, decided_by_kind = $3, decided_by_id = $4, deci
 	if err := execOne(ctx, t, query, a.id, status, author.kind, by.agentID, author.name, note, t.now); err != nil {
 		return fmt.Errorf("write the decision: %w", err)
 	}
-	const done = `UPDATE inbox_items SET resolved_at = $2 WHERE dedupe_key = $1 AND resolved_at IS NULL`
-	if _, err := exec(ctx, t, done, approvalItem(a.id), t.now); err != nil {
+	const done = `UPDATE inbox_items SET resolved_at = $3 WHERE workspace_id = $1 AND dedupe_key = $2 AND resolved_at IS NULL`
+	if _, err := exec(ctx, t, done, a.workspaceID, approvalItem(a.id), t.now); err != nil {
 		return fmt.Errorf("resolve the inbox item: %w", err)
 	}
 	return nil

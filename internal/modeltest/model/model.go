@@ -1,5 +1,5 @@
-// Package model says what the queue must do, in memory, without locks, SQL or time: what follows from SPEC S3, S6.1,
-// S6.2 and S8 for one workspace. It is written from the specification and imports nothing of the program, so that a
+// Package model says what the queue, tasks and budgets must do, in memory, without locks, SQL or time: what follows from
+// SPEC S3, S5, S6 and S8 for one workspace. It is written from the specification and imports nothing of the program, so that a
 // mistake is not made twice. The driver beside it does the same to the program and compares all rows after each step.
 package model
 

@@ -89,6 +89,7 @@ func (w *World) waiting(a *Agent, scope string) *Run {
 func (w *World) merge(q *Request, run *Run) {
 	q.Status, q.Run = "COALESCED", run
 	run.Merged++
+	run.Hops = max(run.Hops, q.Hops) // a chain that merges into a younger run counts on (S3.10)
 	if run.Status == "QUEUED" && q.Event {
 		run.Event = true
 	}
