@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestValuesOfAnotherKindAreExplainedWithoutGo(t *testing.T) {
