@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestValuesOfAnotherKindAreExplainedWithoutGo(t *testing.T) {
@@ -22,4 +23,26 @@ func TestValuesOfAnotherKindAreExplainedWithoutGo(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzDateTime: an instant that is read is read again as it is written, to the millisecond.
+func FuzzDateTime(f *testing.F) {
+	for _, s := range []string{"2026-04-25T09:00:00.000Z", "2026-04-25T09:00:00+13:45", "9999-12-31T23:59:59.999999999-23:59", "0000-01-01T00:00:00Z", "2026-04-25", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		at, err := UnmarshalDateTime(s)
+		if err != nil {
+			return
+		}
+		if year := at.UTC().Year(); year < 0 || year > 9999 {
+			return // it has no RFC 3339
+		}
+		var out strings.Builder
+		MarshalDateTime(at).MarshalGQL(&out)
+		again, err := UnmarshalDateTime(strings.Trim(out.String(), `"`))
+		if err != nil || again.Sub(at).Abs() >= time.Millisecond {
+			t.Errorf("%q is %v, written %s and read again %v, %v", s, at, out.String(), again, err)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -104,6 +105,8 @@ func TestSlotsAgreeWithAMinuteWalk(t *testing.T) {
 
 // In every zone and at every start: slots rise, match their own schedule again, and no wall-clock time comes twice.
 func FuzzSlots(f *testing.F) {
+	f.Add("@every 5m", "UTC", int64(0))
+	f.Add("@hourly", "", int64(0))
 	for _, zone := range []string{"UTC", "Australia/Lord_Howe", "Pacific/Apia", "America/Juneau", "Africa/Monrovia"} {
 		f.Add("*/7 0-3 * * *", zone, int64(1_300_000_000))
 		f.Add("0 0 29 2 *", zone, int64(-3_225_223_727))
@@ -111,6 +114,9 @@ func FuzzSlots(f *testing.F) {
 	f.Fuzz(func(t *testing.T, expression, zone string, start int64) {
 		s, err := Parse(expression, zone)
 		if err != nil {
+			if refused := (*Error)(nil); !errors.As(err, &refused) || refused.Message == "" || refused.Code == "" {
+				t.Fatalf("%q in %q is refused as %#v", expression, zone, err)
+			}
 			return
 		}
 		after := time.Unix(start%(1<<33), 0)

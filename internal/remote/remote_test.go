@@ -194,3 +194,25 @@ func TestOneWorkerUsesAFolder(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// FuzzDecodeAnswer: whatever answers, the worker knows whether to try again, to give up, or what it was told.
+func FuzzDecodeAnswer(f *testing.F) {
+	for _, text := range []string{"", "{}", `{"data": {"x": 1}}`, `{"data": null}`, `{"errors": [{"message": "no", "extensions": {"code": "UNAVAILABLE"}}]}`, `{"errors": [{}]}`, "<html>"} {
+		f.Add(200, []byte(text))
+		f.Add(502, []byte(text))
+	}
+	f.Fuzz(func(t *testing.T, status int, text []byte) {
+		var out struct{ X *int }
+		err := decodeAnswer(status, text, &out)
+		var a answer
+		refused, later := new(Refused), new(unavailable)
+		switch {
+		case json.Unmarshal(text, &a) != nil || len(a.Errors) > 0:
+			if !errors.As(err, &refused) && !errors.As(err, &later) {
+				t.Errorf("%d %q gives %v", status, text, err)
+			}
+		case err != nil && json.Unmarshal(a.Data, &out) == nil:
+			t.Errorf("%d %q gives %v", status, text, err)
+		}
+	})
+}

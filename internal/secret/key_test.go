@@ -166,3 +166,23 @@ func TestNoKeyFileIsMadeWithoutAFolderOrRandomness(t *testing.T) {
 		t.Errorf("left over: %v, %v", entries, err)
 	}
 }
+
+// FuzzParseKey: a key is 32 bytes that are not all alike, is read again as it is written, and no error repeats the text.
+func FuzzParseKey(f *testing.F) {
+	for _, text := range []string{"", strings.Repeat("ab", 32), "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8", strings.Repeat("0", 64), "="} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		key, err := ParseKey(text)
+		if err != nil {
+			if secret := strings.TrimSpace(text); len(secret) > 20 && strings.Contains(err.Error(), secret) {
+				t.Errorf("the error repeats the text: %v", err)
+			}
+			return
+		}
+		again, err := ParseKey(key.text())
+		if err != nil || again.ID() != key.ID() || len(key.bytes()) != KeySize {
+			t.Errorf("%q is a key of %d bytes, written and read again %v, %v", text, len(key.bytes()), again, err)
+		}
+	})
+}
