@@ -111,6 +111,10 @@ func describe(w Wake, limit int) string {
 	case *domain.ApprovalPayload:
 		what, details = describeApproval(w, p, limit)
 	case *domain.BudgetPayload:
+		if p.AgentID == "" { // nobody in particular crossed the threshold: a person set it
+			what = fmt.Sprintf("A budget is %g percent spent. Decide what work can wait, or tell a person.", p.BudgetPct)
+			break
+		}
 		what = fmt.Sprintf("The budget of agent %s is %g percent spent. Decide whether its work can wait, or tell a person.",
 			named(w.Agent, p.AgentID), p.BudgetPct)
 	default:

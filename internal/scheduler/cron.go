@@ -15,8 +15,11 @@ import (
 
 const (
 	// triggerPage is how many due triggers are listed at a time.
-	triggerPage = 100
-	// tickers is how many agents' triggers are fired, and how many agents routed, at a time: commits, not the rules, take the time of a full tick.
+	triggerPage = 1000
+	// fireBatch is how many triggers, and routeBatch how many agents, the store is given at once.
+	fireBatch  = 100
+	routeBatch = 20
+	// tickers is how many batches are fired or routed at a time.
 	tickers = 4
 	// afterMinute lets the tick come just after the minute rather than just before.
 	afterMinute = 2 * time.Millisecond
@@ -93,40 +96,47 @@ func (p *page) add(woken []xid.ID, err error) {
 	}
 }
 
-// firePage fires due triggers, those of one agent in order, one after the other, and several agents at a time: triggers of
-// one agent wait for its lane anyway.
+// firePage fires due triggers, several batches at a time. Those of one agent are fired in order, one batch after the other:
+// they wait for its lane anyway.
 func (c *cronTick) firePage(ctx context.Context, enough <-chan struct{}, due []store.DueTrigger) *page {
-	var order []xid.ID
-	of := map[xid.ID][]store.DueTrigger{}
-	for _, trigger := range due {
-		if of[trigger.AgentID] == nil {
-			order = append(order, trigger.AgentID)
-		}
-		of[trigger.AgentID] = append(of[trigger.AgentID], trigger)
-	}
 	p := &page{}
-	inParallel(order, func(agent xid.ID) { c.fireAgent(ctx, enough, of[agent], p) })
+	inParallel(packed(due), func(triggers []xid.ID) {
+		for batch := range slices.Chunk(triggers, fireBatch) {
+			if closed(enough) {
+				p.mu.Lock()
+				p.cut = true
+				p.mu.Unlock()
+				return
+			}
+			p.add(c.store.FireDue(ctx, batch...))
+		}
+	})
 	return p
 }
 
-// fireAgent fires due triggers of one agent, in order.
-func (c *cronTick) fireAgent(ctx context.Context, enough <-chan struct{}, due []store.DueTrigger, p *page) {
+// packed puts due triggers together for the store, those of one agent in one list, in the order in which agents come due. A
+// list is longer than a batch only when one agent has so many.
+func packed(due []store.DueTrigger) (lists [][]xid.ID) {
+	var order []xid.ID
+	of := map[xid.ID][]xid.ID{}
 	for _, trigger := range due {
-		if closed(enough) {
-			p.mu.Lock()
-			p.cut = true
-			p.mu.Unlock()
-			return
-		}
-		woken, err := c.store.FireDue(ctx, trigger.ID)
-		if err != nil {
-			err = fmt.Errorf("fire trigger %s: %w", trigger.ID, err)
-		}
-		p.add(woken, err)
+		order = append(order, trigger.AgentID)
+		of[trigger.AgentID] = append(of[trigger.AgentID], trigger.ID)
 	}
+	var open []xid.ID
+	for _, agent := range once(order) {
+		if len(open) > 0 && len(open)+len(of[agent]) > fireBatch {
+			lists, open = append(lists, open), nil
+		}
+		open = append(open, of[agent]...)
+	}
+	if len(open) > 0 {
+		lists = append(lists, open)
+	}
+	return lists
 }
 
-// route routes each agent once, several at a time. What fails, or is left by a stop, is unrouted still, and the
+// route routes each agent once, several batches at a time. What fails, or is left by a stop, is unrouted still, and the
 // dispatcher's.
 func (c *cronTick) route(ctx context.Context, enough <-chan struct{}, agents []xid.ID) error {
 	if len(agents) == 0 {
@@ -134,13 +144,12 @@ func (c *cronTick) route(ctx context.Context, enough <-chan struct{}, agents []x
 	}
 	defer c.dispatch()
 	p := &page{}
-	inParallel(once(agents), func(agent xid.ID) {
+	inParallel(slices.Collect(slices.Chunk(once(agents), routeBatch)), func(batch []xid.ID) {
 		if closed(enough) {
 			return
 		}
-		if _, err := c.store.Route(ctx, agent); err != nil {
-			p.add(nil, fmt.Errorf("route agent %s: %w", agent, err))
-		}
+		_, err := c.store.Route(ctx, batch...)
+		p.add(nil, err)
 	})
 	var problems failures
 	for _, err := range p.failed {
@@ -159,18 +168,18 @@ func once(list []xid.ID) []xid.ID {
 	})
 }
 
-// inParallel does something for each agent, for some of them at a time, and returns when it is done for all.
-func inParallel(agents []xid.ID, do func(xid.ID)) {
-	waiting := make(chan xid.ID, len(agents))
-	for _, agent := range agents {
-		waiting <- agent
+// inParallel does something with each list, with some of them at a time, and returns when it is done with all.
+func inParallel(lists [][]xid.ID, do func([]xid.ID)) {
+	waiting := make(chan []xid.ID, len(lists))
+	for _, list := range lists {
+		waiting <- list
 	}
 	close(waiting)
 	var all sync.WaitGroup
-	for range min(tickers, len(agents)) {
+	for range min(tickers, len(lists)) {
 		all.Go(func() {
-			for agent := range waiting {
-				do(agent)
+			for list := range waiting {
+				do(list)
 			}
 		})
 	}

@@ -67,16 +67,18 @@ func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}) (routed 
 		if len(fresh) == 0 {
 			break
 		}
-		for _, agent := range fresh {
+		for batch := range slices.Chunk(fresh, routeBatch) {
 			if closed(enough) {
 				break
 			}
-			seen[agent] = true
-			if _, err := d.store.Route(ctx, agent); err != nil {
-				problems.add(fmt.Errorf("route agent %s: %w", agent, err))
-			} else {
-				routed++
+			for _, agent := range batch {
+				seen[agent] = true
 			}
+			_, err := d.store.Route(ctx, batch...)
+			if err == nil {
+				routed += len(batch)
+			}
+			problems.add(err)
 		}
 	}
 	return routed, problems.err()

@@ -89,12 +89,20 @@ func (f *fakeStore) UnroutedAgents(_ context.Context, limit int) ([]xid.ID, erro
 	return slices.Clone(f.unrouted[:min(limit, len(f.unrouted))]), err
 }
 
-func (f *fakeStore) Route(_ context.Context, agent xid.ID) (int, error) {
+func (f *fakeStore) Route(_ context.Context, agents ...xid.ID) (n int, err error) {
+	for _, agent := range agents {
+		routed, e := f.routeOne(agent)
+		n, err = n+routed, errors.Join(err, e)
+	}
+	return n, err
+}
+
+func (f *fakeStore) routeOne(agent xid.ID) (int, error) {
 	unlock, err := f.lock()
 	defer unlock()
 	f.add("route %s", agent)
 	if err != nil || f.badAgents[agent] {
-		return 0, errors.Join(err, errors.New("bad agent"))
+		return 0, fmt.Errorf("route agent %s: %w", agent, errors.Join(err, errors.New("bad agent")))
 	}
 	i := slices.Index(f.unrouted, agent)
 	if i < 0 {
@@ -156,12 +164,20 @@ func (f *fakeStore) DueTriggers(_ context.Context, after store.DueTrigger, limit
 	return due, err
 }
 
-func (f *fakeStore) FireDue(_ context.Context, id xid.ID) ([]xid.ID, error) {
+func (f *fakeStore) FireDue(_ context.Context, triggers ...xid.ID) (agents []xid.ID, err error) {
+	for _, id := range triggers {
+		woken, e := f.fireOne(id)
+		agents, err = append(agents, woken...), errors.Join(err, e)
+	}
+	return agents, err
+}
+
+func (f *fakeStore) fireOne(id xid.ID) ([]xid.ID, error) {
 	unlock, err := f.lock()
 	defer unlock()
 	f.add("fire %s", id)
 	if err != nil || f.badTrigger[id] {
-		return nil, errors.Join(err, errors.New("bad trigger"))
+		return nil, fmt.Errorf("fire trigger %s: %w", id, errors.Join(err, errors.New("bad trigger")))
 	}
 	f.fired = append(f.fired, time.Now())
 	i := slices.IndexFunc(f.triggers, func(t store.DueTrigger) bool { return t.ID == id })

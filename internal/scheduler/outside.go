@@ -29,9 +29,9 @@ type queue interface {
 	OfferAwaited(ctx context.Context) error
 }
 
-// router routes what waits for one agent.
+// router routes what waits for some agents. Its error joins those of the agents that failed.
 type router interface {
-	Route(ctx context.Context, agentID xid.ID) (int, error)
+	Route(ctx context.Context, agents ...xid.ID) (int, error)
 }
 
 // clock tells the database's time, and the next instant at which a queued run may become due.
@@ -44,7 +44,8 @@ type triggers interface {
 	router
 	clock
 	DueTriggers(ctx context.Context, after store.DueTrigger, limit int) ([]store.DueTrigger, error)
-	FireDue(ctx context.Context, triggerID xid.ID) ([]xid.ID, error)
+	// FireDue fires triggers and returns the agents to route. Its error joins those of the triggers that failed.
+	FireDue(ctx context.Context, triggers ...xid.ID) ([]xid.ID, error)
 	ArmTriggers(ctx context.Context) (int, error)
 }
 

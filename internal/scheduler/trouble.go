@@ -29,7 +29,14 @@ type failures struct {
 	more int
 }
 
+// add takes an error in, one that joins several as so many.
 func (f *failures) add(err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			f.add(e)
+		}
+		return
+	}
 	switch {
 	case err == nil:
 	case len(f.told) < mostFailures:

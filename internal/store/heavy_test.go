@@ -37,7 +37,16 @@ func TestAHeavyFireEndsWithItsTaskAndNotWithItsRun(t *testing.T) {
 	if n := one[int](w, `SELECT count(*) FROM routine_runs WHERE status = 'TASK_CREATED' AND completed_at IS NULL`); n != 1 {
 		t.Error("the first fire ended with its run")
 	}
-	w.sql(`UPDATE tasks SET state = 'CANCELLED'`)
+	heavy := one[xid.ID](w, `SELECT id FROM tasks`)
+	w.moveTo(heavy, domain.TaskStateCancelled)
+	if n := one[int](w, `SELECT count(*) FROM routine_runs WHERE status = 'CANCELLED' AND completed_at IS NOT NULL AND task_id = $1`, heavy); n != 1 {
+		t.Error("the first fire did not end with its task")
+	}
+	w.moveTo(heavy, domain.TaskStateInProgress)
+	if got := fire(); got != domain.RoutineRunStatusCoalesced {
+		t.Errorf("beside a task that is worked on again a fire is %s", got)
+	}
+	w.moveTo(heavy, domain.TaskStateCancelled)
 	if got := fire(); got != domain.RoutineRunStatusTaskCreated {
 		t.Errorf("C53 beside a task that was cancelled a fire is %s", got)
 	}

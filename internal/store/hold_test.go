@@ -152,7 +152,18 @@ func TestAFireThatAPauseSkippedIsOpenAgain(t *testing.T) {
 	if status() != "SKIPPED" {
 		t.Fatalf("the fire is %s, want SKIPPED", status())
 	}
+	gone, err := w.CreateRoutine(t.Context(), CreateRoutine{WorkspaceID: w.workspace, Name: "gone", AssigneeID: agent,
+		ConcurrencyPolicy: domain.ConcurrencyPolicyAlwaysEnqueue, CatchUpPolicy: domain.CatchUpPolicySkipMissed, CatchUpMax: 1})
+	w.ok(err)
+	_, _, err = w.FireRoutine(t.Context(), FireRoutine{WorkspaceID: w.workspace, RoutineID: gone.ID})
+	w.ok(err)
+	w.route(agent)
+	w.claim(10)
+	w.ok(w.DeleteRoutine(t.Context(), w.workspace, gone.ID))
 	w.resume(agent)
+	if n := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE routine_id = $1 AND resends > 0`, gone.ID); n != 0 {
+		t.Error("a fire of a routine that was deleted meanwhile was sent again")
+	}
 	if status() != "ENQUEUED" {
 		t.Errorf("the fire is %s after the resume, want ENQUEUED", status())
 	}

@@ -62,6 +62,34 @@ func (l *lane) headBefore(other *lane) bool {
 // see, and tells the dispatchers when there is something to take.
 func (t *tx) fixHead(ctx context.Context, l lane) error { return t.moveLane(ctx, &l, 0) }
 
+// fixHeadsOf is fixHead for several agents, whose lanes are held.
+func (t *tx) fixHeadsOf(ctx context.Context, agents []xid.ID) error {
+	if len(agents) == 0 {
+		return nil
+	}
+	heads, err := collect(ctx, t, func(rows *sql.Rows) (l lane, err error) {
+		return l, rows.Scan(&l.agentID, &l.workspaceID, &l.headAt, &l.headID)
+	}, fixHeadsQuery, ids(agents))
+	if err == nil && len(heads) != len(agents) {
+		err = fmt.Errorf("changed %d lanes, want %d", len(heads), len(agents))
+	}
+	if err != nil {
+		return fmt.Errorf("change lanes: %w", err)
+	}
+	for _, l := range heads {
+		t.tellHead(l)
+	}
+	return nil
+}
+
+const fixHeadsQuery = `
+UPDATE agent_lanes l SET head_at = h.requested_at, head_id = h.id
+FROM unnest($1::text[]) AS x (id) LEFT JOIN LATERAL (
+  SELECT requested_at, id FROM runs WHERE agent_id = x.id AND status = 'QUEUED' AND parked_reason IS NULL
+  ORDER BY requested_at, id LIMIT 1) AS h ON true
+WHERE l.agent_id = x.id AND l.agent_id = ANY($1)
+RETURNING l.agent_id, l.workspace_id, l.head_at, l.head_id`
+
 // moveLane is fixHead for who goes on with the lane, and changes its count of live runs: l is what it became.
 func (t *tx) moveLane(ctx context.Context, l *lane, running int) error {
 	l.headAt, l.headID = nil, nil

@@ -21,7 +21,7 @@ func (w *world) touch(routine xid.ID, at time.Time) {
 		if err := t.readClock(w.Context()); err != nil {
 			return err
 		}
-		return t.touchLastRun(w.Context(), routineRow{id: routine, workspaceID: w.workspace}, at)
+		return t.touchLastRun(w.Context(), at, &routineRow{id: routine, workspaceID: w.workspace})
 	}))
 }
 
@@ -74,7 +74,7 @@ func TestAC_OFFICE_LOOP_LIVENESS_001_4_OfTwoAtOnceTheGreaterStays(t *testing.T) 
 		done := make(chan error, 1)
 		go func() { // writes first and commits last
 			done <- w.inTx(w.background(), func(x *tx) error {
-				if err := x.touchLastRun(w.background(), routineRow{id: routine, workspaceID: w.workspace}, base.Add(order[0])); err != nil {
+				if err := x.touchLastRun(w.background(), base.Add(order[0]), &routineRow{id: routine, workspaceID: w.workspace}); err != nil {
 					return err
 				}
 				close(held)
@@ -86,7 +86,7 @@ func TestAC_OFFICE_LOOP_LIVENESS_001_4_OfTwoAtOnceTheGreaterStays(t *testing.T) 
 		second := make(chan error, 1)
 		go func() {
 			second <- w.inTx(w.background(), func(x *tx) error {
-				return x.touchLastRun(w.background(), routineRow{id: routine, workspaceID: w.workspace}, base.Add(order[1]))
+				return x.touchLastRun(w.background(), base.Add(order[1]), &routineRow{id: routine, workspaceID: w.workspace})
 			})
 		}()
 		close(free)

@@ -24,3 +24,20 @@ func TestAnIdempotencyKeyIsMeasuredInCharacters(t *testing.T) {
 		t.Errorf("256 characters: got %v, want a refusal", err)
 	}
 }
+
+// A request lives longer than the key of the mutation that made it, and so does what it recognises (SPEC S3.3).
+func TestAWakeWithTheKeyOfARequestThatIsThereSaysSo(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	wake := func() Made {
+		t.Helper()
+		made, err := w.Wake(t.Context(), Wake{WorkspaceID: w.workspace, AgentID: agent, UserID: "ann", Idempotency: Idempotency{Key: "daily", InputDigest: "d"}})
+		w.ok(err)
+		return made
+	}
+	first := wake()
+	w.sql(`UPDATE mutation_keys SET created_at = created_at - interval '25 hours'`)
+	if again := wake(); again.ID != first.ID || !again.Replayed || first.Replayed {
+		t.Errorf("the first wake made %+v, the second %+v", first, again)
+	}
+}

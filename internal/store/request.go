@@ -86,8 +86,9 @@ func requestColumns(payload string) string {
   person_waiting, fingerprint, reason, ` + payload + `, status, hops, resends, retry_count, requested_at, delivered_at`
 }
 
-func scanRequest(rows *sql.Rows) (r requestRow, err error) {
-	err = rows.Scan(&r.id, &r.workspaceID, &r.taskID, &r.routineID, &r.routineRunID, &r.causationID, &r.scope, &r.source, &r.basis, &r.class,
-		&r.personWaiting, &r.fingerprint, &r.reason, &r.payload, &r.status, &r.hops, &r.resends, &r.retryCount, &r.requestedAt, &r.deliveredAt)
+// scanRequest reads the columns of a requestRow, and what the query has after them.
+func scanRequest(rows *sql.Rows, more ...any) (r requestRow, err error) {
+	err = rows.Scan(append([]any{&r.id, &r.workspaceID, &r.taskID, &r.routineID, &r.routineRunID, &r.causationID, &r.scope, &r.source, &r.basis, &r.class,
+		&r.personWaiting, &r.fingerprint, &r.reason, &r.payload, &r.status, &r.hops, &r.resends, &r.retryCount, &r.requestedAt, &r.deliveredAt}, more...)...)
 	return r, err
 }

@@ -22,11 +22,12 @@ type droppedRequest struct {
 }
 
 // droppedSince lists the event requests of a locked lane that ended AGENT_INACTIVE or BUDGET_BLOCKED from an instant on,
-// oldest first. A periodic one is not among them: its next slot does the same.
+// oldest first. A periodic one is not among them, since its next slot does the same, nor one whose routine was deleted.
 func (t *tx) droppedSince(ctx context.Context, l lane, since time.Time) ([]droppedRequest, error) {
 	const query = `
 SELECT id, task_id, source, basis FROM wakeup_requests
 WHERE agent_id = $1 AND finished_at >= $2 AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED') AND wake_class = 'EVENT'
+  AND NOT EXISTS (SELECT 1 FROM routines o WHERE o.id = wakeup_requests.routine_id AND o.deleted_at IS NOT NULL)
 ORDER BY requested_at, id`
 	dropped, err := collect(ctx, t, func(rows *sql.Rows) (d droppedRequest, err error) {
 		return d, rows.Scan(&d.id, &d.taskID, &d.source, &d.basis)
@@ -108,5 +109,5 @@ WHERE id IN (SELECT routine_run_id FROM sent) AND status = 'SKIPPED' AND skip_re
 		return fmt.Errorf("send requests again: %w", err)
 	}
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
-	return t.noteRequests(ctx, l.workspaceID, requests, domain.ActivityCodeWakeupResent, callerOr(ctx, "queue"), "The wakeup was sent again.")
+	return t.noteRequests(ctx, l.workspaceID, requests, domain.ActivityCodeWakeupResent, callerOr(ctx, "queue"), "The wakeup was sent again.", "")
 }

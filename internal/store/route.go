@@ -1,35 +1,53 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/xid"
-	"time"
 )
 
 // routeBatch bounds the requests that one transaction routes.
 const routeBatch = 500
 
-// Route turns every unrouted request of the agent into a run or merges it into one, under the agent's lane lock (SPEC
-// S3.2). It returns how many it routed; routing again is a no-op (C58).
-func (s *Store) Route(ctx context.Context, agentID xid.ID) (int, error) {
+// Route turns every unrouted request of the agents into a run or merges it into one, under their lanes' locks (SPEC S3.2).
+// It returns how many it routed; routing again is a no-op (C58). Several agents are routed in one transaction, those whose
+// lanes are held by others after the rest; what fails is found by halves and keeps no other. The error joins one for each
+// agent that failed.
+func (s *Store) Route(ctx context.Context, agents ...xid.ID) (int, error) {
 	total := 0
-	for {
-		n := 0
-		err := s.inTx(ctx, func(t *tx) error {
-			var err error
-			n, err = t.route(ctx, agentID)
-			return err
-		})
-		total += n
-		if err != nil || n < routeBatch {
-			return total, wrap("route wakeup requests", err)
+	failed := apart(ctx, agents, func(some []xid.ID) error {
+		for wait := len(some) == 1; ; {
+			b := routing{}
+			err := s.inTx(ctx, func(t *tx) (err error) {
+				b, err = t.route(ctx, wait, some)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			total += b.requests
+			if b.requests < routeBatch {
+				if some = remaining(some, b.locked); len(some) == 0 || wait {
+					return nil
+				}
+				wait = true
+			}
 		}
-	}
+	}, func(some []xid.ID, err error) error { return fmt.Errorf("route %s: %w", named("agent", some), err) })
+	return total, errors.Join(failed...)
+}
+
+// routing is what one transaction routed, and whose lanes it had.
+type routing struct {
+	requests int
+	locked   []xid.ID
 }
 
 // UnroutedAgents lists agents that have unrouted requests, at most limit.
@@ -50,64 +68,111 @@ WITH RECURSIVE agents AS (
   FROM agents a WHERE a.agent_id IS NOT NULL)
 SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT $1`
 
-func (t *tx) route(ctx context.Context, agentID xid.ID) (int, error) {
-	l, err := t.lockLane(ctx, agentID)
-	if err != nil {
-		return 0, err
+func (t *tx) route(ctx context.Context, wait bool, agents []xid.ID) (out routing, err error) {
+	r := router{tx: t, scopes: map[scopeKey][]domain.ScopeRun{}, byRun: map[string]*merge{}, parked: map[string]domain.ScopeRun{},
+		touched: map[xid.ID]bool{}}
+	if out.locked, err = r.lock(ctx, wait, agents); err != nil || len(out.locked) == 0 {
+		return out, err
 	}
-	unrouted := `
-SELECT ` + requestColumns(`'{}'::jsonb`) + ` FROM wakeup_requests
-WHERE agent_id = $1 AND status = 'QUEUED' AND run_id IS NULL ORDER BY requested_at, id LIMIT $2 FOR NO KEY UPDATE`
-	requests, err := collect(ctx, t, scanRequest, unrouted, agentID, routeBatch)
-	if err != nil {
-		return 0, fmt.Errorf("read unrouted requests: %w", err)
+	requests, err := r.unrouted(ctx, out.locked)
+	if err != nil || len(requests) == 0 {
+		return out, err
 	}
-	if len(requests) == 0 {
-		return 0, nil
-	}
-	r := router{tx: t, lane: l, scopes: map[string][]domain.ScopeRun{}}
+	out.requests = len(requests)
 	if err := r.prepare(ctx, requests); err != nil {
-		return 0, err
+		return out, err
 	}
 	for _, request := range requests {
 		if err := r.route(ctx, request); err != nil {
-			return 0, fmt.Errorf("route %s: %w", request.id, err)
+			return out, fmt.Errorf("route %s: %w", request.id, err)
 		}
 	}
-	if err := r.writeMerges(ctx); err != nil {
-		return 0, err
-	}
-	return len(requests), t.fixHead(ctx, l)
+	return out, r.write(ctx)
 }
 
-// router routes a batch of one agent's requests. Merges are gathered and written once for each run, so that the last of
-// 2,000 merges costs as much as the first.
+// lock takes the lanes, those of several agents in the order of their ids, and returns whose it got.
+func (r *router) lock(ctx context.Context, wait bool, agents []xid.ID) (locked []xid.ID, err error) {
+	query := `SELECT ` + laneColumns + ` FROM agent_lanes WHERE agent_id = ANY($1) ORDER BY agent_id FOR NO KEY UPDATE`
+	if !wait {
+		query += ` SKIP LOCKED`
+	}
+	lanes, err := r.lockLanes(ctx, query, ids(agents))
+	if err != nil {
+		return nil, fmt.Errorf("lock lanes: %w", err)
+	}
+	for _, l := range lanes {
+		locked = append(locked, l.agentID)
+	}
+	if wait && len(lanes) < len(agents) {
+		return nil, fmt.Errorf("lock lanes: agent %s has none", remaining(agents, locked)[0])
+	}
+	return locked, nil
+}
+
+// unroutedQuery reads agents' unrouted requests, oldest first, with what routing asks of the agent and its workspace.
+var unroutedQuery = `
+SELECT q.*, a.id, a.deleted_at IS NOT NULL, w.coalescing_window_ms
+FROM unnest($1::text[]) AS x (id) JOIN agents a ON a.id = x.id JOIN workspaces w ON w.id = a.workspace_id
+CROSS JOIN LATERAL (
+  SELECT ` + requestColumns(`'{}'::jsonb`) + ` FROM wakeup_requests
+  WHERE agent_id = x.id AND status = 'QUEUED' AND run_id IS NULL ORDER BY requested_at, id LIMIT $2 FOR NO KEY UPDATE) AS q
+LIMIT $2`
+
+// unroutedRequest is a request to route.
+type unroutedRequest struct {
+	requestRow
+	agentID      xid.ID
+	agentDeleted bool
+	window       time.Duration
+}
+
+func (r *router) unrouted(ctx context.Context, agents []xid.ID) ([]unroutedRequest, error) {
+	requests, err := collect(ctx, r, func(rows *sql.Rows) (q unroutedRequest, err error) {
+		var windowMs int64
+		q.requestRow, err = scanRequest(rows, &q.agentID, &q.agentDeleted, &windowMs)
+		q.window = time.Duration(windowMs) * time.Millisecond
+		return q, err
+	}, unroutedQuery, ids(agents), routeBatch)
+	if err != nil {
+		return nil, fmt.Errorf("read unrouted requests: %w", err)
+	}
+	slices.SortFunc(requests, func(a, b unroutedRequest) int {
+		return cmp.Or(a.requestedAt.Compare(b.requestedAt), cmp.Compare(a.id, b.id))
+	})
+	return requests, nil
+}
+
+// router routes a batch of requests of one or several agents, whose lanes it holds. It decides in memory and writes at the
+// end, new runs, changed parkings and merges each in one statement: the last of 2,000 merges costs as much as the first.
 type router struct {
 	*tx
-	lane    lane
-	deleted bool
-	window  time.Duration
-	scopes  map[string][]domain.ScopeRun
+	scopes  map[scopeKey][]domain.ScopeRun
+	blocked map[xid.ID]bool // tasks with an open blocker, of those whose assignment is routed
+
+	runs    []newRun
+	parked  map[string]domain.ScopeRun // runs whose parking a merge changed, as it is now
 	merges  []*merge
 	byRun   map[string]*merge
-	blocked map[xid.ID]bool // tasks with an open blocker, of those whose assignment is routed
+	touched map[xid.ID]bool // agents whose lane may have another head
 }
+
+// scopeKey is a scope of an agent.
+type scopeKey struct {
+	agentID xid.ID
+	scope   string
+}
+
+func (q *unroutedRequest) key() scopeKey { return scopeKey{q.agentID, q.scope} }
 
 // merge is what a batch adds to one run.
 type merge struct {
-	run      xid.ID
-	requests []xid.ID
-	promote  bool
+	run, workspaceID xid.ID
+	requests         []xid.ID
+	promote          bool
+	hops             int // most of the requests
 }
 
-func (r *router) prepare(ctx context.Context, requests []requestRow) error {
-	r.byRun = map[string]*merge{}
-	var windowMs int64
-	const facts = `SELECT a.deleted_at IS NOT NULL, w.coalescing_window_ms FROM agents a JOIN workspaces w ON w.id = a.workspace_id WHERE a.id = $1`
-	if err := queryRow(ctx, r, []any{&r.deleted, &windowMs}, facts, r.lane.agentID); err != nil {
-		return fmt.Errorf("read the agent: %w", err)
-	}
-	r.window = time.Duration(windowMs) * time.Millisecond
+func (r *router) prepare(ctx context.Context, requests []unroutedRequest) error {
 	if err := r.readBlocked(ctx, requests); err != nil {
 		return err
 	}
@@ -116,7 +181,7 @@ func (r *router) prepare(ctx context.Context, requests []requestRow) error {
 
 // readBlocked looks which of the tasks whose assignments are routed have an open blocker. No task is locked: a blocker that
 // ends now sends what is routed after this, and unparks.
-func (r *router) readBlocked(ctx context.Context, requests []requestRow) error {
+func (r *router) readBlocked(ctx context.Context, requests []unroutedRequest) error {
 	r.blocked = map[xid.ID]bool{}
 	var assigned []xid.ID
 	for _, q := range requests {
@@ -134,42 +199,42 @@ func (r *router) readBlocked(ctx context.Context, requests []requestRow) error {
 	return wrap("read which tasks are blocked", err)
 }
 
-func (r *router) readScopes(ctx context.Context, requests []requestRow) error {
+const scopeColumns = `
+SELECT id, status, started_at IS NOT NULL AS started, coalesce(parked_reason, '') AS reason, coalesce(parked_until, '0001-01-01Z') AS until, wake_class,
+  coalesce(routine_id, '') AS routine, coalesce(fingerprint, '') AS fingerprint, requested_at
+FROM runs WHERE agent_id = x.agent AND scope = x.scope AND `
+
+// scopesQuery reads the live runs of scopes, each kind by its partial index.
+const scopesQuery = `
+SELECT x.agent, x.scope, r.* FROM unnest($1::text[], $2::text[]) AS x (agent, scope)
+CROSS JOIN LATERAL (` + scopeColumns + `status = 'QUEUED' UNION ALL ` + scopeColumns + `status = 'CLAIMED') AS r`
+
+func (r *router) readScopes(ctx context.Context, requests []unroutedRequest) error {
+	var agents []xid.ID
 	var scopes []string
 	for _, q := range requests {
-		if _, seen := r.scopes[q.scope]; !seen {
-			r.scopes[q.scope] = nil
-			scopes = append(scopes, q.scope)
+		if _, seen := r.scopes[q.key()]; !seen {
+			r.scopes[q.key()] = nil
+			agents, scopes = append(agents, q.agentID), append(scopes, q.scope)
 		}
 	}
-	const columns = `
-SELECT scope, id, status, started_at IS NOT NULL, coalesce(parked_reason, ''), coalesce(parked_until, '0001-01-01Z'), wake_class,
-  coalesce(routine_id, ''), coalesce(fingerprint, ''), requested_at
-FROM runs WHERE agent_id = $1 AND scope = ANY($2) AND `
-	const query = columns + `status = 'QUEUED' UNION ALL ` + columns + `status = 'CLAIMED'` // each by its partial index
-	type entry struct {
-		scope string
-		run   domain.ScopeRun
-	}
-	runs, err := collect(ctx, r, func(rows *sql.Rows) (e entry, err error) {
-		return e, rows.Scan(&e.scope, &e.run.ID, &e.run.Status, &e.run.Started, &e.run.ParkedReason, &e.run.ParkedUntil, &e.run.WakeClass,
-			&e.run.RoutineID, &e.run.Fingerprint, &e.run.RequestedAt)
-	}, query, r.lane.agentID, textArray(scopes))
-	if err != nil {
-		return fmt.Errorf("read the scopes' runs: %w", err)
-	}
-	for _, e := range runs {
-		r.scopes[e.scope] = append(r.scopes[e.scope], e.run)
-	}
-	return nil
+	_, err := collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
+		var key scopeKey
+		var run domain.ScopeRun
+		err = rows.Scan(&key.agentID, &key.scope, &run.ID, &run.Status, &run.Started, &run.ParkedReason, &run.ParkedUntil, &run.WakeClass,
+			&run.RoutineID, &run.Fingerprint, &run.RequestedAt)
+		r.scopes[key] = append(r.scopes[key], run)
+		return struct{}{}, err
+	}, scopesQuery, ids(agents), textArray(scopes))
+	return wrap("read the scopes' runs", err)
 }
 
-func (r *router) route(ctx context.Context, q requestRow) error {
-	if r.deleted {
-		return r.endUnrouted(ctx, q, domain.WakeupStatusCancelled, domain.EndReasonAgentDeleted)
+func (r *router) route(ctx context.Context, q unroutedRequest) error {
+	if q.agentDeleted {
+		return r.endUnrouted(ctx, q.requestRow, domain.WakeupStatusCancelled, domain.EndReasonAgentDeleted)
 	}
 	if reason := domain.HopLimit(q.hops); reason != "" {
-		if err := r.endUnrouted(ctx, q, domain.WakeupStatusSkipped, reason); err != nil {
+		if err := r.endUnrouted(ctx, q.requestRow, domain.WakeupStatusSkipped, reason); err != nil {
 			return err
 		}
 		return r.inbox(ctx, q.workspaceID, domain.InboxKindLoopBreaker, "hop_limit:"+string(q.causationID),
@@ -177,11 +242,13 @@ func (r *router) route(ctx context.Context, q requestRow) error {
 	}
 	asked := q.coalesce()
 	asked.TaskBlocked = r.blocked[q.taskID]
-	plan := domain.Coalesce(domain.CoalesceFacts{Runs: r.scopes[q.scope], Request: asked, Window: r.window, Now: r.now})
+	plan := domain.Coalesce(domain.CoalesceFacts{Runs: r.scopes[q.key()], Request: asked, Window: q.window, Now: r.now})
 	if plan.Action == domain.CoalesceNew {
-		return r.newRun(ctx, q, plan)
+		r.add(q, plan)
+	} else {
+		r.join(q, plan)
 	}
-	return r.join(ctx, q, plan)
+	return nil
 }
 
 func (q requestRow) coalesce() domain.CoalesceRequest {
@@ -197,42 +264,17 @@ func (q requestRow) coalesce() domain.CoalesceRequest {
 	return c
 }
 
-// newRun makes a run for a request. Its place in the order is now, under the lane lock; a re-send keeps its own.
-func (r *router) newRun(ctx context.Context, q requestRow, plan domain.CoalescePlan) error {
+// add notes a new run for a request. Its place in the order is now, under the lane lock; a re-send keeps its own.
+func (r *router) add(q unroutedRequest, plan domain.CoalescePlan) {
 	requestedAt := r.now
 	if q.resends > 0 {
 		requestedAt = q.requestedAt
 	}
 	run := domain.ScopeRun{ID: string(xid.New("run")), Status: domain.RunStatusQueued, ParkedReason: plan.ParkedReason, ParkedUntil: plan.ParkedUntil,
-		WakeClass: q.class, RoutineID: string(q.routineID), RequestedAt: requestedAt}
-	if q.fingerprint != nil {
-		run.Fingerprint = *q.fingerprint
-	}
-	const query = `
-WITH run AS (
-  INSERT INTO runs (id, workspace_id, agent_id, task_id, routine_id, causation_id, scope, source, wake_class, fingerprint, status,
-    parked_reason, parked_until, due_at, retry_count, hops, requested_at, event_seq)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'QUEUED', $11, $12, $21, $13, $14, $15, 1) RETURNING id, workspace_id, agent_id, task_id, causation_id),
-act AS (` + activityInto + `
-  SELECT $19, workspace_id, 'WAKEUP_QUEUED', 'The wakeup was queued.', 'SYSTEM', 'router', $16, agent_id, task_id, jsonb_build_object('runId', id), causation_id, $18 FROM run
-  WHERE $20),
-linked AS (UPDATE wakeup_requests SET run_id = $1 WHERE id = $16)
-INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at)
-SELECT workspace_id, id, 1, 'CREATED', $17, $18 FROM run`
-	data, err := encodeData(map[string]any{"wakeupRequestId": q.id, "source": q.source, "parked": nullable(plan.ParkedReason)})
-	if err != nil {
-		return err
-	}
-	err = execOne(ctx, r, query, run.ID, q.workspaceID, r.lane.agentID, q.taskID, q.routineID, q.causationID, q.scope, q.source, q.class, q.fingerprint,
-		nullable(plan.ParkedReason), nullableTime(plan.ParkedUntil), q.retryCount, q.hops, requestedAt, q.id, data, r.now,
-		xid.New("act"), q.resends == 0, dueFrom(plan.ParkedReason, r.now)) // a re-send is in the feed already
-	if err != nil {
-		return fmt.Errorf("insert run: %w", err)
-	}
-	r.fed(q.workspaceID)
-	r.scopes[q.scope] = append(r.scopes[q.scope], run)
-	r.publish(event.Event{Kind: event.Run, WorkspaceID: q.workspaceID, ID: xid.ID(run.ID)})
-	return nil
+		WakeClass: q.class, RoutineID: string(q.routineID), Fingerprint: orZero(q.fingerprint), RequestedAt: requestedAt}
+	r.runs = append(r.runs, newRun{unroutedRequest: q, run: run})
+	r.scopes[q.key()] = append(r.scopes[q.key()], run)
+	r.touched[q.agentID] = r.touched[q.agentID] || plan.ParkedReason == ""
 }
 
 // dueFrom is due_at of a run that is parked so from now on: an instant unless it is parked.
@@ -243,73 +285,27 @@ func dueFrom(parked domain.ParkedReason, now time.Time) any {
 	return now
 }
 
-// join links a request to a run of its scope and notes what the run gains.
-func (r *router) join(ctx context.Context, q requestRow, plan domain.CoalescePlan) error {
+// join notes a request that is merged into a run of its scope, and what the run gains.
+func (r *router) join(q unroutedRequest, plan domain.CoalescePlan) {
 	m := r.byRun[plan.RunID]
 	if m == nil {
-		m = &merge{run: xid.ID(plan.RunID)}
+		m = &merge{run: xid.ID(plan.RunID), workspaceID: q.workspaceID}
 		r.byRun[plan.RunID] = m
 		r.merges = append(r.merges, m)
 	}
 	m.requests = append(m.requests, q.id)
 	m.promote = m.promote || plan.Promote
-	runs := r.scopes[q.scope]
-	for i := range runs {
-		if runs[i].ID == plan.RunID {
-			return r.change(ctx, &runs[i], plan)
-		}
-	}
-	return nil
-}
-
-// change applies to one run what a merge does besides linking: promotion and parking.
-func (r *router) change(ctx context.Context, run *domain.ScopeRun, plan domain.CoalescePlan) error {
+	m.hops = max(m.hops, q.hops) // else a chain that merges into a younger run would never be stopped (SPEC S3.10)
+	runs := r.scopes[q.key()]
+	i := slices.IndexFunc(runs, func(run domain.ScopeRun) bool { return run.ID == plan.RunID })
 	if plan.Promote {
-		run.WakeClass = domain.WakeClassEvent
+		runs[i].WakeClass = domain.WakeClassEvent
 	}
-	if !plan.MakeDue && plan.ParkedReason == "" {
-		return nil
+	if plan.MakeDue || plan.ParkedReason != "" {
+		runs[i].ParkedReason, runs[i].ParkedUntil = plan.ParkedReason, plan.ParkedUntil
+		r.parked[plan.RunID] = runs[i]
+		r.touched[q.agentID] = true
 	}
-	run.ParkedReason, run.ParkedUntil = plan.ParkedReason, plan.ParkedUntil
-	const park = `
-UPDATE runs SET parked_reason = $2, parked_until = $3, due_at = $4, revision = revision + 1
-WHERE id = $1 AND status = 'QUEUED'`
-	if err := execOne(ctx, r, park, run.ID, nullable(plan.ParkedReason), nullableTime(plan.ParkedUntil), dueFrom(plan.ParkedReason, r.now)); err != nil {
-		return fmt.Errorf("change the run's parking: %w", err)
-	}
-	return nil
-}
-
-func (r *router) writeMerges(ctx context.Context) error {
-	for _, m := range r.merges {
-		const link = `
-WITH q AS (UPDATE wakeup_requests SET status = 'COALESCED', run_id = $1 WHERE id = ANY($2) RETURNING id, workspace_id, agent_id, task_id, causation_id, run_id)` +
-			activityInto + `
-SELECT n.id, q.workspace_id, 'WAKEUP_COALESCED', 'The wakeup was merged into a run.', 'SYSTEM', 'router', q.id, q.agent_id, q.task_id,
-  jsonb_build_object('runId', q.run_id), q.causation_id, $4
-FROM unnest($3::text[], $2::text[]) AS n (id, request) JOIN q ON q.id = n.request`
-		if _, err := exec(ctx, r, link, m.run, ids(m.requests), ids(newIDs("act", len(m.requests))), r.now); err != nil {
-			return fmt.Errorf("merge requests: %w", err)
-		}
-		r.fed(r.lane.workspaceID)
-		const raise = `
-UPDATE runs SET coalesced_count = coalesced_count + $2, revision = revision + 1,
-  wake_class = CASE WHEN $3 THEN 'EVENT' ELSE wake_class END WHERE id = $1`
-		if err := execOne(ctx, r, raise, m.run, len(m.requests), m.promote); err != nil {
-			return fmt.Errorf("raise the run's count: %w", err)
-		}
-		run := runRow{id: m.run, workspaceID: r.lane.workspaceID}
-		if err := r.runEvent(ctx, run, domain.RunEventKindCoalesced, 0, map[string]any{"requests": len(m.requests)}); err != nil {
-			return err
-		}
-		if !m.promote {
-			continue
-		}
-		if err := r.runEvent(ctx, run, domain.RunEventKindPromoted, 0, nil); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (r *router) endUnrouted(ctx context.Context, q requestRow, status domain.WakeupStatus, reason domain.EndReason) error {
@@ -322,5 +318,5 @@ func (r *router) endUnrouted(ctx context.Context, q requestRow, status domain.Wa
 	if status != domain.WakeupStatusCancelled {
 		return nil // a hop limit has no code: a person finds it in the inbox
 	}
-	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.")
+	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.", reason)
 }

@@ -117,6 +117,14 @@ func ids(list []xid.ID) any {
 // textArray is a list of strings as a text[] parameter.
 func textArray(list []string) any { return pq.Array(list) }
 
+// orZero is what a pointer points at, or the zero value.
+func orZero[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 // nullable is a text parameter; the empty string is NULL.
 func nullable[T ~string](v T) any {
 	if v == "" {
@@ -144,3 +152,6 @@ func enumArray[T ~string](list []T) any {
 
 // intArray is a list of numbers as a bigint[] parameter.
 func intArray(list []int64) any { return pq.Array(list) }
+
+// boolArray is a list of truth values as a boolean[] parameter.
+func boolArray(list []bool) any { return pq.Array(list) }

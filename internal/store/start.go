@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -167,7 +168,7 @@ func (t *tx) promptRequests(ctx context.Context, runID xid.ID) ([]requestRow, er
   THEN payload ELSE '{}'::jsonb END`
 	query := `
 SELECT ` + requestColumns(payload) + ` FROM wakeup_requests WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') ORDER BY requested_at, id`
-	requests, err := collect(ctx, t, scanRequest, query, runID, shownWakes)
+	requests, err := collect(ctx, t, func(rows *sql.Rows) (requestRow, error) { return scanRequest(rows) }, query, runID, shownWakes)
 	if err != nil {
 		return nil, fmt.Errorf("read the run's requests: %w", err)
 	}

@@ -46,6 +46,9 @@ UNION SELECT parent_id FROM tasks WHERE id = ANY($1) AND parent_id IS NOT NULL O
 // followEnd does what follows when a task has just ended, or is open again: the tasks it blocks and its parent, all locked
 // by lockEnding, are told once nothing of them is open any more, and the fire that made it ends.
 func (t *tx) followEnd(ctx context.Context, c *change, tasks map[xid.ID]*taskRow) ([]xid.ID, error) {
+	if c.before.ended() && !c.after.ended() {
+		return nil, t.reopenFireOfTask(ctx, c.after)
+	}
 	if !c.after.ended() || c.before.ended() {
 		return nil, nil
 	}
@@ -104,6 +107,16 @@ func (t *tx) endFireOfTask(ctx context.Context, r taskRow) error {
 	const query = `UPDATE routine_runs SET status = $2, completed_at = $3 WHERE task_id = $1 AND completed_at IS NULL`
 	if _, err := exec(ctx, t, query, r.id, status, t.now); err != nil {
 		return fmt.Errorf("end the fire of the task: %w", err)
+	}
+	return nil
+}
+
+// reopenFireOfTask makes the fire whose task is worked on again active again (SPEC S4.6).
+func (t *tx) reopenFireOfTask(ctx context.Context, r taskRow) error {
+	const query = `
+UPDATE routine_runs SET status = 'TASK_CREATED', completed_at = NULL WHERE task_id = $1 AND status IN ('DONE', 'CANCELLED')`
+	if _, err := exec(ctx, t, query, r.id); err != nil {
+		return fmt.Errorf("open the fire of the task again: %w", err)
 	}
 	return nil
 }

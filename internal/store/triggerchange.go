@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -179,7 +180,7 @@ func (t *tx) updateTrigger(ctx context.Context, l lane, r routineRow, row *ent.R
 			return false, err
 		}
 		if change.Replanned {
-			if sent, err = t.fireBeforeChange(ctx, l, r, row); err != nil {
+			if sent, err = t.fireBeforeChange(ctx, r, row); err != nil {
 				return false, err
 			}
 		}
@@ -188,7 +189,7 @@ func (t *tx) updateTrigger(ctx context.Context, l lane, r routineRow, row *ent.R
 		case !next.Enabled:
 			u.ClearNextRunAt()
 		case change.Rearmed():
-			u.SetNextRunAt(schedule.Next(afterFire(t.now, row.LastFiredAt)))
+			u.SetNextRunAt(schedule.Next(afterFire(t.now, orZero(row.LastFiredAt))))
 		}
 	case domain.TriggerKindWebhook:
 		u.SetSigningMode(next.SigningMode).SetReplayWindowMs(next.ReplayWindow.Milliseconds()).SetRequireTimestamp(next.RequireTimestamp)
@@ -201,16 +202,17 @@ func (t *tx) updateTrigger(ctx context.Context, l lane, r routineRow, row *ent.R
 
 // fireBeforeChange fires the slots that are due under the expression that is about to be replaced. One that cannot be read
 // has none.
-func (t *tx) fireBeforeChange(ctx context.Context, l lane, r routineRow, row *ent.RoutineTrigger) (sent bool, err error) {
+func (t *tx) fireBeforeChange(ctx context.Context, r routineRow, row *ent.RoutineTrigger) (sent bool, err error) {
 	if !row.Enabled || row.NextRunAt == nil || row.NextRunAt.After(t.now) {
 		return false, nil
 	}
-	schedule, err := cron.Parse(*row.Cron, *row.TimeZone)
-	if err != nil {
-		return false, nil
+	d := &dueTrigger{triggerRow: triggerRow{row.ID, row.WorkspaceID, row.RoutineID, r.assigneeID, *row.Cron, *row.TimeZone},
+		nextRunAt: *row.NextRunAt, lastFiredAt: orZero(row.LastFiredAt), routine: &r}
+	b := fireBatch{tx: t}
+	if err := b.fireAll(ctx, []*dueTrigger{d}); err != nil {
+		return false, err
 	}
-	return t.fireSlots(ctx, l, r, triggerRow{id: row.ID, workspaceID: row.WorkspaceID, routineID: row.RoutineID, assigneeID: r.assigneeID,
-		nextRunAt: *row.NextRunAt, lastFiredAt: row.LastFiredAt}, schedule)
+	return len(b.woken) > 0, errors.Join(b.unfit...)
 }
 
 // DeleteTrigger removes a trigger for good; fires that it made stay readable.
@@ -282,7 +284,7 @@ func (t *tx) rearm(ctx context.Context, r routineRow) error {
 		if err != nil {
 			u.SetEnabled(false).ClearNextRunAt().SetError(cut(err.Error(), maxTriggerError))
 		} else {
-			u.SetNextRunAt(schedule.Next(afterFire(t.now, row.LastFiredAt)))
+			u.SetNextRunAt(schedule.Next(afterFire(t.now, orZero(row.LastFiredAt))))
 		}
 		if err := u.Exec(ctx); err != nil {
 			return fmt.Errorf("arm trigger %s: %w", row.ID, err)
@@ -302,9 +304,10 @@ func cut(text string, most int) string {
 }
 
 // afterFire is the instant after which a schedule's next slot lies: now, or the last fire where the clock was set back.
-func afterFire(now time.Time, lastFired *time.Time) time.Time {
-	if lastFired != nil && lastFired.After(now) {
-		return *lastFired
+// The zero lastFired is none.
+func afterFire(now, lastFired time.Time) time.Time {
+	if lastFired.After(now) {
+		return lastFired
 	}
 	return now
 }

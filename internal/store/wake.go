@@ -36,12 +36,12 @@ func (t *tx) wake(ctx context.Context, in Wake) (Made, error) {
 	if in.Key != "" {
 		key = "user:" + string(in.AgentID) + ":" + in.Key
 	}
-	id, _, err := t.insertRequest(ctx, newRequest{
+	id, duplicate, err := t.insertRequest(ctx, newRequest{
 		workspaceID: in.WorkspaceID, agentID: in.AgentID, causationID: xid.New("cau"),
 		scope: domain.ScopeTaskless, source: domain.WakeupSourceUser, class: domain.WakeClassEvent, personWaiting: true,
 		reason: "woken by " + in.UserID, payload: &domain.UserPayload{UserID: in.UserID, Context: in.Context}, key: key,
 	})
-	return Made{ID: id}, err
+	return Made{ID: id, Replayed: duplicate}, err
 }
 
 // checkAgent refuses an agent that is not in the workspace or was deleted.

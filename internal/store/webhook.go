@@ -119,8 +119,8 @@ type Delivered struct {
 // rate limit, repetitions and the routine's status are decided under its agent's lane, so that deliveries at the same
 // moment, in any process, are judged one after the other. A trigger that was deleted meanwhile is a user error.
 func (s *Store) Deliver(ctx context.Context, d Delivery) (out Delivered, err error) {
-	err = s.withRoutine(ctx, d.Webhook.WorkspaceID, d.Webhook.RoutineID, func(t *tx, l lane, r routineRow) error {
-		f := firing{tx: t, lane: l, routine: r, triggerID: d.Webhook.TriggerID, source: domain.RoutineRunSourceWebhook}
+	err = s.withRoutine(ctx, d.Webhook.WorkspaceID, d.Webhook.RoutineID, func(t *tx, _ lane, r routineRow) error {
+		f := firing{tx: t, routine: r, triggerID: d.Webhook.TriggerID, source: domain.RoutineRunSourceWebhook}
 		if out, err = f.deliver(ctx, d); err != nil {
 			return err
 		}
@@ -192,17 +192,14 @@ func (f *firing) fireDelivery(ctx context.Context, d Delivery) (Delivered, error
 	if unfit != "" {
 		return Delivered{Outcome: domain.WebhookBadBody, Problem: unfit}, nil
 	}
-	if err := f.record(ctx, plan, domain.SlotFire{}, values); err != nil {
-		return Delivered{}, err
-	}
-	if err := f.touchTrigger(ctx); err != nil {
+	if err := f.record(ctx, plan, values); err != nil {
 		return Delivered{}, err
 	}
 	out := Delivered{Outcome: domain.WebhookAccepted, RoutineRunID: xid.ID(f.facts.RoutineRunID), Status: plan.Status}
 	if plan.Request != nil {
 		out.AgentID = f.routine.assigneeID
 	}
-	return out, f.touchLastRun(ctx, f.routine, f.now)
+	return out, nil
 }
 
 // valuesOf turns a body into the fire's values; unfit says what is wrong with it (C22).
@@ -214,12 +211,6 @@ func (f *firing) valuesOf(ctx context.Context, body []byte) (values map[string]s
 		return nil, unfit, nil
 	}
 	return values, "", err
-}
-
-// touchTrigger notes the last fire of a trigger that is no schedule, whose last_fired_at is its cursor's.
-func (f *firing) touchTrigger(ctx context.Context) error {
-	_, err := exec(ctx, f, `UPDATE routine_triggers SET last_fired_at = $2 WHERE id = $1 AND kind <> 'SCHEDULE'`, f.triggerID, f.now)
-	return wrap("note the trigger's last fire", err)
 }
 
 // WebhookStatus is the HTTP status that answers an outcome.
