@@ -4590,10 +4590,10 @@ type SetTaskBlockersPayload implements MutationPayload {
 input SetTaskParticipantsInput {
   "Task."
   taskId: ID!
-  "Who reviews, at most 100."
-  reviewerIds: [ID!]! = []
-  "Who approves, at most 100; empty: a person."
-  approverIds: [ID!]! = []
+  "Who reviews, at most 100. Absent: as it is; null or empty: nobody."
+  reviewerIds: [ID!]
+  "Who approves, at most 100. Absent: as it is; null or empty: a person."
+  approverIds: [ID!]
 }
 
 "Result of setTaskParticipants."
@@ -39285,13 +39285,6 @@ func (ec *executionContext) unmarshalInputSetTaskParticipantsInput(ctx context.C
 		asMap[k] = v
 	}
 
-	if _, present := asMap["reviewerIds"]; !present {
-		asMap["reviewerIds"] = []any{}
-	}
-	if _, present := asMap["approverIds"]; !present {
-		asMap["approverIds"] = []any{}
-	}
-
 	fieldsInOrder := [...]string{"taskId", "reviewerIds", "approverIds"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
@@ -39308,18 +39301,18 @@ func (ec *executionContext) unmarshalInputSetTaskParticipantsInput(ctx context.C
 			it.TaskID = data
 		case "reviewerIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reviewerIds"))
-			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			data, err := ec.unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.ReviewerIds = data
+			it.ReviewerIds = graphql.OmittableOf(data)
 		case "approverIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("approverIds"))
-			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			data, err := ec.unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.ApproverIds = data
+			it.ApproverIds = graphql.OmittableOf(data)
 		}
 	}
 	return it, nil
@@ -51809,13 +51802,13 @@ func (ec *executionContext) marshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋd
 }
 
 func (ec *executionContext) unmarshalNInt2int(ctx context.Context, v any) (int, error) {
-	res, err := graphql.UnmarshalInt(v)
+	res, err := model.UnmarshalInt(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.SelectionSet, v int) graphql.Marshaler {
 	_ = sel
-	res := graphql.MarshalInt(v)
+	res := model.MarshalInt(v)
 	if res == graphql.Null {
 		graphql.AddInvalidNullFromMarshaler(ctx, "Int!")
 	}
@@ -54466,7 +54459,7 @@ func (ec *executionContext) unmarshalOInt2ᚖint(ctx context.Context, v any) (*i
 	if v == nil {
 		return nil, nil
 	}
-	res, err := graphql.UnmarshalInt(v)
+	res, err := model.UnmarshalInt(v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -54476,7 +54469,7 @@ func (ec *executionContext) marshalOInt2ᚖint(ctx context.Context, sel ast.Sele
 	}
 	_ = sel
 	_ = ctx
-	res := graphql.MarshalInt(*v)
+	res := model.MarshalInt(*v)
 	return res
 }
 

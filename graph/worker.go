@@ -168,13 +168,23 @@ func fenced(err error) error {
 }
 
 // maskOf hides in what is reported about a run the secrets of its executor, and whatever looks like a token of ours.
-func (r *Resolver) maskOf(ctx context.Context, run *ent.Run) (func(string) string, error) {
-	spec, holder, err := r.Store.ExecutorOf(ctx, run.ID)
+func (r *Resolver) maskOf(ctx context.Context, runID xid.ID) (func(string) string, error) {
+	spec, holder, err := r.Store.ExecutorOf(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
 	values := r.Launches.Mask(spec, holder)
 	return func(text string) string { return ownTokens.ReplaceAllString(values(text), "***") }, nil
+}
+
+// agentMask hides in what an agent writes by its run's token what is hidden in its output and its result (SPEC S7.6). What
+// others write stays as it is.
+func (r *Resolver) agentMask(ctx context.Context) (func(string) string, error) {
+	caller, _ := auth.FromContext(ctx)
+	if caller.Kind != auth.KindRun {
+		return func(text string) string { return text }, nil
+	}
+	return r.maskOf(ctx, caller.RunID)
 }
 
 // ownTokens are API, run and lease tokens.
@@ -223,7 +233,7 @@ func (r *Resolver) reportProgress(ctx context.Context, in model.ReportRunProgres
 	if err != nil {
 		return nil, err
 	}
-	mask, err := r.maskOf(ctx, a.run)
+	mask, err := r.maskOf(ctx, a.run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +267,7 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 	if err != nil {
 		return nil, err
 	}
-	mask, err := r.maskOf(ctx, a.run)
+	mask, err := r.maskOf(ctx, a.run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +295,7 @@ func (r *Resolver) reportFailed(ctx context.Context, in model.ReportRunFailedInp
 	if err != nil {
 		return nil, err
 	}
-	mask, err := r.maskOf(ctx, a.run)
+	mask, err := r.maskOf(ctx, a.run.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func TestSessionsOfACommandLine(t *testing.T) {
 		"started by the server": {"command": command},
 		"started by a worker":   {"pull": map[string]any{"command": command}},
 	} {
-		t.Run(name, func(t *testing.T) { testSessions(o.on(t), executor) })
+		t.Run(name, func(t *testing.T) { testSessions(office{o.on(t, o.program), o.workshop, o.house}, executor) })
 	}
 }
 
@@ -282,8 +282,7 @@ func (o office) wantSteps(run string, want ...string) {
 func TestSessionsOfAnAgentService(t *testing.T) {
 	const secret = "a secret of the service"
 	url := startService(t, secret)
-	j := newJourney(start(t, pgtest.Folder(t), nil, "--http-allow", "127.0.0.0/8", "--drain", "1s"))
-	o := office{j, newWorkshop(t)}
+	o := openOffice(t, "--http-allow", "127.0.0.0/8", "--drain", "1s")
 	agent := o.agent("service", map[string]any{"http": map[string]any{"url": url + "/sessions", "secret": secret}})
 	task, made := o.create(map[string]any{"title": "Long work", "assigneeId": agent})
 	o.wantEnd(made.WakeupRequests[0].ID, "FINISHED", "")

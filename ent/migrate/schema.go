@@ -1048,7 +1048,7 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{RunsColumns[37], RunsColumns[9]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "status = 'QUEUED'",
+					Where: "status = 'QUEUED' AND workspace_id IS NOT NULL",
 				},
 			},
 			{

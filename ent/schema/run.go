@@ -87,7 +87,7 @@ func (Run) Indexes() []ent.Index {
 		index.Fields("agent_id", "parked_until").StorageKey("runs_parked_lane").Annotations(where("status = 'QUEUED' AND parked_until IS NOT NULL")),
 		index.Fields("agent_id", "scope", "requested_at", "id").StorageKey("runs_scope_busy").Annotations(where("status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'")),
 		index.Fields("agent_id").StorageKey("runs_task_blocked").Annotations(where("status = 'QUEUED' AND parked_reason = 'TASK_BLOCKED'")),
-		index.Fields("workspace_id", "parked_reason").StorageKey("runs_queued").Annotations(where("status = 'QUEUED'")),
+		index.Fields("workspace_id", "parked_reason").StorageKey("runs_queued").Annotations(where("status = 'QUEUED' AND workspace_id IS NOT NULL")),
 		index.Fields("workspace_id", "finished_at", "status").StorageKey("runs_ended").Annotations(where("finished_at IS NOT NULL")),
 		index.Fields("agent_id", "scope").StorageKey("runs_queued_scope").Annotations(where("status = 'QUEUED'")),
 		index.Fields("agent_id", "scope").StorageKey("runs_live_scope").Unique().Annotations(where("status = 'CLAIMED'")),

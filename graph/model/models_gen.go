@@ -1650,10 +1650,10 @@ func (SetTaskBlockersPayload) IsMutationPayload() {}
 type SetTaskParticipantsInput struct {
 	// Task.
 	TaskID xid.ID `json:"taskId"`
-	// Who reviews, at most 100.
-	ReviewerIds []xid.ID `json:"reviewerIds"`
-	// Who approves, at most 100; empty: a person.
-	ApproverIds []xid.ID `json:"approverIds"`
+	// Who reviews, at most 100. Absent: as it is; null or empty: nobody.
+	ReviewerIds graphql.Omittable[[]xid.ID] `json:"reviewerIds,omitempty"`
+	// Who approves, at most 100. Absent: as it is; null or empty: a person.
+	ApproverIds graphql.Omittable[[]xid.ID] `json:"approverIds,omitempty"`
 }
 
 // Result of setTaskParticipants.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lib/pq"
+
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/xid"
@@ -22,8 +24,9 @@ var errFault = errors.New("fault injected by the test")
 
 // faults fails the n-th statement from now on; it never fails what ends a transaction or a savepoint.
 type faults struct {
-	left atomic.Int64 // 0: none
-	hit  atomic.Pointer[string]
+	left   atomic.Int64 // 0: none
+	hit    atomic.Pointer[string]
+	commit atomic.Pointer[func(*faultyConn, driver.Tx) error] // what becomes of the next COMMIT; nil: nothing unusual
 }
 
 func (f *faults) after(query string) error {
@@ -75,6 +78,37 @@ type faultyConn struct {
 }
 
 func (c *faultyConn) Close() error { return c.lent.Close() }
+
+func (c *faultyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	inner, err := c.plainConn.BeginTx(ctx, opts)
+	return &faultyTx{inner, c}, err
+}
+
+type faultyTx struct {
+	driver.Tx
+	conn *faultyConn
+}
+
+func (t *faultyTx) Commit() error {
+	if f := t.conn.faults.commit.Swap(nil); f != nil {
+		return (*f)(t.conn, t.Tx)
+	}
+	return t.Tx.Commit()
+}
+
+// commitFaults are the ways in which a COMMIT goes wrong: the connection is cut before the server has it, or before the
+// answer is here, or the server refuses.
+var commitFaults = map[string]func(*faultyConn, driver.Tx) error{
+	"cut before the server committed": func(c *faultyConn, _ driver.Tx) error { return errors.Join(driver.ErrBadConn, c.plainConn.Close()) },
+	"cut after the server committed": func(c *faultyConn, tx driver.Tx) error {
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		return errors.Join(driver.ErrBadConn, c.plainConn.Close())
+	},
+	"refused, the disk is full": func(_ *faultyConn, tx driver.Tx) error { return errors.Join(&pq.Error{Code: "53100"}, tx.Rollback()) },
+	"refused, a lost race":      func(_ *faultyConn, tx driver.Tx) error { return errors.Join(&pq.Error{Code: "40001"}, tx.Rollback()) },
+}
 
 func (c *faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	result, err := c.plainConn.ExecContext(ctx, query, args)
@@ -189,4 +223,157 @@ func TestAFaultAfterAnyStatementOfAFireLeavesAllOrNothing(t *testing.T) {
 func fireSlot(ctx context.Context, _ *world, s *Store, trigger xid.ID) error {
 	_, err := s.FireDue(ctx, trigger)
 	return err
+}
+
+// S4.3, S3.2: whatever becomes of a COMMIT, a fire and a route happen once, when they are tried again as the next tick or a
+// caller with the same key tries them: all or nothing, never twice.
+func TestAFaultyCommitOfAFireOrARouteLosesAndRepeatsNothing(t *testing.T) {
+	for fault, commit := range commitFaults {
+		for _, c := range []struct {
+			name string
+			due  bool
+			hook bool
+			do   func(ctx context.Context, w *world, s *Store, trigger xid.ID) error
+		}{
+			{"a slot", true, false, fireSlot},
+			{"a batch of slots", true, false, func(ctx context.Context, w *world, s *Store, _ xid.ID) error {
+				triggers, err := collect(ctx, w.db, scanOne[xid.ID], `SELECT id FROM routine_triggers ORDER BY id`)
+				w.ok(err)
+				_, err = s.FireDue(ctx, triggers...)
+				return err
+			}},
+			{"a fire by hand", false, false, func(ctx context.Context, w *world, s *Store, _ xid.ID) error {
+				_, _, err := s.FireRoutine(ctx, FireRoutine{WorkspaceID: w.workspace, RoutineID: one[xid.ID](w, `SELECT min(id) FROM routines`),
+					Idempotency: Idempotency{Key: "k", InputDigest: "d"}})
+				return err
+			}},
+			{"a webhook", false, true, func(ctx context.Context, w *world, s *Store, _ xid.ID) error {
+				hook, err := s.Webhook(ctx, one[string](w, `SELECT min(public_id) FROM routine_triggers`))
+				w.ok(err)
+				_, err = s.Deliver(ctx, Delivery{Webhook: hook, Key: "k"})
+				return err
+			}},
+		} {
+			t.Run(fault+": "+c.name, func(t *testing.T) {
+				w := newWorld(t)
+				var triggers []xid.ID
+				agents := []xid.ID{w.agent("one"), w.agent("two")}
+				for _, agent := range agents {
+					triggers = append(triggers, w.routine(agent, func(r *CreateRoutine) {
+						if c.hook {
+							r.Triggers = []TriggerSpec{{ID: NewTriggerID(domain.TriggerKindWebhook), Kind: domain.TriggerKindWebhook, Enabled: true,
+								SigningMode: domain.SigningModeNone, ReplayWindow: time.Minute}}
+						}
+					}))
+				}
+				want := 1
+				if c.name == "a batch of slots" {
+					want = 2
+				}
+				if c.due {
+					w.sql(`UPDATE routine_triggers SET next_run_at = date_trunc('minute', clock_timestamp()) - interval '1 minute'`)
+					want *= 2
+				}
+				s, f := w.faulty()
+				f.commit.Store(&commit)
+				first := c.do(t.Context(), w, s, triggers[0])
+				if f.commit.Load() != nil {
+					t.Fatal("nothing was committed")
+				}
+				after := one[int](w, `SELECT count(*) FROM routine_runs`)
+				if repeated := fault == "refused, a lost race"; repeated != (first == nil) && !strings.HasSuffix(c.name, "batch of slots") {
+					t.Errorf("the first try says %v", first)
+				}
+				if after != 0 && after != want {
+					t.Errorf("after the fault %d of %d fires are there", after, want)
+				}
+				w.ok(c.do(t.Context(), w, s, triggers[0]))
+				w.wantFires(want)
+
+				f.commit.Store(&commit)
+				_, first = s.Route(t.Context(), agents...)
+				if f.commit.Load() != nil {
+					t.Fatal("nothing was committed")
+				}
+				if cut := strings.HasPrefix(fault, "cut"); cut && first == nil {
+					t.Error("a route whose connection was cut succeeded")
+				}
+				left, err := s.UnroutedAgents(t.Context(), 10)
+				w.ok(err)
+				_, err = s.Route(t.Context(), left...)
+				w.ok(err)
+				w.wantFires(want)
+				if n := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE run_id IS NULL`); n != 0 {
+					t.Errorf("%d requests are unrouted", n)
+				}
+				if runs, fired := one[int](w, `SELECT count(*) FROM runs`), one[int](w, `SELECT count(DISTINCT routine_id) FROM routine_runs`); runs != fired {
+					t.Errorf("%d runs for %d routines", runs, fired)
+				}
+				w.sound()
+			})
+		}
+	}
+}
+
+// wantFires fails the test unless there are so many fires, one for each slot, each with one request.
+func (w *world) wantFires(want int) {
+	w.Helper()
+	if n := one[int](w, `SELECT count(*) FROM routine_runs`); n != want {
+		w.Errorf("%d fires, want %d", n, want)
+	}
+	if n := one[int](w, `SELECT count(*) FROM routine_runs f WHERE (SELECT count(*) FROM wakeup_requests q WHERE q.routine_run_id = f.id) <> 1`); n != 0 {
+		w.Errorf("%d fires have no request, or several", n)
+	}
+	if n := one[int](w, `SELECT count(*) FROM (SELECT 1 FROM routine_runs WHERE scheduled_for IS NOT NULL GROUP BY trigger_id, scheduled_for HAVING count(*) > 1) x`); n != 0 {
+		w.Errorf("%d slots fired twice", n)
+	}
+}
+
+// C48, C209: whichever statement of a route fails, the requests stay as they were, and the next try routes each once.
+func TestAFaultAfterAnyStatementOfARouteLeavesAllOrNothing(t *testing.T) {
+	w := newWorld(t)
+	w.window(5 * time.Second)
+	agent := w.agent("worker")
+	s, f := w.faulty()
+	kept := func() string {
+		return one[string](w, `SELECT concat_ws(' ', (SELECT string_agg(concat_ws('/', id, status, run_id), ',' ORDER BY id) FROM wakeup_requests),
+  (SELECT string_agg(concat_ws('/', id, wake_class, parked_reason, coalesced_count, event_seq), ',' ORDER BY id) FROM runs), (SELECT count(*) FROM run_events),
+  (SELECT count(*) FROM activities), (SELECT head_id FROM agent_lanes))`)
+	}
+	ask := func(scope string, class domain.WakeClass, person bool) {
+		w.ok(w.inTx(t.Context(), func(x *tx) error {
+			_, _, err := x.insertRequest(t.Context(), newRequest{workspaceID: w.workspace, agentID: agent, causationID: xid.New("cau"), scope: scope,
+				source: domain.WakeupSourceSelf, class: class, personWaiting: person, reason: "test", payload: &domain.SelfPayload{Reason: "test"}})
+			return err
+		}))
+	}
+	failed := 0
+	for n := int64(1); ; n++ {
+		scope := fmt.Sprint("task:", n)
+		ask(scope, domain.WakeClassPeriodic, false)
+		w.route(agent) // a run that waits for its window
+		ask(scope, domain.WakeClassEvent, true)
+		ask(scope+"x", domain.WakeClassEvent, false)
+		before := kept()
+		f.left.Store(n)
+		f.hit.Store(nil)
+		_, err := s.Route(t.Context(), agent)
+		f.left.Store(0)
+		if f.hit.Load() == nil {
+			w.ok(err)
+			break
+		}
+		failed++
+		if after := kept(); !errors.Is(err, errFault) || after != before {
+			t.Errorf("after %q: %v\nbefore %s\nafter  %s", *f.hit.Load(), err, before, after)
+		}
+		w.route(agent)
+		w.sound()
+	}
+	if failed < 6 {
+		t.Errorf("only %d statements failed", failed)
+	}
+	if n := one[int](w, `SELECT count(*) FROM runs WHERE coalesced_count <> (SELECT count(*) FROM wakeup_requests q WHERE q.run_id = runs.id)`); n != 0 {
+		t.Errorf("%d runs do not count their requests", n)
+	}
 }

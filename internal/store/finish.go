@@ -41,6 +41,8 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks m
 	if err != nil {
 		return err
 	}
+	t.countLaunch(run, ok.SessionID)
+	t.countLaunchWithoutSession(run, ok.SessionID)
 	if err := t.spend(ctx, run, ok.Usage); err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND status I
 // noteResent tells of requests that go back to the router.
 func (t *tx) noteResent(ctx context.Context, run runRow, resent []xid.ID) error {
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: run.workspaceID, ID: run.agentID})
-	return t.noteRequests(ctx, run.workspaceID, resent, domain.ActivityCodeWakeupResent, system("queue"), "The wakeup came too late for its run's prompt and was sent again.")
+	return t.noteRequests(ctx, run.workspaceID, resent, domain.ActivityCodeWakeupResent, system("queue"), "The wakeup came too late for its run's prompt and was sent again.", "")
 }
 
 // endServedRequests ends what a launched run served: its own requests take the run's status, merged ones stay COALESCED

@@ -31,11 +31,8 @@ func (q *fireQueue) note(r *routineRow, f domain.FireFacts, plan domain.FirePlan
 	q.active[r.id], q.queued[r.assigneeID] = xid.ID(f.ActiveRoutineRun), f.QueuedRuns
 }
 
-// readFireQueue finds, for each routine with its fingerprint, the oldest fire whose work has not ended, and for each agent how
-// many runs it has queued, in one statement. A fire that made a task is as active as its task. ALWAYS_ENQUEUE asks for no
-// active fire, and may have a thousand.
-func (t *tx) readFireQueue(ctx context.Context, fingerprints map[*routineRow]string) (*fireQueue, error) {
-	const query = `
+// fireQueueQuery reads a fireQueue.
+const fireQueueQuery = `
 WITH queued AS MATERIALIZED (
   SELECT a.id, (SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $5) AS few) AS n
   FROM (SELECT DISTINCT unnest($1::text[])) AS a (id))
@@ -47,6 +44,11 @@ LEFT JOIN LATERAL (
   WHERE routine_id = x.routine AND dispatch_fingerprint = x.fingerprint AND completed_at IS NULL AND x.asked OFFSET 0) AS f ON true
 LEFT JOIN wakeup_requests q ON q.routine_run_id = f.id LEFT JOIN runs r ON r.id = q.run_id LEFT JOIN tasks k ON k.id = f.task_id
 ORDER BY f.started_at, f.id`
+
+// readFireQueue finds, for each routine with its fingerprint, the oldest fire whose work has not ended, and for each agent how
+// many runs it has queued, in one statement. A fire that made a task is as active as its task. ALWAYS_ENQUEUE asks for no
+// active fire, and may have a thousand.
+func (t *tx) readFireQueue(ctx context.Context, fingerprints map[*routineRow]string) (*fireQueue, error) {
 	var agents, routines []xid.ID
 	var marks []string
 	var asked []bool
@@ -67,7 +69,7 @@ ORDER BY f.started_at, f.id`
 			q.active[routine] = fire
 		}
 		return struct{}{}, err
-	}, query, ids(agents), ids(routines), textArray(marks), boolArray(asked), domain.MaxBacklog+1)
+	}, fireQueueQuery, ids(agents), ids(routines), textArray(marks), boolArray(asked), domain.MaxBacklog+1)
 	if err != nil {
 		return nil, fmt.Errorf("read the queue before a fire: %w", err)
 	}

@@ -30,9 +30,14 @@ func claimStatements(workspace, agent xid.ID) []struct{ name, query, types, args
 		{"head", headQuery, "text", lane},
 		{"change_lane", changeLaneQuery, "text, int, boolean, timestamptz, timestamptz", lane + ", 0, false, now(), now()"},
 		{"release_scope", releaseScopeQuery, "text, text", lane + ", 'task:7'"},
+		{"unrouted", unroutedQuery, "text[], int", `ARRAY[` + lane + `], 500`},
+		{"scopes", scopesQuery, "text[], text[]", `ARRAY[` + lane + `, ` + lane + `], ARRAY['task:7', 'task:700']`},
+		{"fix_heads", fixHeadsQuery, "text[]", `ARRAY[` + lane + `]`},
+		{"fire_queue", fireQueueQuery, "text[], text[], text[], boolean[], int", `ARRAY[` + lane + `], ARRAY['rtn_1'], ARRAY['x'], ARRAY[true], 100`},
 		{"unrouted_agents", unroutedAgentsQuery, "int", "100"},
 		{"next_instant", nextInstantQuery, "", ""},
 		{"unpark_lanes", unparkLanesQuery, "text, text, text[], int", tenant + ", 'default', '{}', 64"},
+		{"moved_lanes", movedLanesQuery, "text, int", tenant + ", 64"},
 		{"offer_lanes", offerLanesQuery, "text, text, text[], int, int", tenant + ", 'default', '{}', 16, 1000"},
 	}
 }

@@ -169,6 +169,7 @@ type merge struct {
 	run, workspaceID xid.ID
 	requests         []xid.ID
 	promote          bool
+	hops             int // most of the requests
 }
 
 func (r *router) prepare(ctx context.Context, requests []unroutedRequest) error {
@@ -198,6 +199,16 @@ func (r *router) readBlocked(ctx context.Context, requests []unroutedRequest) er
 	return wrap("read which tasks are blocked", err)
 }
 
+const scopeColumns = `
+SELECT id, status, started_at IS NOT NULL AS started, coalesce(parked_reason, '') AS reason, coalesce(parked_until, '0001-01-01Z') AS until, wake_class,
+  coalesce(routine_id, '') AS routine, coalesce(fingerprint, '') AS fingerprint, requested_at
+FROM runs WHERE agent_id = x.agent AND scope = x.scope AND `
+
+// scopesQuery reads the live runs of scopes, each kind by its partial index.
+const scopesQuery = `
+SELECT x.agent, x.scope, r.* FROM unnest($1::text[], $2::text[]) AS x (agent, scope)
+CROSS JOIN LATERAL (` + scopeColumns + `status = 'QUEUED' UNION ALL ` + scopeColumns + `status = 'CLAIMED') AS r`
+
 func (r *router) readScopes(ctx context.Context, requests []unroutedRequest) error {
 	var agents []xid.ID
 	var scopes []string
@@ -207,13 +218,6 @@ func (r *router) readScopes(ctx context.Context, requests []unroutedRequest) err
 			agents, scopes = append(agents, q.agentID), append(scopes, q.scope)
 		}
 	}
-	const columns = `
-SELECT id, status, started_at IS NOT NULL AS started, coalesce(parked_reason, '') AS reason, coalesce(parked_until, '0001-01-01Z') AS until, wake_class,
-  coalesce(routine_id, '') AS routine, coalesce(fingerprint, '') AS fingerprint, requested_at
-FROM runs WHERE agent_id = x.agent AND scope = x.scope AND `
-	const query = `
-SELECT x.agent, x.scope, r.* FROM unnest($1::text[], $2::text[]) AS x (agent, scope)
-CROSS JOIN LATERAL (` + columns + `status = 'QUEUED' UNION ALL ` + columns + `status = 'CLAIMED') AS r` // each by its partial index
 	_, err := collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
 		var key scopeKey
 		var run domain.ScopeRun
@@ -221,7 +225,7 @@ CROSS JOIN LATERAL (` + columns + `status = 'QUEUED' UNION ALL ` + columns + `st
 			&run.RoutineID, &run.Fingerprint, &run.RequestedAt)
 		r.scopes[key] = append(r.scopes[key], run)
 		return struct{}{}, err
-	}, query, ids(agents), textArray(scopes))
+	}, scopesQuery, ids(agents), textArray(scopes))
 	return wrap("read the scopes' runs", err)
 }
 
@@ -291,6 +295,7 @@ func (r *router) join(q unroutedRequest, plan domain.CoalescePlan) {
 	}
 	m.requests = append(m.requests, q.id)
 	m.promote = m.promote || plan.Promote
+	m.hops = max(m.hops, q.hops) // else a chain that merges into a younger run would never be stopped (SPEC S3.10)
 	runs := r.scopes[q.key()]
 	i := slices.IndexFunc(runs, func(run domain.ScopeRun) bool { return run.ID == plan.RunID })
 	if plan.Promote {
@@ -313,5 +318,5 @@ func (r *router) endUnrouted(ctx context.Context, q requestRow, status domain.Wa
 	if status != domain.WakeupStatusCancelled {
 		return nil // a hop limit has no code: a person finds it in the inbox
 	}
-	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.")
+	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.", reason)
 }

@@ -83,6 +83,7 @@ type Pool struct {
 
 	mu       sync.Mutex
 	live     map[store.Attempt]*attempt
+	closed   bool // nothing more is to be claimed
 	draining bool
 	idle     chan struct{} // closed when draining and nothing is live
 }
@@ -104,10 +105,17 @@ func New(o Options) *Pool {
 func (p *Pool) Free() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.draining {
+	if p.draining || p.closed {
 		return 0
 	}
 	return max(0, p.options.Slots-len(p.live))
+}
+
+// TakeNoMore makes Free 0 from now on. Runs that were claimed already still come, and are executed.
+func (p *Pool) TakeNoMore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
 }
 
 // Freed has an element after a slot became free.
