@@ -40,6 +40,10 @@ test-race: ## the other tests, with the race detector, on a database the tests s
 criteria: ## print each acceptance criterion of the loop's liveness with its tests; fail on one without
 	@$(GO) test -count=1 -v -run '^TestEveryCriterionHasATest$$' ./internal/archtest
 
+.PHONY: scenarios
+scenarios: ## print each scenario of the specification's sources with its test; fail on one without
+	@$(GO) test -count=1 -v -run '^TestEveryScenarioHasATest$$' ./internal/archtest
+
 .PHONY: test-model
 test-model: ## the queue against its model, the full form: 2,000 sequences of 50 steps one by one, and as many at once
 	@tools/ensure-postgres.sh test

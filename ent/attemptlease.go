@@ -27,6 +27,8 @@ type AttemptLease struct {
 	Owner *string `json:"owner,omitempty"`
 	// Queue holds the value of the "queue" field.
 	Queue *string `json:"queue,omitempty"`
+	// CallKey holds the value of the "call_key" field.
+	CallKey *string `json:"call_key,omitempty"`
 	// LeaseUntil holds the value of the "lease_until" field.
 	LeaseUntil time.Time `json:"lease_until,omitempty"`
 	// LeaseMs holds the value of the "lease_ms" field.
@@ -55,7 +57,7 @@ func (*AttemptLease) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case attemptlease.FieldAttempt, attemptlease.FieldLeaseMs, attemptlease.FieldLogBytes, attemptlease.FieldOwnerPid, attemptlease.FieldOwnerStarted, attemptlease.FieldProcessGroup, attemptlease.FieldProcessStarted:
 			values[i] = new(sql.NullInt64)
-		case attemptlease.FieldID, attemptlease.FieldWorkspaceID, attemptlease.FieldAgentID, attemptlease.FieldOwner, attemptlease.FieldQueue, attemptlease.FieldHost, attemptlease.FieldBootID:
+		case attemptlease.FieldID, attemptlease.FieldWorkspaceID, attemptlease.FieldAgentID, attemptlease.FieldOwner, attemptlease.FieldQueue, attemptlease.FieldCallKey, attemptlease.FieldHost, attemptlease.FieldBootID:
 			values[i] = new(sql.NullString)
 		case attemptlease.FieldLeaseUntil:
 			values[i] = new(sql.NullTime)
@@ -111,6 +113,13 @@ func (_m *AttemptLease) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Queue = new(string)
 				*_m.Queue = value.String
+			}
+		case attemptlease.FieldCallKey:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field call_key", values[i])
+			} else if value.Valid {
+				_m.CallKey = new(string)
+				*_m.CallKey = value.String
 			}
 		case attemptlease.FieldLeaseUntil:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -224,6 +233,11 @@ func (_m *AttemptLease) String() string {
 	builder.WriteString(", ")
 	if v := _m.Queue; v != nil {
 		builder.WriteString("queue=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.CallKey; v != nil {
+		builder.WriteString("call_key=")
 		builder.WriteString(*v)
 	}
 	builder.WriteString(", ")

@@ -69,6 +69,20 @@ func (_c *AttemptLeaseCreate) SetNillableQueue(v *string) *AttemptLeaseCreate {
 	return _c
 }
 
+// SetCallKey sets the "call_key" field.
+func (_c *AttemptLeaseCreate) SetCallKey(v string) *AttemptLeaseCreate {
+	_c.mutation.SetCallKey(v)
+	return _c
+}
+
+// SetNillableCallKey sets the "call_key" field if the given value is not nil.
+func (_c *AttemptLeaseCreate) SetNillableCallKey(v *string) *AttemptLeaseCreate {
+	if v != nil {
+		_c.SetCallKey(*v)
+	}
+	return _c
+}
+
 // SetLeaseUntil sets the "lease_until" field.
 func (_c *AttemptLeaseCreate) SetLeaseUntil(v time.Time) *AttemptLeaseCreate {
 	_c.mutation.SetLeaseUntil(v)
@@ -269,6 +283,11 @@ func (_c *AttemptLeaseCreate) check() error {
 			return &ValidationError{Name: "queue", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.queue": %w`, err)}
 		}
 	}
+	if v, ok := _c.mutation.CallKey(); ok {
+		if err := attemptlease.CallKeyValidator(v); err != nil {
+			return &ValidationError{Name: "call_key", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.call_key": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.LeaseUntil(); !ok {
 		return &ValidationError{Name: "lease_until", err: errors.New(`ent: missing required field "AttemptLease.lease_until"`)}
 	}
@@ -348,6 +367,10 @@ func (_c *AttemptLeaseCreate) createSpec() (*AttemptLease, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.Queue(); ok {
 		_spec.SetField(attemptlease.FieldQueue, field.TypeString, value)
 		_node.Queue = &value
+	}
+	if value, ok := _c.mutation.CallKey(); ok {
+		_spec.SetField(attemptlease.FieldCallKey, field.TypeString, value)
+		_node.CallKey = &value
 	}
 	if value, ok := _c.mutation.LeaseUntil(); ok {
 		_spec.SetField(attemptlease.FieldLeaseUntil, field.TypeTime, value)
@@ -512,6 +535,24 @@ func (u *AttemptLeaseUpsert) UpdateQueue() *AttemptLeaseUpsert {
 // ClearQueue clears the value of the "queue" field.
 func (u *AttemptLeaseUpsert) ClearQueue() *AttemptLeaseUpsert {
 	u.SetNull(attemptlease.FieldQueue)
+	return u
+}
+
+// SetCallKey sets the "call_key" field.
+func (u *AttemptLeaseUpsert) SetCallKey(v string) *AttemptLeaseUpsert {
+	u.Set(attemptlease.FieldCallKey, v)
+	return u
+}
+
+// UpdateCallKey sets the "call_key" field to the value that was provided on create.
+func (u *AttemptLeaseUpsert) UpdateCallKey() *AttemptLeaseUpsert {
+	u.SetExcluded(attemptlease.FieldCallKey)
+	return u
+}
+
+// ClearCallKey clears the value of the "call_key" field.
+func (u *AttemptLeaseUpsert) ClearCallKey() *AttemptLeaseUpsert {
+	u.SetNull(attemptlease.FieldCallKey)
 	return u
 }
 
@@ -831,6 +872,27 @@ func (u *AttemptLeaseUpsertOne) UpdateQueue() *AttemptLeaseUpsertOne {
 func (u *AttemptLeaseUpsertOne) ClearQueue() *AttemptLeaseUpsertOne {
 	return u.Update(func(s *AttemptLeaseUpsert) {
 		s.ClearQueue()
+	})
+}
+
+// SetCallKey sets the "call_key" field.
+func (u *AttemptLeaseUpsertOne) SetCallKey(v string) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetCallKey(v)
+	})
+}
+
+// UpdateCallKey sets the "call_key" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertOne) UpdateCallKey() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateCallKey()
+	})
+}
+
+// ClearCallKey clears the value of the "call_key" field.
+func (u *AttemptLeaseUpsertOne) ClearCallKey() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.ClearCallKey()
 	})
 }
 
@@ -1347,6 +1409,27 @@ func (u *AttemptLeaseUpsertBulk) UpdateQueue() *AttemptLeaseUpsertBulk {
 func (u *AttemptLeaseUpsertBulk) ClearQueue() *AttemptLeaseUpsertBulk {
 	return u.Update(func(s *AttemptLeaseUpsert) {
 		s.ClearQueue()
+	})
+}
+
+// SetCallKey sets the "call_key" field.
+func (u *AttemptLeaseUpsertBulk) SetCallKey(v string) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetCallKey(v)
+	})
+}
+
+// UpdateCallKey sets the "call_key" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertBulk) UpdateCallKey() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateCallKey()
+	})
+}
+
+// ClearCallKey clears the value of the "call_key" field.
+func (u *AttemptLeaseUpsertBulk) ClearCallKey() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.ClearCallKey()
 	})
 }
 

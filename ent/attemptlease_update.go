@@ -118,6 +118,26 @@ func (_u *AttemptLeaseUpdate) ClearQueue() *AttemptLeaseUpdate {
 	return _u
 }
 
+// SetCallKey sets the "call_key" field.
+func (_u *AttemptLeaseUpdate) SetCallKey(v string) *AttemptLeaseUpdate {
+	_u.mutation.SetCallKey(v)
+	return _u
+}
+
+// SetNillableCallKey sets the "call_key" field if the given value is not nil.
+func (_u *AttemptLeaseUpdate) SetNillableCallKey(v *string) *AttemptLeaseUpdate {
+	if v != nil {
+		_u.SetCallKey(*v)
+	}
+	return _u
+}
+
+// ClearCallKey clears the value of the "call_key" field.
+func (_u *AttemptLeaseUpdate) ClearCallKey() *AttemptLeaseUpdate {
+	_u.mutation.ClearCallKey()
+	return _u
+}
+
 // SetLeaseUntil sets the "lease_until" field.
 func (_u *AttemptLeaseUpdate) SetLeaseUntil(v time.Time) *AttemptLeaseUpdate {
 	_u.mutation.SetLeaseUntil(v)
@@ -376,6 +396,11 @@ func (_u *AttemptLeaseUpdate) check() error {
 			return &ValidationError{Name: "queue", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.queue": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.CallKey(); ok {
+		if err := attemptlease.CallKeyValidator(v); err != nil {
+			return &ValidationError{Name: "call_key", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.call_key": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Host(); ok {
 		if err := attemptlease.HostValidator(v); err != nil {
 			return &ValidationError{Name: "host", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.host": %w`, err)}
@@ -430,6 +455,12 @@ func (_u *AttemptLeaseUpdate) sqlSave(ctx context.Context) (_node int, err error
 	}
 	if _u.mutation.QueueCleared() {
 		_spec.ClearField(attemptlease.FieldQueue, field.TypeString)
+	}
+	if value, ok := _u.mutation.CallKey(); ok {
+		_spec.SetField(attemptlease.FieldCallKey, field.TypeString, value)
+	}
+	if _u.mutation.CallKeyCleared() {
+		_spec.ClearField(attemptlease.FieldCallKey, field.TypeString)
 	}
 	if value, ok := _u.mutation.LeaseUntil(); ok {
 		_spec.SetField(attemptlease.FieldLeaseUntil, field.TypeTime, value)
@@ -602,6 +633,26 @@ func (_u *AttemptLeaseUpdateOne) SetNillableQueue(v *string) *AttemptLeaseUpdate
 // ClearQueue clears the value of the "queue" field.
 func (_u *AttemptLeaseUpdateOne) ClearQueue() *AttemptLeaseUpdateOne {
 	_u.mutation.ClearQueue()
+	return _u
+}
+
+// SetCallKey sets the "call_key" field.
+func (_u *AttemptLeaseUpdateOne) SetCallKey(v string) *AttemptLeaseUpdateOne {
+	_u.mutation.SetCallKey(v)
+	return _u
+}
+
+// SetNillableCallKey sets the "call_key" field if the given value is not nil.
+func (_u *AttemptLeaseUpdateOne) SetNillableCallKey(v *string) *AttemptLeaseUpdateOne {
+	if v != nil {
+		_u.SetCallKey(*v)
+	}
+	return _u
+}
+
+// ClearCallKey clears the value of the "call_key" field.
+func (_u *AttemptLeaseUpdateOne) ClearCallKey() *AttemptLeaseUpdateOne {
+	_u.mutation.ClearCallKey()
 	return _u
 }
 
@@ -876,6 +927,11 @@ func (_u *AttemptLeaseUpdateOne) check() error {
 			return &ValidationError{Name: "queue", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.queue": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.CallKey(); ok {
+		if err := attemptlease.CallKeyValidator(v); err != nil {
+			return &ValidationError{Name: "call_key", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.call_key": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Host(); ok {
 		if err := attemptlease.HostValidator(v); err != nil {
 			return &ValidationError{Name: "host", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.host": %w`, err)}
@@ -947,6 +1003,12 @@ func (_u *AttemptLeaseUpdateOne) sqlSave(ctx context.Context) (_node *AttemptLea
 	}
 	if _u.mutation.QueueCleared() {
 		_spec.ClearField(attemptlease.FieldQueue, field.TypeString)
+	}
+	if value, ok := _u.mutation.CallKey(); ok {
+		_spec.SetField(attemptlease.FieldCallKey, field.TypeString, value)
+	}
+	if _u.mutation.CallKeyCleared() {
+		_spec.ClearField(attemptlease.FieldCallKey, field.TypeString)
 	}
 	if value, ok := _u.mutation.LeaseUntil(); ok {
 		_spec.SetField(attemptlease.FieldLeaseUntil, field.TypeTime, value)

@@ -6368,6 +6368,7 @@ type AttemptLeaseMutation struct {
 	addattempt         *int
 	owner              *string
 	queue              *string
+	call_key           *string
 	lease_until        *time.Time
 	lease_ms           *int64
 	addlease_ms        *int64
@@ -6717,6 +6718,55 @@ func (m *AttemptLeaseMutation) QueueCleared() bool {
 func (m *AttemptLeaseMutation) ResetQueue() {
 	m.queue = nil
 	delete(m.clearedFields, attemptlease.FieldQueue)
+}
+
+// SetCallKey sets the "call_key" field.
+func (m *AttemptLeaseMutation) SetCallKey(s string) {
+	m.call_key = &s
+}
+
+// CallKey returns the value of the "call_key" field in the mutation.
+func (m *AttemptLeaseMutation) CallKey() (r string, exists bool) {
+	v := m.call_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCallKey returns the old "call_key" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldCallKey(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCallKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCallKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCallKey: %w", err)
+	}
+	return oldValue.CallKey, nil
+}
+
+// ClearCallKey clears the value of the "call_key" field.
+func (m *AttemptLeaseMutation) ClearCallKey() {
+	m.call_key = nil
+	m.clearedFields[attemptlease.FieldCallKey] = struct{}{}
+}
+
+// CallKeyCleared returns if the "call_key" field was cleared in this mutation.
+func (m *AttemptLeaseMutation) CallKeyCleared() bool {
+	_, ok := m.clearedFields[attemptlease.FieldCallKey]
+	return ok
+}
+
+// ResetCallKey resets all changes to the "call_key" field.
+func (m *AttemptLeaseMutation) ResetCallKey() {
+	m.call_key = nil
+	delete(m.clearedFields, attemptlease.FieldCallKey)
 }
 
 // SetLeaseUntil sets the "lease_until" field.
@@ -7279,7 +7329,7 @@ func (m *AttemptLeaseMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AttemptLeaseMutation) Fields() []string {
-	fields := make([]string, 0, 14)
+	fields := make([]string, 0, 15)
 	if m.workspace_id != nil {
 		fields = append(fields, attemptlease.FieldWorkspaceID)
 	}
@@ -7294,6 +7344,9 @@ func (m *AttemptLeaseMutation) Fields() []string {
 	}
 	if m.queue != nil {
 		fields = append(fields, attemptlease.FieldQueue)
+	}
+	if m.call_key != nil {
+		fields = append(fields, attemptlease.FieldCallKey)
 	}
 	if m.lease_until != nil {
 		fields = append(fields, attemptlease.FieldLeaseUntil)
@@ -7340,6 +7393,8 @@ func (m *AttemptLeaseMutation) Field(name string) (ent.Value, bool) {
 		return m.Owner()
 	case attemptlease.FieldQueue:
 		return m.Queue()
+	case attemptlease.FieldCallKey:
+		return m.CallKey()
 	case attemptlease.FieldLeaseUntil:
 		return m.LeaseUntil()
 	case attemptlease.FieldLeaseMs:
@@ -7377,6 +7432,8 @@ func (m *AttemptLeaseMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldOwner(ctx)
 	case attemptlease.FieldQueue:
 		return m.OldQueue(ctx)
+	case attemptlease.FieldCallKey:
+		return m.OldCallKey(ctx)
 	case attemptlease.FieldLeaseUntil:
 		return m.OldLeaseUntil(ctx)
 	case attemptlease.FieldLeaseMs:
@@ -7438,6 +7495,13 @@ func (m *AttemptLeaseMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetQueue(v)
+		return nil
+	case attemptlease.FieldCallKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCallKey(v)
 		return nil
 	case attemptlease.FieldLeaseUntil:
 		v, ok := value.(time.Time)
@@ -7625,6 +7689,9 @@ func (m *AttemptLeaseMutation) ClearedFields() []string {
 	if m.FieldCleared(attemptlease.FieldQueue) {
 		fields = append(fields, attemptlease.FieldQueue)
 	}
+	if m.FieldCleared(attemptlease.FieldCallKey) {
+		fields = append(fields, attemptlease.FieldCallKey)
+	}
 	if m.FieldCleared(attemptlease.FieldHost) {
 		fields = append(fields, attemptlease.FieldHost)
 	}
@@ -7662,6 +7729,9 @@ func (m *AttemptLeaseMutation) ClearField(name string) error {
 		return nil
 	case attemptlease.FieldQueue:
 		m.ClearQueue()
+		return nil
+	case attemptlease.FieldCallKey:
+		m.ClearCallKey()
 		return nil
 	case attemptlease.FieldHost:
 		m.ClearHost()
@@ -7703,6 +7773,9 @@ func (m *AttemptLeaseMutation) ResetField(name string) error {
 		return nil
 	case attemptlease.FieldQueue:
 		m.ResetQueue()
+		return nil
+	case attemptlease.FieldCallKey:
+		m.ResetCallKey()
 		return nil
 	case attemptlease.FieldLeaseUntil:
 		m.ResetLeaseUntil()
@@ -25815,6 +25888,7 @@ type RunContentMutation struct {
 	id                     *xid.ID
 	created_at             *time.Time
 	assembled_prompt       *string
+	full_prompt            *string
 	summary_injected       *string
 	context_snapshot       *json.RawMessage
 	appendcontext_snapshot json.RawMessage
@@ -26078,6 +26152,42 @@ func (m *RunContentMutation) ResetAssembledPrompt() {
 	m.assembled_prompt = nil
 }
 
+// SetFullPrompt sets the "full_prompt" field.
+func (m *RunContentMutation) SetFullPrompt(s string) {
+	m.full_prompt = &s
+}
+
+// FullPrompt returns the value of the "full_prompt" field in the mutation.
+func (m *RunContentMutation) FullPrompt() (r string, exists bool) {
+	v := m.full_prompt
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFullPrompt returns the old "full_prompt" field's value of the RunContent entity.
+// If the RunContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunContentMutation) OldFullPrompt(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFullPrompt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFullPrompt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFullPrompt: %w", err)
+	}
+	return oldValue.FullPrompt, nil
+}
+
+// ResetFullPrompt resets all changes to the "full_prompt" field.
+func (m *RunContentMutation) ResetFullPrompt() {
+	m.full_prompt = nil
+}
+
 // SetSummaryInjected sets the "summary_injected" field.
 func (m *RunContentMutation) SetSummaryInjected(s string) {
 	m.summary_injected = &s
@@ -26318,7 +26428,7 @@ func (m *RunContentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunContentMutation) Fields() []string {
-	fields := make([]string, 0, 7)
+	fields := make([]string, 0, 8)
 	if m.created_at != nil {
 		fields = append(fields, runcontent.FieldCreatedAt)
 	}
@@ -26330,6 +26440,9 @@ func (m *RunContentMutation) Fields() []string {
 	}
 	if m.assembled_prompt != nil {
 		fields = append(fields, runcontent.FieldAssembledPrompt)
+	}
+	if m.full_prompt != nil {
+		fields = append(fields, runcontent.FieldFullPrompt)
 	}
 	if m.summary_injected != nil {
 		fields = append(fields, runcontent.FieldSummaryInjected)
@@ -26356,6 +26469,8 @@ func (m *RunContentMutation) Field(name string) (ent.Value, bool) {
 		return m.RunID()
 	case runcontent.FieldAssembledPrompt:
 		return m.AssembledPrompt()
+	case runcontent.FieldFullPrompt:
+		return m.FullPrompt()
 	case runcontent.FieldSummaryInjected:
 		return m.SummaryInjected()
 	case runcontent.FieldContextSnapshot:
@@ -26379,6 +26494,8 @@ func (m *RunContentMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldRunID(ctx)
 	case runcontent.FieldAssembledPrompt:
 		return m.OldAssembledPrompt(ctx)
+	case runcontent.FieldFullPrompt:
+		return m.OldFullPrompt(ctx)
 	case runcontent.FieldSummaryInjected:
 		return m.OldSummaryInjected(ctx)
 	case runcontent.FieldContextSnapshot:
@@ -26421,6 +26538,13 @@ func (m *RunContentMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetAssembledPrompt(v)
+		return nil
+	case runcontent.FieldFullPrompt:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFullPrompt(v)
 		return nil
 	case runcontent.FieldSummaryInjected:
 		v, ok := value.(string)
@@ -26512,6 +26636,9 @@ func (m *RunContentMutation) ResetField(name string) error {
 		return nil
 	case runcontent.FieldAssembledPrompt:
 		m.ResetAssembledPrompt()
+		return nil
+	case runcontent.FieldFullPrompt:
+		m.ResetFullPrompt()
 		return nil
 	case runcontent.FieldSummaryInjected:
 		m.ResetSummaryInjected()

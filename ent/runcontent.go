@@ -29,6 +29,8 @@ type RunContent struct {
 	RunID xid.ID `json:"run_id,omitempty"`
 	// AssembledPrompt holds the value of the "assembled_prompt" field.
 	AssembledPrompt string `json:"assembled_prompt,omitempty"`
+	// FullPrompt holds the value of the "full_prompt" field.
+	FullPrompt string `json:"full_prompt,omitempty"`
 	// SummaryInjected holds the value of the "summary_injected" field.
 	SummaryInjected string `json:"summary_injected,omitempty"`
 	// ContextSnapshot holds the value of the "context_snapshot" field.
@@ -83,7 +85,7 @@ func (*RunContent) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case runcontent.FieldContextSnapshot, runcontent.FieldResult:
 			values[i] = new([]byte)
-		case runcontent.FieldAssembledPrompt, runcontent.FieldSummaryInjected:
+		case runcontent.FieldAssembledPrompt, runcontent.FieldFullPrompt, runcontent.FieldSummaryInjected:
 			values[i] = new(sql.NullString)
 		case runcontent.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -133,6 +135,12 @@ func (_m *RunContent) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field assembled_prompt", values[i])
 			} else if value.Valid {
 				_m.AssembledPrompt = value.String
+			}
+		case runcontent.FieldFullPrompt:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field full_prompt", values[i])
+			} else if value.Valid {
+				_m.FullPrompt = value.String
 			}
 		case runcontent.FieldSummaryInjected:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -213,6 +221,9 @@ func (_m *RunContent) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("assembled_prompt=")
 	builder.WriteString(_m.AssembledPrompt)
+	builder.WriteString(", ")
+	builder.WriteString("full_prompt=")
+	builder.WriteString(_m.FullPrompt)
 	builder.WriteString(", ")
 	builder.WriteString("summary_injected=")
 	builder.WriteString(_m.SummaryInjected)

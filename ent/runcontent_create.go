@@ -67,6 +67,20 @@ func (_c *RunContentCreate) SetNillableAssembledPrompt(v *string) *RunContentCre
 	return _c
 }
 
+// SetFullPrompt sets the "full_prompt" field.
+func (_c *RunContentCreate) SetFullPrompt(v string) *RunContentCreate {
+	_c.mutation.SetFullPrompt(v)
+	return _c
+}
+
+// SetNillableFullPrompt sets the "full_prompt" field if the given value is not nil.
+func (_c *RunContentCreate) SetNillableFullPrompt(v *string) *RunContentCreate {
+	if v != nil {
+		_c.SetFullPrompt(*v)
+	}
+	return _c
+}
+
 // SetSummaryInjected sets the "summary_injected" field.
 func (_c *RunContentCreate) SetSummaryInjected(v string) *RunContentCreate {
 	_c.mutation.SetSummaryInjected(v)
@@ -160,6 +174,10 @@ func (_c *RunContentCreate) defaults() {
 		v := runcontent.DefaultAssembledPrompt
 		_c.mutation.SetAssembledPrompt(v)
 	}
+	if _, ok := _c.mutation.FullPrompt(); !ok {
+		v := runcontent.DefaultFullPrompt
+		_c.mutation.SetFullPrompt(v)
+	}
 	if _, ok := _c.mutation.SummaryInjected(); !ok {
 		v := runcontent.DefaultSummaryInjected
 		_c.mutation.SetSummaryInjected(v)
@@ -194,6 +212,9 @@ func (_c *RunContentCreate) check() error {
 	}
 	if _, ok := _c.mutation.AssembledPrompt(); !ok {
 		return &ValidationError{Name: "assembled_prompt", err: errors.New(`ent: missing required field "RunContent.assembled_prompt"`)}
+	}
+	if _, ok := _c.mutation.FullPrompt(); !ok {
+		return &ValidationError{Name: "full_prompt", err: errors.New(`ent: missing required field "RunContent.full_prompt"`)}
 	}
 	if _, ok := _c.mutation.SummaryInjected(); !ok {
 		return &ValidationError{Name: "summary_injected", err: errors.New(`ent: missing required field "RunContent.summary_injected"`)}
@@ -255,6 +276,10 @@ func (_c *RunContentCreate) createSpec() (*RunContent, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.AssembledPrompt(); ok {
 		_spec.SetField(runcontent.FieldAssembledPrompt, field.TypeString, value)
 		_node.AssembledPrompt = value
+	}
+	if value, ok := _c.mutation.FullPrompt(); ok {
+		_spec.SetField(runcontent.FieldFullPrompt, field.TypeString, value)
+		_node.FullPrompt = value
 	}
 	if value, ok := _c.mutation.SummaryInjected(); ok {
 		_spec.SetField(runcontent.FieldSummaryInjected, field.TypeString, value)
@@ -375,6 +400,18 @@ func (u *RunContentUpsert) SetAssembledPrompt(v string) *RunContentUpsert {
 // UpdateAssembledPrompt sets the "assembled_prompt" field to the value that was provided on create.
 func (u *RunContentUpsert) UpdateAssembledPrompt() *RunContentUpsert {
 	u.SetExcluded(runcontent.FieldAssembledPrompt)
+	return u
+}
+
+// SetFullPrompt sets the "full_prompt" field.
+func (u *RunContentUpsert) SetFullPrompt(v string) *RunContentUpsert {
+	u.Set(runcontent.FieldFullPrompt, v)
+	return u
+}
+
+// UpdateFullPrompt sets the "full_prompt" field to the value that was provided on create.
+func (u *RunContentUpsert) UpdateFullPrompt() *RunContentUpsert {
+	u.SetExcluded(runcontent.FieldFullPrompt)
 	return u
 }
 
@@ -499,6 +536,20 @@ func (u *RunContentUpsertOne) SetAssembledPrompt(v string) *RunContentUpsertOne 
 func (u *RunContentUpsertOne) UpdateAssembledPrompt() *RunContentUpsertOne {
 	return u.Update(func(s *RunContentUpsert) {
 		s.UpdateAssembledPrompt()
+	})
+}
+
+// SetFullPrompt sets the "full_prompt" field.
+func (u *RunContentUpsertOne) SetFullPrompt(v string) *RunContentUpsertOne {
+	return u.Update(func(s *RunContentUpsert) {
+		s.SetFullPrompt(v)
+	})
+}
+
+// UpdateFullPrompt sets the "full_prompt" field to the value that was provided on create.
+func (u *RunContentUpsertOne) UpdateFullPrompt() *RunContentUpsertOne {
+	return u.Update(func(s *RunContentUpsert) {
+		s.UpdateFullPrompt()
 	})
 }
 
@@ -797,6 +848,20 @@ func (u *RunContentUpsertBulk) SetAssembledPrompt(v string) *RunContentUpsertBul
 func (u *RunContentUpsertBulk) UpdateAssembledPrompt() *RunContentUpsertBulk {
 	return u.Update(func(s *RunContentUpsert) {
 		s.UpdateAssembledPrompt()
+	})
+}
+
+// SetFullPrompt sets the "full_prompt" field.
+func (u *RunContentUpsertBulk) SetFullPrompt(v string) *RunContentUpsertBulk {
+	return u.Update(func(s *RunContentUpsert) {
+		s.SetFullPrompt(v)
+	})
+}
+
+// UpdateFullPrompt sets the "full_prompt" field to the value that was provided on create.
+func (u *RunContentUpsertBulk) UpdateFullPrompt() *RunContentUpsertBulk {
+	return u.Update(func(s *RunContentUpsert) {
+		s.UpdateFullPrompt()
 	})
 }
 

@@ -60,6 +60,20 @@ func (_u *RunContentUpdate) SetNillableAssembledPrompt(v *string) *RunContentUpd
 	return _u
 }
 
+// SetFullPrompt sets the "full_prompt" field.
+func (_u *RunContentUpdate) SetFullPrompt(v string) *RunContentUpdate {
+	_u.mutation.SetFullPrompt(v)
+	return _u
+}
+
+// SetNillableFullPrompt sets the "full_prompt" field if the given value is not nil.
+func (_u *RunContentUpdate) SetNillableFullPrompt(v *string) *RunContentUpdate {
+	if v != nil {
+		_u.SetFullPrompt(*v)
+	}
+	return _u
+}
+
 // SetSummaryInjected sets the "summary_injected" field.
 func (_u *RunContentUpdate) SetSummaryInjected(v string) *RunContentUpdate {
 	_u.mutation.SetSummaryInjected(v)
@@ -184,6 +198,9 @@ func (_u *RunContentUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.AssembledPrompt(); ok {
 		_spec.SetField(runcontent.FieldAssembledPrompt, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.FullPrompt(); ok {
+		_spec.SetField(runcontent.FieldFullPrompt, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.SummaryInjected(); ok {
 		_spec.SetField(runcontent.FieldSummaryInjected, field.TypeString, value)
 	}
@@ -281,6 +298,20 @@ func (_u *RunContentUpdateOne) SetAssembledPrompt(v string) *RunContentUpdateOne
 func (_u *RunContentUpdateOne) SetNillableAssembledPrompt(v *string) *RunContentUpdateOne {
 	if v != nil {
 		_u.SetAssembledPrompt(*v)
+	}
+	return _u
+}
+
+// SetFullPrompt sets the "full_prompt" field.
+func (_u *RunContentUpdateOne) SetFullPrompt(v string) *RunContentUpdateOne {
+	_u.mutation.SetFullPrompt(v)
+	return _u
+}
+
+// SetNillableFullPrompt sets the "full_prompt" field if the given value is not nil.
+func (_u *RunContentUpdateOne) SetNillableFullPrompt(v *string) *RunContentUpdateOne {
+	if v != nil {
+		_u.SetFullPrompt(*v)
 	}
 	return _u
 }
@@ -438,6 +469,9 @@ func (_u *RunContentUpdateOne) sqlSave(ctx context.Context) (_node *RunContent, 
 	}
 	if value, ok := _u.mutation.AssembledPrompt(); ok {
 		_spec.SetField(runcontent.FieldAssembledPrompt, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.FullPrompt(); ok {
+		_spec.SetField(runcontent.FieldFullPrompt, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.SummaryInjected(); ok {
 		_spec.SetField(runcontent.FieldSummaryInjected, field.TypeString, value)

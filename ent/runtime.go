@@ -307,20 +307,24 @@ func init() {
 	attemptleaseDescQueue := attemptleaseFields[5].Descriptor()
 	// attemptlease.QueueValidator is a validator for the "queue" field. It is called by the builders before save.
 	attemptlease.QueueValidator = attemptleaseDescQueue.Validators[0].(func(string) error)
+	// attemptleaseDescCallKey is the schema descriptor for call_key field.
+	attemptleaseDescCallKey := attemptleaseFields[6].Descriptor()
+	// attemptlease.CallKeyValidator is a validator for the "call_key" field. It is called by the builders before save.
+	attemptlease.CallKeyValidator = attemptleaseDescCallKey.Validators[0].(func(string) error)
 	// attemptleaseDescLeaseMs is the schema descriptor for lease_ms field.
-	attemptleaseDescLeaseMs := attemptleaseFields[7].Descriptor()
+	attemptleaseDescLeaseMs := attemptleaseFields[8].Descriptor()
 	// attemptlease.DefaultLeaseMs holds the default value on creation for the lease_ms field.
 	attemptlease.DefaultLeaseMs = attemptleaseDescLeaseMs.Default.(int64)
 	// attemptleaseDescLogBytes is the schema descriptor for log_bytes field.
-	attemptleaseDescLogBytes := attemptleaseFields[8].Descriptor()
+	attemptleaseDescLogBytes := attemptleaseFields[9].Descriptor()
 	// attemptlease.DefaultLogBytes holds the default value on creation for the log_bytes field.
 	attemptlease.DefaultLogBytes = attemptleaseDescLogBytes.Default.(int64)
 	// attemptleaseDescHost is the schema descriptor for host field.
-	attemptleaseDescHost := attemptleaseFields[9].Descriptor()
+	attemptleaseDescHost := attemptleaseFields[10].Descriptor()
 	// attemptlease.HostValidator is a validator for the "host" field. It is called by the builders before save.
 	attemptlease.HostValidator = attemptleaseDescHost.Validators[0].(func(string) error)
 	// attemptleaseDescBootID is the schema descriptor for boot_id field.
-	attemptleaseDescBootID := attemptleaseFields[10].Descriptor()
+	attemptleaseDescBootID := attemptleaseFields[11].Descriptor()
 	// attemptlease.BootIDValidator is a validator for the "boot_id" field. It is called by the builders before save.
 	attemptlease.BootIDValidator = attemptleaseDescBootID.Validators[0].(func(string) error)
 	// attemptleaseDescID is the schema descriptor for id field.
@@ -1068,12 +1072,16 @@ func init() {
 	runcontentDescAssembledPrompt := runcontentFields[1].Descriptor()
 	// runcontent.DefaultAssembledPrompt holds the default value on creation for the assembled_prompt field.
 	runcontent.DefaultAssembledPrompt = runcontentDescAssembledPrompt.Default.(string)
+	// runcontentDescFullPrompt is the schema descriptor for full_prompt field.
+	runcontentDescFullPrompt := runcontentFields[2].Descriptor()
+	// runcontent.DefaultFullPrompt holds the default value on creation for the full_prompt field.
+	runcontent.DefaultFullPrompt = runcontentDescFullPrompt.Default.(string)
 	// runcontentDescSummaryInjected is the schema descriptor for summary_injected field.
-	runcontentDescSummaryInjected := runcontentFields[2].Descriptor()
+	runcontentDescSummaryInjected := runcontentFields[3].Descriptor()
 	// runcontent.DefaultSummaryInjected holds the default value on creation for the summary_injected field.
 	runcontent.DefaultSummaryInjected = runcontentDescSummaryInjected.Default.(string)
 	// runcontentDescContextSnapshot is the schema descriptor for context_snapshot field.
-	runcontentDescContextSnapshot := runcontentFields[3].Descriptor()
+	runcontentDescContextSnapshot := runcontentFields[4].Descriptor()
 	// runcontent.DefaultContextSnapshot holds the default value on creation for the context_snapshot field.
 	runcontent.DefaultContextSnapshot = runcontentDescContextSnapshot.Default.(json.RawMessage)
 	// runcontentDescID is the schema descriptor for id field.

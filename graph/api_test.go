@@ -96,10 +96,12 @@ type world struct {
 	db        *sql.DB
 	store     *store.Store
 	workspace string
+	streamEnd func(error) // is told why a stream ends that should not; by default it fails the test
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	w := &world{t: t, streamEnd: func(err error) { t.Errorf("a stream ended with %v", err) }}
 	db, h := pgtest.New(t), &hub{watchers: map[xid.ID][]chan struct{}{}}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	s := store.New(db, store.Options{Events: h, Counters: metrics.New(), Log: log, Jitter: func() float64 { return 0 }})
@@ -108,9 +110,9 @@ func newWorld(t *testing.T) *world {
 	}
 	schema := graph.NewSchema(graph.Resolver{
 		Store: s, Reader: s.Reader(), Signals: h, Sealer: labels{}, Launches: labels{}, Tester: labels{}, Log: log, Poll: time.Minute,
-		EndStream: func(_ context.Context, err error) { t.Errorf("a stream ended with %v", err) },
+		EndStream: func(_ context.Context, err error) { w.streamEnd(err) },
 	})
-	w := &world{Client: graphtest.New(t, schema, auth.Local()), t: t, db: db, store: s}
+	w.Client, w.db, w.store = graphtest.New(t, schema, auth.Local()), db, s
 	w.workspace = w.makeWorkspace("Test")
 	w.sql(`UPDATE workspaces SET coalescing_window_ms = 0`)
 	return w

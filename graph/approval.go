@@ -23,11 +23,15 @@ func (r *Resolver) requestApproval(ctx context.Context, in model.RequestApproval
 	if err != nil {
 		return nil, noWakeups(), false, err
 	}
+	mask, err := r.agentMask(ctx)
+	if err != nil {
+		return nil, noWakeups(), false, err
+	}
 	agentID := in.RequestedByAgentID
 	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun {
 		agentID = caller.AgentID
 	}
-	made, sent, err := r.Store.RequestApproval(ctx, store.RequestApproval{WorkspaceID: x.WorkspaceID, TaskID: x.ID, AgentID: agentID, Question: in.Note, Idempotency: once})
+	made, sent, err := r.Store.RequestApproval(ctx, store.RequestApproval{WorkspaceID: x.WorkspaceID, TaskID: x.ID, AgentID: agentID, Question: mask(in.Note), Idempotency: once})
 	if err != nil {
 		return nil, noWakeups(), false, err
 	}
@@ -55,7 +59,11 @@ func (r *Resolver) decideApproval(ctx context.Context, in model.DecideApprovalIn
 	if err := checkTexts(in); err != nil {
 		return nil, nil, noWakeups(), err
 	}
-	decide := store.Decide{WorkspaceID: a.WorkspaceID, ApprovalID: a.ID, AgentID: idOf(in.AgentID), UserID: valueOf(in.UserID), Note: valueOf(in.Note), Status: domain.ApprovalStatusRejected}
+	mask, err := r.agentMask(ctx)
+	if err != nil {
+		return nil, nil, noWakeups(), err
+	}
+	decide := store.Decide{WorkspaceID: a.WorkspaceID, ApprovalID: a.ID, AgentID: idOf(in.AgentID), UserID: valueOf(in.UserID), Note: mask(valueOf(in.Note)), Status: domain.ApprovalStatusRejected}
 	if in.Decision == model.ApprovalDecisionApprove {
 		decide.Status = domain.ApprovalStatusApproved
 	}

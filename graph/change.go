@@ -13,6 +13,14 @@ func changeOf[T any](o graphql.Omittable[*T]) domain.Change[T] {
 	return domain.Change[T]{Set: o.IsSet(), Value: o.Value()}
 }
 
+// changeOfList is changeOf for a list, which null and an empty one clear.
+func changeOfList[T any](o graphql.Omittable[[]T]) domain.Change[[]T] {
+	if !o.IsSet() {
+		return domain.Change[[]T]{}
+	}
+	return domain.To(o.Value())
+}
+
 // changeOfID is changeOf for an id that the rules see as text.
 func changeOfID(o graphql.Omittable[*xid.ID]) domain.Change[string] {
 	c := domain.Change[string]{Set: o.IsSet()}

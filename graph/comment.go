@@ -32,7 +32,11 @@ func (r *Resolver) commentOnTask(ctx context.Context, in model.CommentOnTaskInpu
 	if err != nil {
 		return nil, noWakeups(), false, err
 	}
-	said := store.CommentOnTask{WorkspaceID: x.WorkspaceID, TaskID: x.ID, AuthorAgentID: idOf(in.AuthorAgentID), UserID: valueOf(in.UserID), Body: in.Body,
+	mask, err := r.agentMask(ctx)
+	if err != nil {
+		return nil, noWakeups(), false, err
+	}
+	said := store.CommentOnTask{WorkspaceID: x.WorkspaceID, TaskID: x.ID, AuthorAgentID: idOf(in.AuthorAgentID), UserID: valueOf(in.UserID), Body: mask(in.Body),
 		Mentions: in.MentionedAgentIds, Idempotency: once}
 	if in.Channel != nil {
 		said.Channel, said.Sender = in.Channel.Channel, valueOf(in.Channel.Sender)

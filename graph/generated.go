@@ -4590,10 +4590,10 @@ type SetTaskBlockersPayload implements MutationPayload {
 input SetTaskParticipantsInput {
   "Task."
   taskId: ID!
-  "Who reviews, at most 100."
-  reviewerIds: [ID!]! = []
-  "Who approves, at most 100; empty: a person."
-  approverIds: [ID!]! = []
+  "Who reviews, at most 100. Absent: as it is; null or empty: nobody."
+  reviewerIds: [ID!]
+  "Who approves, at most 100. Absent: as it is; null or empty: a person."
+  approverIds: [ID!]
 }
 
 "Result of setTaskParticipants."
@@ -5214,6 +5214,8 @@ input AcquireRunInput {
   agentIds: [ID!]
   "Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier."
   waitUpTo: Duration = "PT0S"
+  "Names this call, 1..255 characters: made again with the same key since its answer was lost, it gives the same attempt with a new token, as long as the attempt has shown no sign of life. The former token ends."
+  idempotencyKey: String
 }
 
 "Result of acquireRun."
@@ -5294,6 +5296,8 @@ input ReportRunSucceededInput {
   result: JSONObject
   "Money and tokens; what result.usage says by default."
   usage: RunUsageInput
+  "The session to resume was gone: the agent was given fullPrompt in a new one."
+  freshSession: Boolean! = false
 }
 
 "Money and tokens of an attempt."
@@ -5322,8 +5326,12 @@ input ReportRunFailedInput {
   message: String!
   "Class."
   code: RunErrorCode! = OTHER
+  "Trying again cannot help: the run fails at once and escalates, whatever the code."
+  permanent: Boolean! = false
   "Money and tokens."
   usage: RunUsageInput
+  "The session to resume was gone: the agent was given fullPrompt in a new one."
+  freshSession: Boolean! = false
 }
 
 "Result of reportRunFailed."
@@ -35391,7 +35399,7 @@ func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, o
 		asMap["waitUpTo"] = "PT0S"
 	}
 
-	fieldsInOrder := [...]string{"workspaceId", "queue", "agentIds", "waitUpTo"}
+	fieldsInOrder := [...]string{"workspaceId", "queue", "agentIds", "waitUpTo", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -35426,6 +35434,13 @@ func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, o
 				return it, err
 			}
 			it.WaitUpTo = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		}
 	}
 	return it, nil
@@ -37832,8 +37847,14 @@ func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Conte
 	if _, present := asMap["code"]; !present {
 		asMap["code"] = "OTHER"
 	}
+	if _, present := asMap["permanent"]; !present {
+		asMap["permanent"] = false
+	}
+	if _, present := asMap["freshSession"]; !present {
+		asMap["freshSession"] = false
+	}
 
-	fieldsInOrder := [...]string{"lease", "message", "code", "usage"}
+	fieldsInOrder := [...]string{"lease", "message", "code", "permanent", "usage", "freshSession"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -37861,6 +37882,13 @@ func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Conte
 				return it, err
 			}
 			it.Code = data
+		case "permanent":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("permanent"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Permanent = data
 		case "usage":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usage"))
 			data, err := ec.unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunUsageInput(ctx, v)
@@ -37868,6 +37896,13 @@ func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Conte
 				return it, err
 			}
 			it.Usage = data
+		case "freshSession":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("freshSession"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.FreshSession = data
 		}
 	}
 	return it, nil
@@ -38096,7 +38131,11 @@ func (ec *executionContext) unmarshalInputReportRunSucceededInput(ctx context.Co
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"lease", "result", "usage"}
+	if _, present := asMap["freshSession"]; !present {
+		asMap["freshSession"] = false
+	}
+
+	fieldsInOrder := [...]string{"lease", "result", "usage", "freshSession"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -38124,6 +38163,13 @@ func (ec *executionContext) unmarshalInputReportRunSucceededInput(ctx context.Co
 				return it, err
 			}
 			it.Usage = data
+		case "freshSession":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("freshSession"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.FreshSession = data
 		}
 	}
 	return it, nil
@@ -39214,13 +39260,6 @@ func (ec *executionContext) unmarshalInputSetTaskParticipantsInput(ctx context.C
 		asMap[k] = v
 	}
 
-	if _, present := asMap["reviewerIds"]; !present {
-		asMap["reviewerIds"] = []any{}
-	}
-	if _, present := asMap["approverIds"]; !present {
-		asMap["approverIds"] = []any{}
-	}
-
 	fieldsInOrder := [...]string{"taskId", "reviewerIds", "approverIds"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
@@ -39237,18 +39276,18 @@ func (ec *executionContext) unmarshalInputSetTaskParticipantsInput(ctx context.C
 			it.TaskID = data
 		case "reviewerIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reviewerIds"))
-			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			data, err := ec.unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.ReviewerIds = data
+			it.ReviewerIds = graphql.OmittableOf(data)
 		case "approverIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("approverIds"))
-			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			data, err := ec.unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.ApproverIds = data
+			it.ApproverIds = graphql.OmittableOf(data)
 		}
 	}
 	return it, nil
@@ -51733,13 +51772,13 @@ func (ec *executionContext) marshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋd
 }
 
 func (ec *executionContext) unmarshalNInt2int(ctx context.Context, v any) (int, error) {
-	res, err := graphql.UnmarshalInt(v)
+	res, err := model.UnmarshalInt(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.SelectionSet, v int) graphql.Marshaler {
 	_ = sel
-	res := graphql.MarshalInt(v)
+	res := model.MarshalInt(v)
 	if res == graphql.Null {
 		graphql.AddInvalidNullFromMarshaler(ctx, "Int!")
 	}
@@ -54390,7 +54429,7 @@ func (ec *executionContext) unmarshalOInt2ᚖint(ctx context.Context, v any) (*i
 	if v == nil {
 		return nil, nil
 	}
-	res, err := graphql.UnmarshalInt(v)
+	res, err := model.UnmarshalInt(v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -54400,7 +54439,7 @@ func (ec *executionContext) marshalOInt2ᚖint(ctx context.Context, sel ast.Sele
 	}
 	_ = sel
 	_ = ctx
-	res := graphql.MarshalInt(*v)
+	res := model.MarshalInt(*v)
 	return res
 }
 

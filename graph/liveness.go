@@ -24,13 +24,31 @@ const livenessBeat = 5 * time.Second
 
 // loopLiveness reads a workspace's verdict with its evidence.
 func (r *Resolver) loopLiveness(ctx context.Context, workspaceID xid.ID) (*model.LoopLiveness, error) {
-	l, err := r.Store.Liveness(ctx, workspaceID)
-	var unreadable *store.UnreadableError
-	if errors.As(err, &unreadable) {
-		r.Log.ErrorContext(ctx, "liveness not readable", "workspace_id", workspaceID, "input", unreadable.Input, "error", err)
-		return nil, &Error{Code: CodeLivenessUnreadable, Message: "an input of the verdict cannot be read, so there is none; the server's log has the cause",
-			Extensions: map[string]any{"input": unreadable.Input}}
+	out, err := r.readLiveness(ctx, workspaceID)
+	if unreadable, ok := errors.AsType[*store.UnreadableError](err); ok {
+		return nil, r.unreadable(ctx, workspaceID, unreadable)
 	}
+	return out, err
+}
+
+// followedLiveness is loopLiveness for a stream, which an outage does not end: the database may come back (SPEC S8.6).
+func (r *Resolver) followedLiveness(ctx context.Context, workspaceID xid.ID) (*model.LoopLiveness, error) {
+	out, err := r.readLiveness(ctx, workspaceID)
+	if unreadable, ok := errors.AsType[*store.UnreadableError](err); ok && !unreadable.Outage() {
+		return nil, r.unreadable(ctx, workspaceID, unreadable)
+	}
+	return out, err
+}
+
+// unreadable is what a reader is told when an input cannot be read.
+func (r *Resolver) unreadable(ctx context.Context, workspaceID xid.ID, err *store.UnreadableError) error {
+	r.Log.ErrorContext(ctx, "liveness not readable", "workspace_id", workspaceID, "input", err.Input, "error", err)
+	return &Error{Code: CodeLivenessUnreadable, Message: "an input of the verdict cannot be read, so there is none; the server's log has the cause",
+		Extensions: map[string]any{"input": err.Input}}
+}
+
+func (r *Resolver) readLiveness(ctx context.Context, workspaceID xid.ID) (*model.LoopLiveness, error) {
+	l, err := r.Store.Liveness(ctx, workspaceID)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +92,7 @@ func shapeCounts(counts map[domain.TerminalShape]int) []*model.TerminalShapeCoun
 
 // streamLiveness sends a workspace's verdict at once and then at each change.
 func (r *Resolver) streamLiveness(ctx context.Context, workspaceID xid.ID) (<-chan *model.LoopLiveness, error) {
-	return streamState(ctx, r, workspaceID, state[model.LoopLiveness]{"verdict", livenessBeat, r.loopLiveness, sameLiveness})
+	return streamState(ctx, r, workspaceID, state[model.LoopLiveness]{"verdict", livenessBeat, r.followedLiveness, sameLiveness})
 }
 
 // sameLiveness says whether only time has passed between two verdicts. How many runs ended well is no news.

@@ -177,6 +177,21 @@ func TestLoopLivenessThatCannotBeRead(t *testing.T) {
 	})
 }
 
+func TestAVerdictThatCannotBeReadEndsItsStream(t *testing.T) {
+	w := newWorld(t)
+	w.sql(`ALTER TABLE attempt_leases RENAME TO hidden`)
+	why := make(chan error, 1)
+	w.streamEnd = func(err error) { why <- err }
+	next := w.Subscribe(t.Context(), `subscription($w: ID!) { loopLivenessChanged(workspaceId: $w) { verdict } }`, map[string]any{"w": w.workspace})
+	if data, errs := next(); data != nil || errs != nil {
+		t.Errorf("the stream gave %s, %v", data, errs)
+	}
+	err := <-why
+	if known, ok := errors.AsType[*graph.Error](err); !ok || known.Code != graph.CodeLivenessUnreadable || known.Extensions["input"] != "STUCK_RUNS" {
+		t.Errorf("AC-OFFICE-LOOP-LIVENESS-004.10 the stream ended with %v", err)
+	}
+}
+
 func TestLoopLivenessIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	next := w.Subscribe(t.Context(), `subscription($w: ID!) { loopLivenessChanged(workspaceId: $w) { verdict triggers { rows { trigger { id } condition } } } }`, map[string]any{"w": w.workspace})

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,11 +33,14 @@ func streamState[T any](ctx context.Context, r *Resolver, workspaceID xid.ID, s 
 }
 
 // send looks at each beat and sends what is new. A read that fails is logged and tried again, since the database may come
-// back (SPEC S8.6).
+// back (SPEC S8.6); one that fails with an error for the reader ends the stream.
 func (s state[T]) send(ctx context.Context, r *Resolver, workspaceID xid.ID, beats <-chan time.Time, out chan<- *T) error {
 	var sent *T
 	for {
 		now, err := s.read(ctx, workspaceID)
+		if told, ok := errors.AsType[*Error](err); ok { // the reader must know: the state sent last is not known to hold any more
+			return told
+		}
 		if err != nil && ctx.Err() == nil {
 			r.Log.WarnContext(ctx, s.name+" not read, the stream tries again", "workspace_id", workspaceID, "error", err)
 		}

@@ -96,8 +96,12 @@ func (r *Resolver) createTask(ctx context.Context, in model.CreateTaskInput) (*e
 	if err := joinProblems(executorErr, onceErr); err != nil {
 		return nil, noWakeups(), false, err
 	}
+	mask, err := r.agentMask(ctx)
+	if err != nil {
+		return nil, noWakeups(), false, err
+	}
 	made, sent, err := r.Store.CreateTask(ctx, store.CreateTask{
-		WorkspaceID: in.WorkspaceID, ID: id, Title: in.Title, Description: valueOf(in.Description), ProjectID: idOf(in.ProjectID), WorkflowID: idOf(in.WorkflowID),
+		WorkspaceID: in.WorkspaceID, ID: id, Title: mask(in.Title), Description: mask(valueOf(in.Description)), ProjectID: idOf(in.ProjectID), WorkflowID: idOf(in.WorkflowID),
 		ParentID: parentID, AssigneeID: idOf(in.AssigneeID), BlockedBy: in.BlockedByIds, RequiresApproval: valueOf(in.RequiresApproval),
 		Executor: executor, Idempotency: once,
 	})
@@ -156,8 +160,12 @@ func (r *Resolver) moveTask(ctx context.Context, in model.MoveTaskInput) (*ent.T
 	if err != nil {
 		return nil, noWakeups(), err
 	}
+	mask, err := r.agentMask(ctx)
+	if err != nil {
+		return nil, noWakeups(), err
+	}
 	sent, err := r.Store.MoveTask(ctx, store.MoveTask{WorkspaceID: x.WorkspaceID, TaskID: x.ID, To: valueOf(in.To), StepID: idOf(in.StepID),
-		Note: valueOf(in.Note), ExpectedRevision: in.ExpectedRevision})
+		Note: mask(valueOf(in.Note)), ExpectedRevision: in.ExpectedRevision})
 	row, wakes, _, err := r.changed(ctx, x.ID, sent, nil, err)
 	return row, wakes, err
 }
@@ -177,7 +185,7 @@ func (r *Resolver) setTaskParticipants(ctx context.Context, in model.SetTaskPart
 	if err != nil {
 		return nil, noWakeups(), noWakeups(), err
 	}
-	sent, ended, err := r.Store.SetTaskParticipants(ctx, store.SetTaskParticipants{WorkspaceID: x.WorkspaceID, TaskID: x.ID, Reviewers: in.ReviewerIds, Approvers: in.ApproverIds})
+	sent, ended, err := r.Store.SetTaskParticipants(ctx, store.SetTaskParticipants{WorkspaceID: x.WorkspaceID, TaskID: x.ID, Reviewers: changeOfList(in.ReviewerIds), Approvers: changeOfList(in.ApproverIds)})
 	return r.changed(ctx, x.ID, sent, ended, err)
 }
 

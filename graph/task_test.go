@@ -220,3 +220,49 @@ func TestTasksOfAnotherWorkspace(t *testing.T) {
 		t.Errorf("a stranger sees %+v", seen)
 	}
 }
+
+func TestParticipantsThatAreAbsentStayAsTheyAre(t *testing.T) {
+	w := newWorld(t)
+	ada, ben := w.agent("Ada"), w.agent("Ben")
+	task := w.newTask("Build", nil).Task.ID
+	set := func(more map[string]any) string {
+		t.Helper()
+		more["taskId"] = task
+		var out struct {
+			SetTaskParticipants struct{ Task json.RawMessage }
+		}
+		if e := w.mutate("setTaskParticipants", "task { reviewers { name } approvers { name } }", more, &out); e != "" {
+			t.Fatal(e)
+		}
+		return string(out.SetTaskParticipants.Task)
+	}
+	set(map[string]any{"reviewerIds": []string{ada}, "approverIds": []string{ben}})
+	if got := set(map[string]any{}); got != `{"reviewers":[{"name":"Ada"}],"approvers":[{"name":"Ben"}]}` {
+		t.Errorf("neither list is there: %s", got)
+	}
+	if got := set(map[string]any{"reviewerIds": nil}); got != `{"reviewers":[],"approvers":[{"name":"Ben"}]}` {
+		t.Errorf("one list is null: %s", got)
+	}
+	if got := set(map[string]any{"approverIds": []string{}}); got != `{"reviewers":[],"approvers":[]}` {
+		t.Errorf("one list is empty: %s", got)
+	}
+}
+
+func TestAnIntBeyond32BitsIsRefused(t *testing.T) {
+	w := newWorld(t)
+	task := w.newTask("Build", nil).Task.ID
+	const move = `mutation($revision: Int, $task: ID!) { moveTask(input: {taskId: $task, to: DONE, expectedRevision: $revision}) { task { state } } }`
+	for name, query := range map[string]string{"a variable": move, "a literal": strings.ReplaceAll(strings.ReplaceAll(move, "$revision: Int, ", ""), "$revision", "4294967296")} {
+		variables := map[string]any{"task": task}
+		if name == "a variable" {
+			variables["revision"] = json.Number("4294967296")
+		}
+		_, errs := w.Try(t.Context(), query, variables)
+		if len(errs) != 1 || !strings.Contains(errs[0].Message, "an Int has 32 bits") {
+			t.Errorf("%s: %v", name, errs)
+		}
+	}
+	if got := w.one(`SELECT state FROM tasks`); got != "TODO" {
+		t.Errorf("the task is %s", got)
+	}
+}

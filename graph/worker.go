@@ -42,6 +42,7 @@ func (r *Resolver) acquire(ctx context.Context, in model.AcquireRunInput) (*mode
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	offers := r.Signals.WatchOffers(ctx, in.WorkspaceID) // before the first look, so that no offer falls in between
+	defer r.Store.AwaitOffers(in.WorkspaceID, in.Queue)()
 	patience := time.NewTimer(patienceOf(ctx, in.WaitUpTo))
 	defer patience.Stop()
 	poll := time.NewTicker(r.Poll)
@@ -73,6 +74,9 @@ func (r *Resolver) checkAcquire(ctx context.Context, in model.AcquireRunInput) e
 	if len(in.AgentIds) > acquireAgentsMax {
 		p.add([]string{"agentIds"}, domain.UserErrorCodeTooLong, "must be at most %d agents; leave it out for all", acquireAgentsMax)
 	}
+	if key := in.IdempotencyKey; key != nil && (*key == "" || len([]rune(*key)) > keyMax) {
+		p.add([]string{"idempotencyKey"}, domain.UserErrorCodeInvalid, "must be 1..%d characters; leave it out to have none", keyMax)
+	}
 	if in.WaitUpTo != nil {
 		p.duration([]string{"waitUpTo"}, *in.WaitUpTo, 0, domain.MaxAcquireWait)
 	}
@@ -92,7 +96,7 @@ func patienceOf(ctx context.Context, asked *time.Duration) time.Duration {
 // whose worker has gone meanwhile is handed back.
 func (r *Resolver) acquireNow(ctx context.Context, in model.AcquireRunInput) (*model.RunLease, error) {
 	for {
-		lease, err := r.Store.Acquire(ctx, store.Acquire{WorkspaceID: in.WorkspaceID, Queue: in.Queue, Agents: in.AgentIds})
+		lease, err := r.Store.Acquire(ctx, store.Acquire{WorkspaceID: in.WorkspaceID, Queue: in.Queue, Agents: in.AgentIds, Key: valueOf(in.IdempotencyKey)})
 		if err != nil || lease == nil {
 			return nil, err
 		}
@@ -164,13 +168,23 @@ func fenced(err error) error {
 }
 
 // maskOf hides in what is reported about a run the secrets of its executor, and whatever looks like a token of ours.
-func (r *Resolver) maskOf(ctx context.Context, run *ent.Run) (func(string) string, error) {
-	spec, holder, err := r.Store.ExecutorOf(ctx, run.ID)
+func (r *Resolver) maskOf(ctx context.Context, runID xid.ID) (func(string) string, error) {
+	spec, holder, err := r.Store.ExecutorOf(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
 	values := r.Launches.Mask(spec, holder)
 	return func(text string) string { return ownTokens.ReplaceAllString(values(text), "***") }, nil
+}
+
+// agentMask hides in what an agent writes by its run's token what is hidden in its output and its result (SPEC S7.6). What
+// others write stays as it is.
+func (r *Resolver) agentMask(ctx context.Context) (func(string) string, error) {
+	caller, _ := auth.FromContext(ctx)
+	if caller.Kind != auth.KindRun {
+		return func(text string) string { return text }, nil
+	}
+	return r.maskOf(ctx, caller.RunID)
 }
 
 // ownTokens are API, run and lease tokens.
@@ -219,7 +233,7 @@ func (r *Resolver) reportProgress(ctx context.Context, in model.ReportRunProgres
 	if err != nil {
 		return nil, err
 	}
-	mask, err := r.maskOf(ctx, a.run)
+	mask, err := r.maskOf(ctx, a.run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -253,11 +267,11 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 	if err != nil {
 		return nil, err
 	}
-	mask, err := r.maskOf(ctx, a.run)
+	mask, err := r.maskOf(ctx, a.run.ID)
 	if err != nil {
 		return nil, err
 	}
-	ok := store.Success{Usage: usage}
+	ok := store.Success{Usage: usage, Fresh: in.FreshSession}
 	if in.Result != nil {
 		ok.Result = domain.CleanResult(in.Result, mask).(map[string]any)
 		ok.Summary, ok.SessionID = domain.ResultSummary(ok.Result), domain.ResultSession(ok.Result)
@@ -281,7 +295,7 @@ func (r *Resolver) reportFailed(ctx context.Context, in model.ReportRunFailedInp
 	if err != nil {
 		return nil, err
 	}
-	mask, err := r.maskOf(ctx, a.run)
+	mask, err := r.maskOf(ctx, a.run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +303,7 @@ func (r *Resolver) reportFailed(ctx context.Context, in model.ReportRunFailedInp
 	if message == "" {
 		message = "the worker gave no reason"
 	}
-	if err := r.Store.Fail(ctx, a.Attempt, store.Failure{Code: in.Code, Message: message, Usage: usage}); err != nil {
+	if err := r.Store.Fail(ctx, a.Attempt, store.Failure{Code: in.Code, Message: message, Permanent: in.Permanent, Usage: usage, Fresh: in.FreshSession}); err != nil {
 		return nil, fenced(err)
 	}
 	return r.Reader.Run.Get(ctx, a.RunID)

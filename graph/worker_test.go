@@ -315,6 +315,11 @@ func TestAnAgentReportsForItsOwnAttemptAndSeesNoOther(t *testing.T) {
 			t.Errorf("an agent reaches %q: %v (SPEC S7.4)", selection, err)
 		}
 	}
+	agent.Client = w.As(auth.Principal{Kind: auth.KindRun, WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(mine), RunID: xid.ID(lease.Run.ID), Attempt: 1, TaskID: xid.ID(w.newTask("mine", nil).Task.ID)})
+	said := agent.as(`mutation($w: ID!) { createTask(input: {workspaceId: $w, title: "the key is hunter2", description: "hunter2, or rsr_`+strings.Repeat("a", 43)+`"}) { task { title description } } }`, map[string]any{"w": w.workspace})
+	if !strings.Contains(said, `"title":"the key is ***"`) || strings.Contains(said, "hunter2") || strings.Contains(said, "rsr_") {
+		t.Errorf("an agent wrote a secret of its executor: %s (SPEC S7.6)", said)
+	}
 	for name, query := range map[string]string{
 		"takes no run":          `mutation { acquireRun(input: {workspaceId: "` + w.workspace + `"}) { lease { prompt } } }`,
 		"hands nothing back":    `mutation { reportRunHandedBack(input: {lease: {runId: "` + lease.Run.ID + `", attempt: 1, leaseToken: "x"}}) { userErrors { code } } }`,
@@ -329,4 +334,14 @@ func TestAnAgentReportsForItsOwnAttemptAndSeesNoOther(t *testing.T) {
 			t.Errorf("an agent %s: %v", name, errs)
 		}
 	}
+}
+
+// as runs a mutation that may be refused, and returns its data as text, or the errors.
+func (w *world) as(query string, variables map[string]any) string {
+	w.t.Helper()
+	data, errs := w.Try(w.t.Context(), query, variables)
+	if errs != nil {
+		return errs.Error()
+	}
+	return string(data)
 }

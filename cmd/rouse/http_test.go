@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -34,6 +35,7 @@ func serveAgent(secret string) int {
 	}
 	fmt.Println("http://" + listener.Addr().String())
 	var firsts sync.Map // run id to the lease of its first attempt
+	var served sync.Map // session to the runs that it served
 	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		mac := hmac.New(sha256.New, []byte(secret))
@@ -51,6 +53,8 @@ func serveAgent(secret string) int {
 			if first, again := firsts.LoadOrStore(lease.RunID, lease); again {
 				go lease.workAgain(first.(serviceLease))
 			}
+		case r.URL.Path == "/sessions":
+			lease.remember(w, &served)
 		case r.URL.Path == "/later":
 			w.WriteHeader(http.StatusAccepted)
 			go lease.work()
@@ -68,9 +72,24 @@ func serveAgent(secret string) int {
 
 // serviceLease is what the service is given.
 type serviceLease struct {
-	RunID, LeaseToken, Prompt string
-	Attempt                   int
-	Environment               map[string]string
+	RunID, LeaseToken, Prompt, ResumeSessionID, FullPrompt string
+	Attempt                                                int
+	Environment                                            map[string]string
+}
+
+// remember answers in the session to resume, or in a new one when that has served two runs.
+func (l serviceLease) remember(w http.ResponseWriter, served *sync.Map) {
+	session, prompt := l.ResumeSessionID, l.Prompt
+	if n, known := served.Load(session); !known || n == 2 {
+		session, prompt = "s-"+l.RunID, cmp.Or(l.FullPrompt, l.Prompt)
+	}
+	n, _ := served.LoadOrStore(session, 0)
+	served.Store(session, n.(int)+1)
+	kind := "delta"
+	if strings.Contains(prompt, aboutItself) {
+		kind = "full"
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"summary": kind + " prompt in " + session, "session_id": session}) // whoever asked may be gone
 }
 
 // work reports to the API, as an agent that takes its time.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -87,12 +88,15 @@ type journey struct {
 	workspace string
 }
 
+// journeys counts the workspaces, so that several may be on one program.
+var journeys atomic.Int64
+
 func newJourney(p *program) journey {
 	p.t.Helper()
 	var out struct {
 		CreateWorkspace struct{ Workspace struct{ ID string } }
 	}
-	p.request(createWorkspace, map[string]any{"name": "Journey"}, &out)
+	p.request(createWorkspace, map[string]any{"name": fmt.Sprint("Journey ", journeys.Add(1))}, &out)
 	return journey{p, out.CreateWorkspace.Workspace.ID}
 }
 

@@ -6,12 +6,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +23,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
+
+	"rouse.dev/rouse/internal/pgtest"
 )
 
 // binary is the built program.
@@ -50,7 +55,28 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "build the program:", err)
 		return 1
 	}
-	return m.Run()
+	if err := playTogether(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := pgtest.Leave(); err != nil {
+		fmt.Fprintln(os.Stderr, "leave the test database:", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// together is how many scenarios are played at a time, unless -parallel says otherwise: nearly all of their time they wait.
+const together = 16
+
+func playTogether() error {
+	flag.Parse()
+	parallel := flag.Lookup("test.parallel")
+	if parallel.Value.String() != strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		return nil
+	}
+	return flag.Set(parallel.Name, strconv.Itoa(together))
 }
 
 // patience bounds every wait of these tests; what is waited for comes much sooner.

@@ -21,6 +21,8 @@ const (
 	FieldOwner = "owner"
 	// FieldQueue holds the string denoting the queue field in the database.
 	FieldQueue = "queue"
+	// FieldCallKey holds the string denoting the call_key field in the database.
+	FieldCallKey = "call_key"
 	// FieldLeaseUntil holds the string denoting the lease_until field in the database.
 	FieldLeaseUntil = "lease_until"
 	// FieldLeaseMs holds the string denoting the lease_ms field in the database.
@@ -51,6 +53,7 @@ var Columns = []string{
 	FieldAttempt,
 	FieldOwner,
 	FieldQueue,
+	FieldCallKey,
 	FieldLeaseUntil,
 	FieldLeaseMs,
 	FieldLogBytes,
@@ -81,6 +84,8 @@ var (
 	OwnerValidator func(string) error
 	// QueueValidator is a validator for the "queue" field. It is called by the builders before save.
 	QueueValidator func(string) error
+	// CallKeyValidator is a validator for the "call_key" field. It is called by the builders before save.
+	CallKeyValidator func(string) error
 	// DefaultLeaseMs holds the default value on creation for the "lease_ms" field.
 	DefaultLeaseMs int64
 	// DefaultLogBytes holds the default value on creation for the "log_bytes" field.
@@ -124,6 +129,11 @@ func ByOwner(opts ...sql.OrderTermOption) OrderOption {
 // ByQueue orders the results by the queue field.
 func ByQueue(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldQueue, opts...).ToFunc()
+}
+
+// ByCallKey orders the results by the call_key field.
+func ByCallKey(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCallKey, opts...).ToFunc()
 }
 
 // ByLeaseUntil orders the results by the lease_until field.

@@ -89,6 +89,11 @@ func Queue(v string) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldEQ(FieldQueue, v))
 }
 
+// CallKey applies equality check predicate on the "call_key" field. It's identical to CallKeyEQ.
+func CallKey(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldCallKey, v))
+}
+
 // LeaseUntil applies equality check predicate on the "lease_until" field. It's identical to LeaseUntilEQ.
 func LeaseUntil(v time.Time) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldEQ(FieldLeaseUntil, v))
@@ -452,6 +457,81 @@ func QueueEqualFold(v string) predicate.AttemptLease {
 // QueueContainsFold applies the ContainsFold predicate on the "queue" field.
 func QueueContainsFold(v string) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldContainsFold(FieldQueue, v))
+}
+
+// CallKeyEQ applies the EQ predicate on the "call_key" field.
+func CallKeyEQ(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldCallKey, v))
+}
+
+// CallKeyNEQ applies the NEQ predicate on the "call_key" field.
+func CallKeyNEQ(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNEQ(FieldCallKey, v))
+}
+
+// CallKeyIn applies the In predicate on the "call_key" field.
+func CallKeyIn(vs ...string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIn(FieldCallKey, vs...))
+}
+
+// CallKeyNotIn applies the NotIn predicate on the "call_key" field.
+func CallKeyNotIn(vs ...string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotIn(FieldCallKey, vs...))
+}
+
+// CallKeyGT applies the GT predicate on the "call_key" field.
+func CallKeyGT(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGT(FieldCallKey, v))
+}
+
+// CallKeyGTE applies the GTE predicate on the "call_key" field.
+func CallKeyGTE(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGTE(FieldCallKey, v))
+}
+
+// CallKeyLT applies the LT predicate on the "call_key" field.
+func CallKeyLT(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLT(FieldCallKey, v))
+}
+
+// CallKeyLTE applies the LTE predicate on the "call_key" field.
+func CallKeyLTE(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLTE(FieldCallKey, v))
+}
+
+// CallKeyContains applies the Contains predicate on the "call_key" field.
+func CallKeyContains(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldContains(FieldCallKey, v))
+}
+
+// CallKeyHasPrefix applies the HasPrefix predicate on the "call_key" field.
+func CallKeyHasPrefix(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldHasPrefix(FieldCallKey, v))
+}
+
+// CallKeyHasSuffix applies the HasSuffix predicate on the "call_key" field.
+func CallKeyHasSuffix(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldHasSuffix(FieldCallKey, v))
+}
+
+// CallKeyIsNil applies the IsNil predicate on the "call_key" field.
+func CallKeyIsNil() predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIsNull(FieldCallKey))
+}
+
+// CallKeyNotNil applies the NotNil predicate on the "call_key" field.
+func CallKeyNotNil() predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotNull(FieldCallKey))
+}
+
+// CallKeyEqualFold applies the EqualFold predicate on the "call_key" field.
+func CallKeyEqualFold(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEqualFold(FieldCallKey, v))
+}
+
+// CallKeyContainsFold applies the ContainsFold predicate on the "call_key" field.
+func CallKeyContainsFold(v string) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldContainsFold(FieldCallKey, v))
 }
 
 // LeaseUntilEQ applies the EQ predicate on the "lease_until" field.

@@ -275,6 +275,7 @@ var (
 		{Name: "attempt", Type: field.TypeInt},
 		{Name: "owner", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "queue", Type: field.TypeString, Nullable: true, Size: 64},
+		{Name: "call_key", Type: field.TypeString, Nullable: true, Size: 255},
 		{Name: "lease_until", Type: field.TypeTime},
 		{Name: "lease_ms", Type: field.TypeInt64, Default: "0"},
 		{Name: "log_bytes", Type: field.TypeInt64, Default: "0"},
@@ -297,6 +298,14 @@ var (
 				Columns: []*schema.Column{AttemptLeasesColumns[1], AttemptLeasesColumns[5]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "owner IS NULL",
+				},
+			},
+			{
+				Name:    "attempt_leases_call",
+				Unique:  false,
+				Columns: []*schema.Column{AttemptLeasesColumns[1], AttemptLeasesColumns[6]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "call_key IS NOT NULL",
 				},
 			},
 		},
@@ -1160,6 +1169,7 @@ var (
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "assembled_prompt", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "full_prompt", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "summary_injected", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "context_snapshot", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "result", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
@@ -1174,13 +1184,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "run_contents_runs_content",
-				Columns:    []*schema.Column{RunContentsColumns[6]},
+				Columns:    []*schema.Column{RunContentsColumns[7]},
 				RefColumns: []*schema.Column{RunsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "run_contents_workspaces_workspace",
-				Columns:    []*schema.Column{RunContentsColumns[7]},
+				Columns:    []*schema.Column{RunContentsColumns[8]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},

@@ -24,6 +24,8 @@ const (
 	FieldRunID = "run_id"
 	// FieldAssembledPrompt holds the string denoting the assembled_prompt field in the database.
 	FieldAssembledPrompt = "assembled_prompt"
+	// FieldFullPrompt holds the string denoting the full_prompt field in the database.
+	FieldFullPrompt = "full_prompt"
 	// FieldSummaryInjected holds the string denoting the summary_injected field in the database.
 	FieldSummaryInjected = "summary_injected"
 	// FieldContextSnapshot holds the string denoting the context_snapshot field in the database.
@@ -59,6 +61,7 @@ var Columns = []string{
 	FieldWorkspaceID,
 	FieldRunID,
 	FieldAssembledPrompt,
+	FieldFullPrompt,
 	FieldSummaryInjected,
 	FieldContextSnapshot,
 	FieldResult,
@@ -83,6 +86,8 @@ var (
 	RunIDValidator func(string) error
 	// DefaultAssembledPrompt holds the default value on creation for the "assembled_prompt" field.
 	DefaultAssembledPrompt string
+	// DefaultFullPrompt holds the default value on creation for the "full_prompt" field.
+	DefaultFullPrompt string
 	// DefaultSummaryInjected holds the default value on creation for the "summary_injected" field.
 	DefaultSummaryInjected string
 	// DefaultContextSnapshot holds the default value on creation for the "context_snapshot" field.
@@ -119,6 +124,11 @@ func ByRunID(opts ...sql.OrderTermOption) OrderOption {
 // ByAssembledPrompt orders the results by the assembled_prompt field.
 func ByAssembledPrompt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldAssembledPrompt, opts...).ToFunc()
+}
+
+// ByFullPrompt orders the results by the full_prompt field.
+func ByFullPrompt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFullPrompt, opts...).ToFunc()
 }
 
 // BySummaryInjected orders the results by the summary_injected field.

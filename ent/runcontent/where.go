@@ -76,6 +76,11 @@ func AssembledPrompt(v string) predicate.RunContent {
 	return predicate.RunContent(sql.FieldEQ(FieldAssembledPrompt, v))
 }
 
+// FullPrompt applies equality check predicate on the "full_prompt" field. It's identical to FullPromptEQ.
+func FullPrompt(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldEQ(FieldFullPrompt, v))
+}
+
 // SummaryInjected applies equality check predicate on the "summary_injected" field. It's identical to SummaryInjectedEQ.
 func SummaryInjected(v string) predicate.RunContent {
 	return predicate.RunContent(sql.FieldEQ(FieldSummaryInjected, v))
@@ -324,6 +329,71 @@ func AssembledPromptEqualFold(v string) predicate.RunContent {
 // AssembledPromptContainsFold applies the ContainsFold predicate on the "assembled_prompt" field.
 func AssembledPromptContainsFold(v string) predicate.RunContent {
 	return predicate.RunContent(sql.FieldContainsFold(FieldAssembledPrompt, v))
+}
+
+// FullPromptEQ applies the EQ predicate on the "full_prompt" field.
+func FullPromptEQ(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldEQ(FieldFullPrompt, v))
+}
+
+// FullPromptNEQ applies the NEQ predicate on the "full_prompt" field.
+func FullPromptNEQ(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldNEQ(FieldFullPrompt, v))
+}
+
+// FullPromptIn applies the In predicate on the "full_prompt" field.
+func FullPromptIn(vs ...string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldIn(FieldFullPrompt, vs...))
+}
+
+// FullPromptNotIn applies the NotIn predicate on the "full_prompt" field.
+func FullPromptNotIn(vs ...string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldNotIn(FieldFullPrompt, vs...))
+}
+
+// FullPromptGT applies the GT predicate on the "full_prompt" field.
+func FullPromptGT(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldGT(FieldFullPrompt, v))
+}
+
+// FullPromptGTE applies the GTE predicate on the "full_prompt" field.
+func FullPromptGTE(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldGTE(FieldFullPrompt, v))
+}
+
+// FullPromptLT applies the LT predicate on the "full_prompt" field.
+func FullPromptLT(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldLT(FieldFullPrompt, v))
+}
+
+// FullPromptLTE applies the LTE predicate on the "full_prompt" field.
+func FullPromptLTE(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldLTE(FieldFullPrompt, v))
+}
+
+// FullPromptContains applies the Contains predicate on the "full_prompt" field.
+func FullPromptContains(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldContains(FieldFullPrompt, v))
+}
+
+// FullPromptHasPrefix applies the HasPrefix predicate on the "full_prompt" field.
+func FullPromptHasPrefix(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldHasPrefix(FieldFullPrompt, v))
+}
+
+// FullPromptHasSuffix applies the HasSuffix predicate on the "full_prompt" field.
+func FullPromptHasSuffix(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldHasSuffix(FieldFullPrompt, v))
+}
+
+// FullPromptEqualFold applies the EqualFold predicate on the "full_prompt" field.
+func FullPromptEqualFold(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldEqualFold(FieldFullPrompt, v))
+}
+
+// FullPromptContainsFold applies the ContainsFold predicate on the "full_prompt" field.
+func FullPromptContainsFold(v string) predicate.RunContent {
+	return predicate.RunContent(sql.FieldContainsFold(FieldFullPrompt, v))
 }
 
 // SummaryInjectedEQ applies the EQ predicate on the "summary_injected" field.

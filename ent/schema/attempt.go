@@ -62,7 +62,8 @@ type AttemptLease struct{ ent.Schema }
 
 // Fields of AttemptLease. owner is the process that renews it, or the digest of the token of a worker that took the run from
 // its queue; NULL is an offer that no worker has taken yet. lease_ms is for how long a worker's sign of life renews it, and
-// log_bytes is what such a worker has stored of its output so far. process_started is the kernel's start time of the group's
+// log_bytes is what such a worker has stored of its output so far. call_key names the call that a worker took it with, so that the
+// call can be repeated when its answer was lost. process_started is the kernel's start time of the group's
 // leader, in clock ticks since boot.
 func (AttemptLease) Fields() []ent.Field {
 	return []ent.Field{
@@ -72,6 +73,7 @@ func (AttemptLease) Fields() []ent.Field {
 		field.Int("attempt"),
 		field.String("owner").MaxLen(64).Optional().Nillable(),
 		field.String("queue").MaxLen(64).Optional().Nillable(),
+		field.String("call_key").MaxLen(255).Optional().Nillable(),
 		field.Time("lease_until"),
 		field.Int64("lease_ms").Default(0).Annotations(entsql.Default("0")),
 		field.Int64("log_bytes").Default(0).Annotations(entsql.Default("0")),
@@ -84,9 +86,12 @@ func (AttemptLease) Fields() []ent.Field {
 	}
 }
 
-// Indexes of AttemptLease: what a queue offers.
+// Indexes of AttemptLease: what a queue offers, and what a worker's call has taken.
 func (AttemptLease) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("workspace_id", "queue").StorageKey("attempt_leases_offered").Annotations(where("owner IS NULL"))}
+	return []ent.Index{
+		index.Fields("workspace_id", "queue").StorageKey("attempt_leases_offered").Annotations(where("owner IS NULL")),
+		index.Fields("workspace_id", "call_key").StorageKey("attempt_leases_call").Annotations(where("call_key IS NOT NULL")),
+	}
 }
 
 // Annotations of AttemptLease.

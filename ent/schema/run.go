@@ -126,11 +126,13 @@ type RunContent struct{ ent.Schema }
 // Mixin of RunContent.
 func (RunContent) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "rct"}, owned{}} }
 
-// Fields of RunContent.
+// Fields of RunContent. full_prompt is what a new session would be told, while assembled_prompt is what is new for the one
+// that the newest attempt resumes; "" when it resumes none.
 func (RunContent) Fields() []ent.Field {
 	return []ent.Field{
 		ref("run_id"),
 		field.String("assembled_prompt").SchemaType(text()).Default(""),
+		field.String("full_prompt").SchemaType(text()).Default("").Annotations(entsql.Default("")),
 		field.String("summary_injected").SchemaType(text()).Default(""),
 		field.JSON("context_snapshot", json.RawMessage{}).SchemaType(jsonb()).Default(json.RawMessage("{}")),
 		field.JSON("result", json.RawMessage{}).SchemaType(jsonb()).Optional(),

@@ -88,6 +88,8 @@ type AcquireRunInput struct {
 	AgentIds []xid.ID `json:"agentIds,omitempty"`
 	// Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier.
 	WaitUpTo *time.Duration `json:"waitUpTo,omitempty"`
+	// Names this call, 1..255 characters: made again with the same key since its answer was lost, it gives the same attempt with a new token, as long as the attempt has shown no sign of life. The former token ends.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
 }
 
 // Result of acquireRun.
@@ -1144,8 +1146,12 @@ type ReportRunFailedInput struct {
 	Message string `json:"message"`
 	// Class.
 	Code domain.RunErrorCode `json:"code"`
+	// Trying again cannot help: the run fails at once and escalates, whatever the code.
+	Permanent bool `json:"permanent"`
 	// Money and tokens.
 	Usage *RunUsageInput `json:"usage,omitempty"`
+	// The session to resume was gone: the agent was given fullPrompt in a new one.
+	FreshSession bool `json:"freshSession"`
 }
 
 // Result of reportRunFailed.
@@ -1242,6 +1248,8 @@ type ReportRunSucceededInput struct {
 	Result map[string]any `json:"result,omitempty"`
 	// Money and tokens; what result.usage says by default.
 	Usage *RunUsageInput `json:"usage,omitempty"`
+	// The session to resume was gone: the agent was given fullPrompt in a new one.
+	FreshSession bool `json:"freshSession"`
 }
 
 // Result of reportRunSucceeded.
@@ -1640,10 +1648,10 @@ func (SetTaskBlockersPayload) IsMutationPayload() {}
 type SetTaskParticipantsInput struct {
 	// Task.
 	TaskID xid.ID `json:"taskId"`
-	// Who reviews, at most 100.
-	ReviewerIds []xid.ID `json:"reviewerIds"`
-	// Who approves, at most 100; empty: a person.
-	ApproverIds []xid.ID `json:"approverIds"`
+	// Who reviews, at most 100. Absent: as it is; null or empty: nobody.
+	ReviewerIds graphql.Omittable[[]xid.ID] `json:"reviewerIds,omitempty"`
+	// Who approves, at most 100. Absent: as it is; null or empty: a person.
+	ApproverIds graphql.Omittable[[]xid.ID] `json:"approverIds,omitempty"`
 }
 
 // Result of setTaskParticipants.

@@ -45,7 +45,27 @@ func Criteria() []string {
 // test says when it fails is no name.
 func CriteriaTests(root string) (map[string][]string, error) {
 	found := map[string][]string{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	return found, eachTestFile(root, func(where string, file *ast.File) {
+		for _, f := range functionsOf(file) {
+			if !strings.HasPrefix(f.Name.Name, "Test") {
+				continue
+			}
+			carried := criteriaOf(f.Name.Name)
+			for _, name := range namesIn(f.Body) {
+				carried = append(carried, criterionForm.FindAllString(name, -1)...)
+			}
+			for _, criterion := range carried {
+				if test := filepath.Dir(where) + " " + f.Name.Name; !slices.Contains(found[criterion], test) {
+					found[criterion] = append(found[criterion], test)
+				}
+			}
+		}
+	})
+}
+
+// eachTestFile parses the test files under root; where is a file's path from there.
+func eachTestFile(root string, look func(where string, file *ast.File)) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && (d.Name() == "node_modules" || path == filepath.Join(root, "ent")) {
 			if err == nil {
 				err = filepath.SkipDir
@@ -59,26 +79,23 @@ func CriteriaTests(root string) (map[string][]string, error) {
 		if err != nil {
 			return err
 		}
-		where, err := filepath.Rel(root, filepath.Dir(path))
+		where, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
 		}
-		for _, decl := range file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil && strings.HasPrefix(f.Name.Name, "Test") {
-				carried := criteriaOf(f.Name.Name)
-				for _, name := range namesIn(f.Body) {
-					carried = append(carried, criterionForm.FindAllString(name, -1)...)
-				}
-				for _, criterion := range carried {
-					if test := where + " " + f.Name.Name; !slices.Contains(found[criterion], test) {
-						found[criterion] = append(found[criterion], test)
-					}
-				}
-			}
-		}
+		look(where, file)
 		return nil
 	})
-	return found, err
+}
+
+// functionsOf are a file's functions that have a body.
+func functionsOf(file *ast.File) (list []*ast.FuncDecl) {
+	for _, decl := range file.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // reports are the calls whose texts are said when a test fails.

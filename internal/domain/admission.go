@@ -61,6 +61,7 @@ type Settlement struct {
 	Request  WakeupStatus
 	Reason   EndReason
 	Activity ActivityCode
+	Note     string // what a person said about it; "" when nobody did
 }
 
 // Admit runs the guards in their order: first match decides.

@@ -8,6 +8,7 @@ type ApprovalFacts struct {
 	Status        ApprovalStatus
 	Completion    bool   // it decides whether the task is done
 	RequestedByID string // the agent that asked; "" for people
+	AssigneeID    string // of the task; "" for nobody
 	Approvers     []string
 }
 
@@ -35,7 +36,13 @@ func Complete(requiresApproval, pending, byAgent bool) Completion {
 	return CompletionApprove
 }
 
-// MayDecide says what keeps somebody from deciding an approval: people may, and the agents that the task names.
+// own says whether the decision is about an agent's own doing: it asked, or the work is its own.
+func (a ApprovalFacts) own(agentID string) bool {
+	return agentID != "" && (agentID == a.RequestedByID || a.Completion && agentID == a.AssigneeID)
+}
+
+// MayDecide says what keeps somebody from deciding an approval: people may, and the agents that the task names, but for
+// the one whose own doing it is about.
 func MayDecide(a ApprovalFacts, agentID string) []FieldError {
 	switch {
 	case a.Status != ApprovalStatusPending:
@@ -43,22 +50,25 @@ func MayDecide(a ApprovalFacts, agentID string) []FieldError {
 	case agentID != "" && !slices.Contains(a.Approvers, agentID):
 		return []FieldError{{Field: []string{"agentId"}, Code: UserErrorCodeInvalid,
 			Message: "the agent is none of the task's approvers; name it there first (setTaskParticipants), or let a person decide"}}
+	case a.own(agentID):
+		return []FieldError{{Field: []string{"agentId"}, Code: UserErrorCodeInvalid,
+			Message: "an agent does not approve what it asked for or worked on itself; another approver or a person decides"}}
 	}
 	return nil
 }
 
-// ApproverWakes call the approvers of an open approval on an office task, except the agent that asked.
-func ApproverWakes(task TaskFacts, approvalID, byAgentID string, approvers []string) []TaskWake {
+// ApproverWakes call the approvers of an open approval on an office task who may decide it, except the agent that acts.
+func ApproverWakes(task TaskFacts, a ApprovalFacts, byAgentID string) []TaskWake {
 	if !task.Office || !task.Live() {
 		return nil
 	}
 	var wakes []TaskWake
-	for _, agent := range approvers {
-		if agent == byAgentID {
+	for _, agent := range a.Approvers {
+		if agent == byAgentID || a.own(agent) {
 			continue
 		}
 		wakes = append(wakes, TaskWake{AgentID: agent, Source: WakeupSourceTaskAssigned, Basis: WakeBasisApprover, Reason: "approval wanted",
-			Payload: &TaskPayload{TaskID: task.ID, Basis: WakeBasisApprover}, Key: "approve:" + approvalID + ":" + agent})
+			Payload: &TaskPayload{TaskID: task.ID, Basis: WakeBasisApprover}, Key: "approve:" + a.ID + ":" + agent})
 	}
 	return wakes
 }

@@ -14,8 +14,10 @@ type PassRun struct {
 	ParkedReason ParkedReason
 	ParkedUntil  time.Time // zero: without a date
 	RequestedAt  time.Time
-	Settles      bool // a guard will end it without a launch (Admit)
-	Blocked      bool // a guard will park it TASK_BLOCKED
+	TaskID       string // "" for a taskless run
+	ProjectID    string // of its task, "" for none
+	Settles      bool   // a guard will end it without a launch (Admit)
+	Blocked      bool   // a guard will park it TASK_BLOCKED
 }
 
 // PassLane is an agent's lane before a pass. Runs holds at least: the runs asked about with all of their scopes, what is
@@ -28,21 +30,27 @@ type PassLane struct {
 }
 
 // PassFacts is a workspace before a pass, at one instant. Places is how many more runs may be live, nil without a
-// ceiling. With one, Lanes holds the workspace's oldest due lanes besides those asked about.
+// ceiling. With one, or with a budget that pauses agents and has room, Lanes holds the workspace's oldest due lanes besides
+// those asked about. Ledger has its budgets.
 type PassFacts struct {
-	Now    time.Time
-	Places *int
-	Lanes  []PassLane
+	WorkspaceID string
+	Now         time.Time
+	Places      *int
+	Lanes       []PassLane
+	Ledger      BudgetLedger
 }
 
 // Pass is what the next pass of the claim does to a workspace, given that there are free workers enough (SPEC S3.9, S6.1):
 // it takes runs in order while their agents have a free session and the workspace a place, and ends those that a guard
 // refuses on the way, which take neither.
 type Pass struct {
-	now    time.Time
-	places *int
-	lanes  map[string]*passLane
-	order  []*passLane
+	workspaceID string
+	now         time.Time
+	places      *int
+	lanes       map[string]*passLane
+	order       []*passLane
+	ledger      BudgetLedger
+	held        map[string]bool // tasks that the pass has checked out
 }
 
 // passLane is a lane as the pass changes it.
@@ -52,11 +60,12 @@ type passLane struct {
 	byID  map[string]*PassRun
 	taken map[string]bool // claimed or settled by this pass
 	ahead []string        // claimed by this pass
+	held  bool            // paused by this pass, since a budget is spent: what comes up next is settled
 }
 
 // Foresee goes through the next pass.
 func Foresee(f PassFacts) *Pass {
-	p := &Pass{now: f.Now, lanes: map[string]*passLane{}}
+	p := &Pass{workspaceID: f.WorkspaceID, now: f.Now, lanes: map[string]*passLane{}, ledger: f.Ledger.Clone(), held: map[string]bool{}}
 	if f.Places != nil {
 		places := *f.Places
 		p.places = &places
@@ -69,7 +78,7 @@ func Foresee(f PassFacts) *Pass {
 		p.order = append(p.order, lane)
 	}
 	for l := p.oldest(); l != nil; l = p.oldest() {
-		if l.takeHead() && p.places != nil {
+		if p.takeHead(l) && p.places != nil {
 			*p.places--
 		}
 	}
@@ -135,31 +144,53 @@ func (p *Pass) full() bool     { return p.places != nil && *p.places <= 0 }
 func (l *passLane) full() bool { return l.Running+len(l.ahead) >= l.MaxSessions }
 
 // takeHead claims the lane's oldest due run, or settles or parks it: then its scope falls free and the next run of it is due.
-func (l *passLane) takeHead() (claimed bool) {
+func (p *Pass) takeHead(l *passLane) (claimed bool) {
 	run := l.due[0]
 	l.due = l.due[1:]
+	charge := BudgetCharge{WorkspaceID: p.workspaceID, AgentID: l.AgentID, ProjectID: run.ProjectID}
+	answer := p.ledger.Admit(charge)
 	switch {
-	case run.Settles:
-		l.taken[run.ID] = true
-		run.Status = RunStatusFinished
+	case run.Settles || l.held:
+		l.settle(run)
 	case run.Blocked:
 		run.ParkedReason = ParkedReasonTaskBlocked
+	case p.held[run.TaskID]:
+		l.settle(run) // another agent's run has just taken the task
+	case answer.Blocked != nil:
+		l.held = true
+		l.settle(run)
+	case answer.Reserved != nil:
+		run.ParkedReason, run.ParkedUntil = ParkedReasonBudgetReserved, p.now.Add(BudgetRetry)
 	default:
 		l.taken[run.ID] = true
 		run.Status = RunStatusClaimed
 		l.ahead = append(l.ahead, run.ID)
+		if run.TaskID != "" {
+			p.held[run.TaskID] = true
+		}
+		p.ledger.Reserve(charge)
 		return true
 	}
-	if len(l.holders(run)) > 0 {
-		return false
+	l.releaseScope(run)
+	return false
+}
+
+func (l *passLane) settle(run *PassRun) {
+	l.taken[run.ID] = true
+	run.Status = RunStatusFinished
+}
+
+// releaseScope makes the scope's oldest run due that waits for it, when no other is live or due.
+func (l *passLane) releaseScope(left *PassRun) {
+	if len(l.holders(left)) > 0 {
+		return
 	}
 	for i := range l.Runs { // oldest first
-		if next := &l.Runs[i]; next.Scope == run.Scope && next.Status == RunStatusQueued && next.ParkedReason == ParkedReasonScopeBusy {
+		if next := &l.Runs[i]; next.Scope == left.Scope && next.Status == RunStatusQueued && next.ParkedReason == ParkedReasonScopeBusy {
 			next.ParkedReason = ""
 			at, _ := slices.BinarySearchFunc(l.due, next, compareRuns)
 			l.due = slices.Insert(l.due, at, next)
 			break
 		}
 	}
-	return false
 }

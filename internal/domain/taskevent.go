@@ -17,6 +17,8 @@ type TaskFacts struct {
 	Reviewers    []string
 	Approvers    []string
 	OpenBlockers int
+	// Awaited says of a task that the loop may not act on any more that its assignment is still queued, from before.
+	Awaited bool
 	// Generation makes the keys of its wakes: it rises with each assignment, each change of the state, the blockers or the
 	// participants, and each end of a blocker or child (SPEC S3.3).
 	Generation int
@@ -64,7 +66,7 @@ func (c TaskChange) NextGeneration(blockerOrChildEnded bool) int {
 func WakeupsFor(c TaskChange) []TaskWake {
 	var wakes []TaskWake
 	if !c.After.Live() {
-		if c.After.Office && !c.After.Archived {
+		if !c.After.Archived {
 			wakes = c.unblockedWakes()
 		}
 		return wakes
@@ -72,8 +74,8 @@ func WakeupsFor(c TaskChange) []TaskWake {
 	if c.After.Office {
 		wakes = append(wakes, c.assigneeWakes()...)
 		wakes = append(wakes, c.reviewWakes()...)
-		wakes = append(wakes, c.unblockedWakes()...)
 	}
+	wakes = append(wakes, c.unblockedWakes()...)
 	return append(wakes, c.stepWakes(wakes)...)
 }
 
@@ -112,8 +114,12 @@ func (c TaskChange) reviewWakes() []TaskWake {
 	return wakes
 }
 
-// unblockedWakes tell the assignee that the last open blocker is gone, whoever ended it (SPEC S5.3).
+// unblockedWakes tell the assignee that the last open blocker is gone, whoever ended it (SPEC S5.3): of an office task, and
+// of one that was one when its assignment was queued, which would wait for ever else.
 func (c TaskChange) unblockedWakes() []TaskWake {
+	if !c.After.Office && !c.After.Awaited {
+		return nil
+	}
 	if c.Before.OpenBlockers == 0 || c.After.OpenBlockers > 0 || c.After.AssigneeID == "" {
 		return nil
 	}
@@ -194,17 +200,13 @@ func commentWake(taskID, commentID, agentID string, personWaiting bool) TaskWake
 		Payload: &CommentPayload{TaskID: taskID, CommentID: commentID}, Key: "comment:" + commentID + ":" + agentID}
 }
 
-// mentionText bounds what a mention quotes of its comment, in characters.
-const mentionText = 4000
-
 func (c CommentFacts) mentionWake(agentID string) TaskWake {
-	body := []rune(c.Body)
 	who := c.AuthorName
 	if c.AuthorAgentID != "" {
 		who = c.AuthorAgentID
 	}
 	return TaskWake{AgentID: agentID, Source: WakeupSourceUser, PersonWaiting: true, Reason: "mentioned",
 		Payload: &UserPayload{UserID: who, Context: map[string]any{"task_id": c.Task.ID, "task_title": c.TaskTitle, "comment_id": c.ID,
-			"comment": string(body[:min(len(body), mentionText)])}},
+			"comment": CutText(c.Body, maxCommentBody, " [… cut; the comment has all of it]")}},
 		Key: "mention:" + c.ID + ":" + agentID}
 }

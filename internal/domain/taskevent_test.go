@@ -2,6 +2,7 @@ package domain
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -176,6 +177,23 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("S5.4 %q decides %s: %v", c.agent, c.facts.Status, got)
 		}
 	}
+	own := ApprovalFacts{ID: "o", Status: ApprovalStatusPending, RequestedByID: "a", AssigneeID: "b", Approvers: []string{"a", "b", "c"}}
+	done := own
+	done.Completion = true
+	for _, c := range []struct {
+		name  string
+		facts ApprovalFacts
+		agent string
+		ok    bool
+	}{
+		{"who asked does not answer itself", own, "a", false}, {"the assignee answers what another asked", own, "b", true},
+		{"nobody approves its own work", done, "b", false}, {"who called its work done does not approve that", done, "a", false},
+		{"another approver does", done, "c", true}, {"a person does", done, "", true},
+	} {
+		if got := MayDecide(c.facts, c.agent); (len(got) == 0) != c.ok {
+			t.Errorf("S5.4 %s: %v", c.name, got)
+		}
+	}
 	completion := open
 	completion.Completion = true
 	for name, got := range map[string][]TaskWake{
@@ -192,8 +210,13 @@ func TestApprovals(t *testing.T) {
 		}
 	}
 	office := TaskFacts{ID: "t", Office: true, State: TaskStateInReview}
-	if got := wakeKeys(ApproverWakes(office, "x", "b", []string{"b", "c"})); !slices.Equal(got, []string{"approve:x:c"}) {
-		t.Errorf("approvers: %v", got)
+	asked := ApprovalFacts{ID: "x", RequestedByID: "a", AssigneeID: "d", Approvers: []string{"a", "b", "c", "d"}}
+	if got := wakeKeys(ApproverWakes(office, asked, "b")); !slices.Equal(got, []string{"approve:x:c", "approve:x:d"}) {
+		t.Errorf("approvers but who acts and who asked: %v", got)
+	}
+	asked.Completion = true
+	if got := wakeKeys(ApproverWakes(office, asked, "")); !slices.Equal(got, []string{"approve:x:b", "approve:x:c"}) {
+		t.Errorf("approvers of a completion, but who asked and whose work it is: %v", got)
 	}
 }
 
@@ -363,4 +386,15 @@ func FuzzParseActions(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAMentionKeepsTheWholeComment(t *testing.T) {
+	body := strings.Repeat("x", 64<<10)
+	wakes := WakeupsForComment(CommentFacts{ID: "c", Task: TaskFacts{ID: "t"}, AuthorName: "ann", Body: body, Mentions: []string{"b"}})
+	if len(wakes) != 1 {
+		t.Fatalf("%d wakes", len(wakes))
+	}
+	if got := wakes[0].Payload.(*UserPayload).Context["comment"]; got != body {
+		t.Errorf("it keeps %d bytes of %d", len(got.(string)), len(body))
+	}
 }

@@ -77,17 +77,13 @@ func cutTitle(title string) string {
 
 func isLineBreak(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }
 
-// maxFireText bounds the text that a fire keeps, in bytes: a prompt shows no more of it.
-const maxFireText = 16 << 10
+// maxFireText bounds the text that a fire keeps, in bytes: a description without long values fits.
+const maxFireText = 64 << 10
 
 // FireText is what a lightweight fire asks for: the routine's description with the values in place, as it was when it
 // fired.
 func FireText(description string, values map[string]string) string {
-	text := Render(description, values)
-	if len(text) <= maxFireText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxFireText], "")
+	return CutText(strings.ToValidUTF8(Render(description, values), "\uFFFD"), maxFireText, " [… cut at 64 KiB: the values make it longer]")
 }
 
 // RenderFire is what a fire hands on: the task of a heavy routine, or a lightweight one's name and text.

@@ -266,3 +266,14 @@ func TestASampleBodyGivesEachVariableAValueThatItTakes(t *testing.T) {
 		t.Errorf("without variables it is %s", got)
 	}
 }
+
+func TestTheTextOfAFireIsKeptWholeOrSaysThatItIsCut(t *testing.T) {
+	whole := strings.Repeat("é", 32<<10)
+	if got := FireText(whole, nil); got != whole {
+		t.Errorf("a description of 64 KiB was cut to %d bytes", len(got))
+	}
+	got := FireText(whole+"{{v}}", map[string]string{"v": "more"})
+	if len(got) > 64<<10 || !strings.HasSuffix(got, "[… cut at 64 KiB: the values make it longer]") || !utf8.ValidString(got) {
+		t.Errorf("%d bytes, valid %v", len(got), utf8.ValidString(got))
+	}
+}

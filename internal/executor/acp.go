@@ -86,6 +86,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 			result.SessionID, result.Resumable = xid.New("ses").String(), false
 		}
 		result.SessionError = sink.Session(result.SessionID)
+		result.Fresh = req.ResumeSessionID != "" && session != req.ResumeSessionID
 	})
 	end := a.attend(ctx, p, talk, limits{spec.Timeout, acpGrace})
 	answered := talk.answered()

@@ -144,7 +144,7 @@ func testLoad(t *testing.T, agent acpAgent) {
 	req.ResumeSessionID, req.FullPrompt = first.SessionID, "say from the start"
 	sink := &recorder{}
 	second, err := a.Run(t.Context(), req, sink)
-	if err != nil || second.SessionID != first.SessionID || second.Object["message"] != "prompts 2" {
+	if err != nil || second.SessionID != first.SessionID || second.Object["message"] != "prompts 2" || second.Fresh {
 		t.Fatalf("got %+v, %v", second, err)
 	}
 	if sink.text() != "STDOUT prompts 2" {
@@ -157,7 +157,7 @@ func testFallback(t *testing.T, agent acpAgent) {
 	req.ResumeSessionID, req.FullPrompt = "gone", "say from the start"
 	sink := &recorder{}
 	result, err := newACP(t, Options{}).Run(t.Context(), req, sink)
-	if err != nil || result.Object["message"] != "from the start" || result.SessionID == "gone" || !slices.Equal(sink.sessions, []string{result.SessionID}) {
+	if err != nil || result.Object["message"] != "from the start" || !result.Fresh || result.SessionID == "gone" || !slices.Equal(sink.sessions, []string{result.SessionID}) {
 		t.Fatalf("got %+v, %v, sessions %v", result, err, sink.sessions)
 	}
 	if got := sink.spoken(domain.LogStreamSystem); len(got) != 1 || !strings.Contains(got[0], "gone could not be loaded") {
@@ -179,6 +179,12 @@ func testPermissions(t *testing.T, agent acpAgent) {
 		if got := sink.spoken(domain.LogStreamSystem); !slices.Contains(got, "uses a tool: tool edit (edit): pending") ||
 			!strings.Contains(strings.Join(got, "\n"), "asks for permission: tool edit (edit): ") {
 			t.Errorf("%s: noted %q", policy, got)
+		}
+		allowed := policy == domain.AcpPermissionPolicyAllow
+		steps, err := json.Marshal(sink.steps[2:4])
+		if want := fmt.Sprintf(`[{"tool":{"id":"t-edit","kind":"edit","status":"pending","title":"tool edit"}},`+
+			`{"permission":{"allowed":%v,"kind":"edit","policy":%q,"title":"tool edit","tool":"t-edit"}}]`, allowed, policy); err != nil || string(steps) != want {
+			t.Errorf("%s: steps %s, want %s", policy, steps, want)
 		}
 	}
 }

@@ -207,6 +207,7 @@ func (c *conversation) permission(p acp.RequestPermissionRequest) (any, error) {
 	c.transcript.flush()
 	c.transcript.note(fmt.Sprintf("asks for permission: %s (%s): %s by the policy %s",
 		firstOf(title, string(p.ToolCall.ToolCallId)), firstOf(string(kind), "no kind"), verdict, c.policy))
+	c.transcript.steps.permission(string(p.ToolCall.ToolCallId), title, kind, ok && allowed, c.policy)
 	if !ok {
 		return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}, nil
 	}

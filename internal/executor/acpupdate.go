@@ -15,9 +15,10 @@ import (
 const maxAnswer = 64 << 10
 
 // transcript turns a session's updates into lines of the log. What the agent says goes to STDOUT, line by line; what it
-// thinks, plans and uses tools for goes to SYSTEM. Its methods are called one at a time.
+// thinks, plans and uses tools for goes to SYSTEM; plans and tools are told as steps, too. Its methods are called one at a time.
 type transcript struct {
 	out     *output
+	steps   *steps
 	message splitter // what the agent says
 	thought splitter
 	answer  []byte // the agent's last message
@@ -36,7 +37,7 @@ type toolCall struct {
 }
 
 func newTranscript(out *output) *transcript {
-	t := &transcript{out: out, tools: map[acp.ToolCallId]toolCall{}}
+	t := &transcript{out: out, steps: &steps{sink: out.sink, mask: out.mask}, tools: map[acp.ToolCallId]toolCall{}}
 	t.message = splitter{keep: maxResultLine, emit: func(line []byte, total int64) { out.emit(domain.LogStreamStdout, line, total) }}
 	t.thought = splitter{keep: maskWindow, emit: func(line []byte, total int64) {
 		out.emit(domain.LogStreamSystem, append([]byte("thinks: "), line...), total+8)
@@ -58,7 +59,7 @@ func (t *transcript) update(u acp.SessionUpdate) {
 		t.tool(c.ToolCallId, &c.Title, &c.Kind, &c.Status, c.Locations)
 	case u.ToolCallUpdate != nil:
 		c := u.ToolCallUpdate
-		t.tool(c.ToolCallId, c.Title, c.Kind, c.Status, nil)
+		t.tool(c.ToolCallId, c.Title, c.Kind, c.Status, c.Locations)
 	case u.Plan != nil:
 		t.planned(u.Plan.Entries)
 	case u.UsageUpdate != nil:
@@ -122,6 +123,7 @@ func (t *transcript) tool(id acp.ToolCallId, title *string, kind *acp.ToolKind, 
 		line += ": " + strings.ReplaceAll(string(call.status), "_", " ")
 	}
 	t.note(line)
+	t.steps.tool(id, call, at)
 }
 
 // planned writes the plan when it differs from the last one.
@@ -137,6 +139,7 @@ func (t *transcript) planned(entries []acp.PlanEntry) {
 	t.plan = plan
 	t.flush()
 	t.note(plan)
+	t.steps.plan(entries)
 }
 
 // note writes a text of rouse's own words and the agent's, each of its lines by itself, within the run's bounds.

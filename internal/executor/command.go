@@ -60,7 +60,9 @@ func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Fai
 	out := &output{sink: one, mask: req.mask}
 	out.say(fmt.Sprintf("the session %s could not be resumed, a new one is opened with the full prompt: %s", req.ResumeSessionID, firstLine(failure.Message)))
 	req.Prompt, req.ResumeSessionID = req.fullPrompt(), ""
-	return c.launch(ctx, req, one, d.again())
+	result, failure = c.launch(ctx, req, one, d.again())
+	result.Fresh = result.Launched
+	return result, failure
 }
 
 func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect) (Result, *Failure) {

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/preset"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // dialect is how a command is talked to: plainly, or as its preset wants it. It serves one launch.
@@ -49,16 +52,17 @@ func (d *dialect) commandLine(req Request, o Options) (argv []string, prompt str
 	if d.spec.PromptFile == "" {
 		return argv, req.Prompt, cleanUp, nil
 	}
-	file, err := o.promptFile(req.Prompt)
+	file, err := o.promptFile(req.RunID, req.Attempt, req.Prompt)
 	if err != nil {
 		return nil, "", cleanUp, launchFailure(err, "the prompt could not be written to a file for the agent: %v", err)
 	}
 	return append(argv, d.spec.PromptFile, file), "", func() { _ = os.Remove(file) }, nil // a file in the temporary folder
 }
 
-// promptFile writes a prompt where the agent's account alone can read it.
-func (o Options) promptFile(prompt string) (path string, err error) {
-	file, err := os.CreateTemp("", "rouse-prompt-")
+// promptFile writes a prompt where the agent's account alone can read it. It is named after its attempt, so that the next
+// server finds it should this one be killed.
+func (o Options) promptFile(run xid.ID, attempt int, prompt string) (path string, err error) {
+	file, err := os.CreateTemp("", promptFiles(run.String(), strconv.Itoa(attempt)))
 	if err != nil {
 		return "", err
 	}
@@ -70,6 +74,22 @@ func (o Options) promptFile(prompt string) (path string, err error) {
 		return "", errors.Join(err, os.Remove(file.Name()))
 	}
 	return file.Name(), nil
+}
+
+// promptFiles is a pattern of the names of an attempt's prompt files.
+func promptFiles(run, attempt string) string { return "rouse-prompt-" + run + "." + attempt + "-*" }
+
+// removePromptFiles removes what a launch, or all launches of an attempt, left in the temporary folder. A file that cannot be
+// removed is of no harm to the run, which must not wait for it.
+func removePromptFiles(launch string) {
+	parts := strings.Split(launch, "/")
+	if len(parts) < 3 || strings.ContainsAny(launch, `*?[\`) {
+		return
+	}
+	files, _ := filepath.Glob(filepath.Join(os.TempDir(), promptFiles(parts[0], parts[1]))) // the pattern is a good one
+	for _, file := range files {
+		_ = os.Remove(file)
+	}
 }
 
 // reading is how standard output is read.

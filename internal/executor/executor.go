@@ -58,6 +58,8 @@ type Sink interface {
 	Session(id string) error
 	// Line is one line of output: masked, valid UTF-8 without NUL, at most 8 KiB.
 	Line(stream domain.LogStream, text string)
+	// Progress is one step of the agent's work, for those who read it by program: masked, and small. Its lines tell it, too.
+	Progress(step map[string]any)
 }
 
 // Result is what came of an attempt.
@@ -67,6 +69,7 @@ type Result struct {
 	SessionID    string         // "" when nothing was launched
 	Resumable    bool           // the agent named the session itself, so that it may be handed back to resume it
 	SessionError error          // what Sink.Session answered
+	Fresh        bool           // the session to resume was gone: the agent was told the full prompt in a new one
 	ExitCode     int            // 128+n for signal n; -1 when no process ended
 	Usage        *Usage         // nil when the agent did not say
 	Tail         string         // the last lines of output, at most 4 KiB

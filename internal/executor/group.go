@@ -52,9 +52,13 @@ func (g ProcessGroup) signal(sig syscall.Signal) error { return syscall.Kill(-g.
 // EndLeftover ends what is left of a launch of an earlier server process on this machine, at once, and waits until it is
 // gone. It reports whether there was anything to end. A group of another host, boot or container is left alone, and so is
 // a process that merely got the same id since: the group is only signalled while its leader is the one that was
-// recorded, and everything else must carry the launch's mark in its environment.
+// recorded, and everything else must carry the launch's mark in its environment. Prompts in files that the launch left on this
+// machine are removed, too.
 func EndLeftover(g ProcessGroup) (ended bool, err error) {
 	host, boot := here()
+	if g.Host == host {
+		removePromptFiles(g.Launch)
+	}
 	if boot == "" || g.Host != host || g.BootID != boot {
 		return false, nil
 	}

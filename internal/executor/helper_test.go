@@ -45,6 +45,7 @@ type recorder struct {
 	groups    []ProcessGroup
 	sessions  []string
 	lines     []string // "STDOUT text"
+	steps     []map[string]any
 	onProcess func(ProcessGroup) error
 	onLine    func(text string)
 	onSession func()
@@ -73,6 +74,12 @@ func (r *recorder) Line(stream domain.LogStream, text string) {
 	if r.onLine != nil {
 		r.onLine(text)
 	}
+}
+
+func (r *recorder) Progress(step map[string]any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.steps = append(r.steps, step)
 }
 
 func (r *recorder) text() string { return strings.Join(r.lines, "\n") }

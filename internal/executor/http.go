@@ -73,6 +73,7 @@ type lease struct {
 	TaskID          *xid.ID           `json:"taskId"`
 	Prompt          string            `json:"prompt"`
 	ResumeSessionID *string           `json:"resumeSessionId"`
+	FullPrompt      *string           `json:"fullPrompt"` // for a new session, should that one be gone
 	Environment     map[string]string `json:"environment"`
 	Test            bool              `json:"test,omitempty"` // there is no such run; whatever is answered is not kept
 }
@@ -126,7 +127,8 @@ func leaseOf(req Request) lease {
 		l.TaskID = &req.TaskID
 	}
 	if req.ResumeSessionID != "" {
-		l.ResumeSessionID = &req.ResumeSessionID
+		full := req.fullPrompt()
+		l.ResumeSessionID, l.FullPrompt = &req.ResumeSessionID, &full
 	}
 	return l
 }
@@ -306,6 +308,7 @@ func (c *httpCall) take(text []byte, long bool) {
 	if session := namedSession(object); session != "" && c.req.mask(session) == session {
 		c.result.Resumable = true
 		if session != c.result.SessionID {
+			c.result.Fresh = c.req.ResumeSessionID != ""
 			c.name(session)
 		}
 	}

@@ -53,12 +53,12 @@ func TestTheLeaseIsPostedAndSigned(t *testing.T) {
 		write(200, `{"summary":"made it","session_id":"s1","usage":{"input_tokens":5,"output_tokens":1,"cost_usd":0.5}}`)(w, r)
 	})
 	req := callOf(url)
-	req.ResumeSessionID, req.Secret = "s0", "topsecret"
+	req.ResumeSessionID, req.FullPrompt, req.Secret = "s0", "all of it", "topsecret"
 	req.Headers = []Variable{{"Authorization", "Bearer x"}}
 	h, sink := NewHTTP(loopback), &recorder{}
 	h.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 	result, err := h.Run(t.Context(), req, sink)
-	if err != nil || result.Object["summary"] != "made it" || result.SessionID != "s1" || !result.Resumable || result.Usage.CostUSD != "0.5" || !result.Launched {
+	if err != nil || result.Object["summary"] != "made it" || result.SessionID != "s1" || !result.Resumable || result.Usage.CostUSD != "0.5" || !result.Launched || !result.Fresh {
 		t.Fatalf("got %+v, %v", result, err)
 	}
 	if !slices.Equal(sink.sessions, []string{"s0", "s1"}) {
@@ -70,7 +70,7 @@ func TestTheLeaseIsPostedAndSigned(t *testing.T) {
 	}
 	environment, _ := sent["environment"].(map[string]any)
 	if sent["runId"] != "run_1" || sent["attempt"] != 2.0 || sent["leaseToken"] != "rsr_secret" || sent["prompt"] != "the prompt" ||
-		sent["resumeSessionId"] != "s0" || sent["taskId"] != nil || environment["ROUSE_RUN_ID"] != "run_1" {
+		sent["resumeSessionId"] != "s0" || sent["fullPrompt"] != "all of it" || sent["taskId"] != nil || environment["ROUSE_RUN_ID"] != "run_1" {
 		t.Errorf("sent %s", body)
 	}
 	if header.Get("Authorization") != "Bearer x" || header.Get("X-Rouse-Timestamp") != "1700000000" ||

@@ -75,13 +75,13 @@ func testPresetSession(t *testing.T, c *Command, name, session string, first Res
 	}
 	req := presetRequest(t, name, "the news")
 	req.ResumeSessionID, req.FullPrompt = session, "from the start"
-	if again, err := c.Run(t.Context(), req, &recorder{}); err != nil || again.SessionID != session || !strings.Contains(again.Object["message"].(string), "the news") {
+	if again, err := c.Run(t.Context(), req, &recorder{}); err != nil || again.SessionID != session || again.Fresh || !strings.Contains(again.Object["message"].(string), "the news") {
 		t.Errorf("resumed: %+v, %v", again, err)
 	}
 	req.ResumeSessionID = "gone"
 	sink = &recorder{}
 	again, err := c.Run(t.Context(), req, sink)
-	if err != nil || again.SessionID != session || !strings.Contains(again.Object["message"].(string), "from the start") {
+	if err != nil || again.SessionID != session || !again.Fresh || !strings.Contains(again.Object["message"].(string), "from the start") {
 		t.Errorf("not resumed: %+v, %v", again, err)
 	}
 	if !strings.Contains(sink.text(), "SYSTEM the session gone could not be resumed") {
@@ -125,6 +125,31 @@ func TestThePromptFileOfAPresetIsGoneAfterwards(t *testing.T) {
 	}
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	if err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+func TestThePromptFileOfAKilledServersRunIsRemovedWithItsLeftovers(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	first, second := Options{}, Options{}
+	for _, attempt := range []int{1, 2} {
+		if _, err := first.promptFile("run_1", attempt, "hello"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := second.promptFile("run_2", 1, "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, boot := here()
+	if _, err := EndLeftover(ProcessGroup{Host: host, BootID: boot, Launch: LaunchesOf("run_1", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := EndLeftover(ProcessGroup{Host: host, BootID: boot, Launch: LaunchesOf("run_1", 2) + "lch_1"}); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	if err != nil || len(left) != 1 || filepath.Join(os.Getenv("TMPDIR"), left[0].Name()) != other {
 		t.Errorf("left %v, %v", left, err)
 	}
 }

@@ -166,6 +166,9 @@ func (l *listener) Process(ProcessGroup) error { return nil }
 // Session takes note of nothing.
 func (l *listener) Session(string) error { return nil }
 
+// Progress takes note of nothing.
+func (l *listener) Progress(map[string]any) {}
+
 // Line keeps the first lines.
 func (l *listener) Line(_ domain.LogStream, text string) {
 	l.mu.Lock()

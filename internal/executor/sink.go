@@ -34,3 +34,10 @@ func (s *oneAtATime) Line(stream domain.LogStream, text string) {
 	defer s.mu.Unlock()
 	s.sink.Line(stream, text)
 }
+
+// Progress passes on.
+func (s *oneAtATime) Progress(step map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sink.Progress(step)
+}

@@ -30,7 +30,7 @@ func (q *sequence) wakeAny(ctx context.Context) (bool, error) {
 	k := wakeKey{q.rand.IntN(len(q.agents)), fmt.Sprint("key ", len(q.keys))}
 	q.keys = append(q.keys, k)
 	q.note("wake agent %d with %s", k.agent+1, k.key)
-	q.model.Ask(&model.Request{Agent: q.model.Agents[k.agent], Scope: "taskless", Event: true, Person: true})
+	q.model.Ask(&model.Request{Agent: q.model.Agents[k.agent], Source: "USER", Scope: "taskless", Event: true, Person: true})
 	return true, q.wake(ctx, k.agent, k.key)
 }
 
@@ -208,6 +208,9 @@ func (q *sequence) failAny(ctx context.Context) (bool, error) {
 	limited := q.rand.IntN(4) == 0
 	if limited {
 		f.Message = "rate limit, try again in 20 minutes"
+	}
+	if q.office != nil && a.run.Started {
+		f.Usage = q.price(a.run)
 	}
 	q.note("fail %s: %+v", a, f)
 	q.model.Fail(a.run, f.Permanent, limited)

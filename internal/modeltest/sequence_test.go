@@ -48,7 +48,7 @@ func TestSequencesAgreeWithTheModel(t *testing.T) {
 				if n >= uint64(sequences()) {
 					return
 				}
-				q := &sequence{seed: first + n, made: map[string]int{}, rand: rand.New(rand.NewPCG(first+n, 0))}
+				q := &sequence{seed: first + n, made: map[string]int{}, moves: moves, rand: rand.New(rand.NewPCG(first+n, 0))}
 				if err := q.run(t.Context(), p); err != nil {
 					t.Errorf("%s=%d: %v\nafter\n  %s", seedVariable, q.seed, err, strings.Join(q.log, "\n  "))
 				}
@@ -80,6 +80,8 @@ type sequence struct {
 	keys     []wakeKey
 	made     map[string]int
 	log      []string
+	moves    []move
+	office   *officeDesk // nil: a sequence without tasks
 }
 
 // attempt is one that was claimed; those of ended ones are kept to report too late.
@@ -177,20 +179,20 @@ func (q *sequence) note(format string, args ...any) {
 // step makes one random move that can be made, and compares.
 func (q *sequence) step(ctx context.Context) error {
 	total := 0
-	for _, m := range moves {
+	for _, m := range q.moves {
 		total += m.weight
 	}
 	for {
 		k, i := q.rand.IntN(total), 0
-		for ; k >= moves[i].weight; i++ {
-			k -= moves[i].weight
+		for ; k >= q.moves[i].weight; i++ {
+			k -= q.moves[i].weight
 		}
-		did, err := moves[i].do(q, ctx)
+		did, err := q.moves[i].do(q, ctx)
 		if err != nil {
-			return fmt.Errorf("%s: %w", moves[i].name, err)
+			return fmt.Errorf("%s: %w", q.moves[i].name, err)
 		}
 		if did {
-			q.made[moves[i].name]++
+			q.made[q.moves[i].name]++
 			return q.compare(ctx)
 		}
 	}
@@ -205,6 +207,9 @@ func (q *sequence) compare(ctx context.Context) error {
 	q.runs = runs
 	if d := difference(q.model.State(), got); d != "" {
 		return fmt.Errorf("the program and the model differ:%s", d)
+	}
+	if q.office != nil {
+		return q.compareOffice(ctx)
 	}
 	return nil
 }

@@ -205,7 +205,7 @@ func (c *clerk) onTask(ctx context.Context) error {
 		_, err = c.QueueRun(ctx, store.QueueRun{WorkspaceID: c.workspace, TaskID: task, AgentID: agent})
 	case k < 91:
 		_, _, err = c.SetTaskParticipants(ctx, store.SetTaskParticipants{WorkspaceID: c.workspace, TaskID: task,
-			Reviewers: []xid.ID{agent}[:c.rand.IntN(2)], Approvers: []xid.ID{agent}[:c.rand.IntN(2)]})
+			Reviewers: domain.To([]xid.ID{agent}[:c.rand.IntN(2)]), Approvers: domain.To([]xid.ID{agent}[:c.rand.IntN(2)])})
 	case k < 98:
 		err = c.decideAny(ctx, agent)
 	default:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -71,12 +72,25 @@ func Open(ctx context.Context, address string) (*sql.DB, error) {
 // Named is an address whose connections carry a name, which pg_stat_activity shows as application_name: at most 63 bytes,
 // and instead of one that the address has.
 func Named(address, name string) (string, error) {
+	return with(address, func(query url.Values) { query.Set("application_name", name) })
+}
+
+// Bounded is an address whose connections end a statement that takes longer than limit, unless it has a statement_timeout.
+func Bounded(address string, limit time.Duration) (string, error) {
+	return with(address, func(query url.Values) {
+		if !query.Has("statement_timeout") {
+			query.Set("statement_timeout", strconv.FormatInt(limit.Milliseconds(), 10))
+		}
+	})
+}
+
+func with(address string, change func(url.Values)) (string, error) {
 	u, err := parse(address)
 	if err != nil {
 		return "", err
 	}
 	query := u.Query()
-	query.Set("application_name", name)
+	change(query)
 	u.RawQuery = query.Encode()
 	return u.String(), nil
 }

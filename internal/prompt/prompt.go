@@ -13,10 +13,11 @@ const (
 	maxInstructions      = 64 << 10
 	maxWakes             = 50 // shown in full
 	maxWakeSection       = 128 << 10
-	maxWake              = 16 << 10
+	minWake              = 1 << 10 // of a wake that is shown, however long newer ones are
+	headRoom             = 512     // of a wake, for what is not quoted
 	maxTaskSection       = 64 << 10
-	maxDescription       = 24 << 10
-	maxBackground        = 5 // comments
+	maxDescription       = 24 << 10 // of the task, at least; what the rest of its section leaves, too
+	maxBackground        = 5        // comments
 	maxBackgroundComment = 4 << 10
 	maxReferences        = 50
 	maxName              = 200

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,7 +72,15 @@ func cases() map[string]Input {
 		Payload: &domain.BlockersPayload{TaskID: "tsk_1", ResolvedBlockerIDs: []string{"tsk_2", "tsk_3"}},
 		Tasks:   []TaskRef{{ID: "tsk_2", Title: "Design", State: domain.TaskStateDone}, {ID: "tsk_3", Title: "Old plan", State: domain.TaskStateCancelled}}})
 	blockers.Run.Task.Children = []TaskRef{{ID: "tsk_4", Title: "Write it", State: domain.TaskStateTodo}}
+	missed := base() // three slots of one routine, and one with other values
+	for n, region := range []string{"north", "south", "north", "north"} {
+		fire := routine
+		fire.At, fire.Text = noon.Add(time.Duration(n)*time.Minute), "Look at the queue of "+region+"."
+		fire.Payload = &domain.RoutinePayload{RoutineID: "rtn_1", TriggerID: "trg_1", ScheduledFor: fire.At}
+		missed.Wakes = append(missed.Wakes, fire)
+	}
 	return map[string]Input{
+		"routine_merged": missed,
 		"routine":        withWakes(summary, routine),
 		"routine_manual": withWakes(base(), manual),
 		"comment":        comments,
@@ -163,6 +172,79 @@ func TestComments(t *testing.T) {
 	}
 	if !strings.Contains(text, "the newest 5 of 7") {
 		t.Error("C109: the total is not named")
+	}
+}
+
+// TestLongTextsAreTold: what is stored may have 64 KiB, and is told in full where the section has room for it.
+func TestLongTextsAreTold(t *testing.T) {
+	text := func(mark string, kib int) string { return strings.Repeat("x", kib<<10-len(mark)) + mark }
+	comments := func(kib ...int) (wakes []Wake) {
+		for n, k := range kib {
+			wake := commentWake(n)
+			wake.Comment.Body = text(fmt.Sprintf("END%d.", n), k)
+			wakes = append(wakes, wake)
+		}
+		return wakes
+	}
+	fires := func(n, kib int) (wakes []Wake) {
+		for i := range n {
+			wakes = append(wakes, Wake{Source: domain.WakeupSourceRoutine, Routine: "Watch", Text: text("END0.", kib),
+				Payload: &domain.RoutinePayload{RoutineID: "rtn_1", TriggerID: "trg_1", ScheduledFor: noon.Add(time.Duration(i) * 5 * time.Minute)}})
+		}
+		return wakes
+	}
+	several := func(n, kib int) []Wake { return comments(slices.Repeat([]int{kib}, n)...) }
+	for _, test := range []struct {
+		name       string
+		wakes      []Wake
+		whole, cut int // texts told to their end, and those that are cut and say so
+	}{
+		{"a comment of 20 KiB", comments(20), 1, 0},
+		{"a comment of 64 KiB", comments(64), 1, 0},
+		{"the newest is longest", comments(30, 30, 62), 3, 0},
+		{"the oldest is longest", comments(62, 30, 30), 3, 0},
+		{"25 comments of 4 KiB", several(25, 4), 25, 0},
+		{"50 comments of 2 KiB", several(50, 2), 50, 0},
+		{"three of 60 KiB: the newest two thirds", several(3, 60), 2, 1},
+		{"50 of 60 KiB: the newest, and the start of the others", several(50, 60), 1, 49},
+		{"a routine of 4 KiB that was down for two hours", fires(25, 4), 1, 0},
+		{"a routine of 60 KiB that was down for two days", fires(50, 60), 1, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := Build(withWakes(base(), test.wakes...)).Text
+			if whole := strings.Count(got, "END"); whole != test.whole {
+				t.Errorf("%d texts are whole, want %d", whole, test.whole)
+			}
+			if n := strings.Count(got, "[… cut, "); n != test.cut {
+				t.Errorf("%d texts say that they are cut, want %d", n, test.cut)
+			}
+			for n := range test.wakes {
+				if len(test.wakes) > 1 && !strings.Contains(got, fmt.Sprintf("\n%d. [", n+1)) && !strings.Contains(got, fmt.Sprintf("\n%d. Your", n+1)) {
+					t.Errorf("cause %d is not named", n+1)
+				}
+			}
+			if section := wakeContext(test.wakes, nil); len(section) > maxWakeSection+1<<10 {
+				t.Errorf("the section has %d bytes", len(section))
+			}
+			if last := fmt.Sprintf("END%d.", len(test.wakes)-1); !strings.Contains(got, last) && test.wakes[0].Comment != nil {
+				t.Error("the newest is not told in full")
+			}
+		})
+	}
+}
+
+func TestTheTasksDescriptionTakesWhatItsSectionLeaves(t *testing.T) {
+	in := withTask(base())
+	in.Run.Task.Description = strings.Repeat("x", 60<<10) + "END."
+	if text := Build(in).Text; !strings.Contains(text, "END.") {
+		t.Error("60 KiB are cut although there is room")
+	}
+	for range 60 {
+		in.Run.Task.Children = append(in.Run.Task.Children, TaskRef{ID: "tsk", Title: strings.Repeat("y", 200), State: domain.TaskStateTodo})
+	}
+	text := Build(in).Text
+	if strings.Contains(text, "END.") || strings.Count(text, "[… cut, ") != 1 || !strings.Contains(text, "and 10 more") {
+		t.Error("its cut is not marked, or it took the subtasks' place")
 	}
 }
 

@@ -16,11 +16,13 @@ func taskContext(task Task, wakes []Wake) string {
 		fmt.Fprintf(&b, ", project: %s", oneLine(task.Project))
 	}
 	b.WriteString("\n")
-	section(&b, "Description:", quote(task.Description, maxDescription))
-	section(&b, "Open blockers, which must end first:", references(task.Blockers))
-	section(&b, "Subtasks:", references(task.Children))
-	section(&b, "", background(task, wakes))
-	return b.String()
+	var rest strings.Builder
+	section(&rest, "Open blockers, which must end first:", references(task.Blockers))
+	section(&rest, "Subtasks:", references(task.Children))
+	section(&rest, "", background(task, wakes))
+	left := maxTaskSection - b.Len() - rest.Len() - len("\nDescription:\n\n")
+	section(&b, "Description:", quote(task.Description, max(maxDescription, left)))
+	return b.String() + rest.String()
 }
 
 func section(b *strings.Builder, title, body string) {

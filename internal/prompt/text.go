@@ -95,6 +95,22 @@ func object(v any, limit int) string {
 	return quote(string(raw), limit)
 }
 
+// both quotes two texts in limit bytes together: one takes what the other leaves of its half.
+func both(limit int, a, b func(limit int) string) (string, string) {
+	first := a(limit - len(b(limit/2)))
+	return first, b(limit - len(first))
+}
+
+func quoted(s string) func(int) string { return func(limit int) string { return quote(s, limit) } }
+
+// objectOf shows details, should there be any.
+func objectOf(some bool, v any) func(int) string {
+	if !some {
+		return quoted("")
+	}
+	return func(limit int) string { return object(v, limit) }
+}
+
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func plural(n int, noun string) string {

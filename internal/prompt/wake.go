@@ -26,22 +26,49 @@ func wakeContext(wakes []Wake, task *Task) string {
 	if len(earlier) > 0 {
 		fmt.Fprintf(&b, "Not shown are the oldest %d of them: %s.\n\n", len(earlier), countBySource(earlier))
 	}
-	limit := maxWakeSection
-	if len(shown) > 0 {
-		limit = min(maxWake, maxWakeSection/len(shown))
-	}
-	for i, wake := range shown {
-		text := describe(wake, limit/2)
-		if len(wakes) > 1 {
-			text = fmt.Sprintf("%d. %s", len(earlier)+i+1, text)
-		}
-		b.WriteString(cut(text, limit))
-		b.WriteString("\n\n")
+	for _, text := range tell(shown, len(earlier)) {
+		b.WriteString(text + "\n\n")
 	}
 	if task != nil {
 		b.WriteString(cut(taskContext(*task, wakes), maxTaskSection))
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// tell describes the wakes that are shown, in at most maxWakeSection bytes together. They are paid for by need, the newest
+// first: each may take all that is left, but for minWake of each older one. A routine's text that several of them have is
+// told by the newest alone. before is how many wakes are not shown; a single one has no number.
+func tell(shown []Wake, before int) []string {
+	texts := make([]string, len(shown))
+	told := map[string]int{} // the number of the wake that tells a routine's text
+	left := maxWakeSection
+	for i := len(shown) - 1; i >= 0; i-- {
+		limit := left - i*minWake - len("\n\n")
+		wake, note := shown[i], ""
+		if key := routineText(wake); key != "" {
+			if by := told[key]; by > 0 {
+				wake.Text, note = "", fmt.Sprintf("It asks for the same as number %d.", by)
+			} else {
+				told[key] = before + i + 1
+			}
+		}
+		text := lines(describe(wake, max(limit-headRoom, limit/2)), note)
+		if before+len(shown) > 1 {
+			text = fmt.Sprintf("%d. %s", before+i+1, text)
+		}
+		texts[i] = cut(text, limit)
+		left -= len(texts[i]) + len("\n\n")
+	}
+	return texts
+}
+
+// routineText names the text of a routine's wake, so that an equal one is known; "" when there is none.
+func routineText(w Wake) string {
+	p, ok := w.Payload.(*domain.RoutinePayload)
+	if !ok || w.Text == "" {
+		return ""
+	}
+	return p.RoutineID + "\x00" + w.Text
 }
 
 func countBySource(wakes []Wake) string {
@@ -57,7 +84,7 @@ func countBySource(wakes []Wake) string {
 	return strings.Join(parts, ", ")
 }
 
-// describe is one wakeup in words: what happened, when, and what is expected. Quoted texts get at most limit bytes.
+// describe is one wakeup in words: what happened, when, and what is expected. Quoted texts get at most limit bytes together.
 func describe(w Wake, limit int) string {
 	what, details := "", ""
 	switch p := w.Payload.(type) {
@@ -69,10 +96,8 @@ func describe(w Wake, limit int) string {
 		what, details = describeAgentError(w, p, limit)
 	case *domain.SelfPayload:
 		what = "You asked to be woken again. Your reason:"
-		details = quote(p.Reason, limit)
-		if len(p.Payload) > 0 {
-			details = lines(details, "Details you left:", object(p.Payload, limit/2))
-		}
+		reason, left := both(limit, quoted(p.Reason), objectOf(len(p.Payload) > 0, p.Payload))
+		details = lines(reason, titled("Details you left:", left))
 	case *domain.UserPayload:
 		what = fmt.Sprintf("%s woke you and waits for your answer.", orElse(named(w.User, p.UserID), "A person"))
 		if len(p.Context) > 0 {
@@ -86,6 +111,10 @@ func describe(w Wake, limit int) string {
 	case *domain.ApprovalPayload:
 		what, details = describeApproval(w, p, limit)
 	case *domain.BudgetPayload:
+		if p.AgentID == "" { // nobody in particular crossed the threshold: a person set it
+			what = fmt.Sprintf("A budget is %g percent spent. Decide what work can wait, or tell a person.", p.BudgetPct)
+			break
+		}
 		what = fmt.Sprintf("The budget of agent %s is %g percent spent. Decide whether its work can wait, or tell a person.",
 			named(w.Agent, p.AgentID), p.BudgetPct)
 	default:
@@ -110,13 +139,8 @@ func describeRoutine(w Wake, p *domain.RoutinePayload, limit int) (what, details
 	if p.MissedTicks > 0 {
 		what += " " + missed(p)
 	}
-	if text := quote(w.Text, limit); text != "" {
-		details = lines("What it asks for:", text)
-	}
-	if len(p.Variables) > 0 {
-		details = lines(details, "Variables:", object(p.Variables, limit/2))
-	}
-	return what, details
+	text, variables := both(limit, quoted(w.Text), objectOf(len(p.Variables) > 0, p.Variables))
+	return what, lines(titled("What it asks for:", text), titled("Variables:", variables))
 }
 
 // missed is the sentence of SPEC S4.5.
@@ -177,13 +201,8 @@ func describeApproval(w Wake, p *domain.ApprovalPayload, limit int) (what, detai
 		decision = "rejected: do not go ahead as planned"
 	}
 	what = fmt.Sprintf("The approval %s that you asked for is %s.", oneLine(p.ApprovalID), decision)
-	if question := quote(w.Question, limit/2); question != "" {
-		details = lines("You had asked:", question)
-	}
-	if note := quote(p.DecisionNote, limit/2); note != "" {
-		details = lines(details, "The note with the decision:", note)
-	}
-	return what, details
+	question, note := both(limit, quoted(w.Question), quoted(p.DecisionNote))
+	return what, lines(titled("You had asked:", question), titled("The note with the decision:", note))
 }
 
 // blockers are the resolved blockers by name, or by id alone when their names are not known.
@@ -213,6 +232,14 @@ func references(tasks []TaskRef) string {
 		out = append(out, line)
 	}
 	return strings.Join(out, "\n")
+}
+
+// titled is a text under its title; "" without a text.
+func titled(title, text string) string {
+	if text == "" {
+		return ""
+	}
+	return title + "\n" + text
 }
 
 // lines joins what is not empty.

@@ -29,6 +29,7 @@ type lease struct {
 	token       string
 	environment []executor.Variable
 	claimed     store.Claimed
+	since       time.Time
 }
 
 // wireLease is a RunLease of the API.
@@ -55,7 +56,8 @@ const acquireQuery = `mutation($input: AcquireRunInput!) { acquireRun(input: $in
   run { id agent { id } } attempt leaseToken duration prompt resumeSessionId fullPrompt environment { name value }
   command { preset argv workingDirectory timeout grace } } } }`
 
-// acquire waits for a run of the queue; nil when none came.
+// acquire waits for a run of the queue; nil when none came. A call without an answer is made again under the same name, so
+// that a run which its lost answer gave is not lost with it.
 func (s *Store) acquire(ctx context.Context) (*lease, error) {
 	var out struct {
 		AcquireRun struct {
@@ -63,10 +65,14 @@ func (s *Store) acquire(ctx context.Context) (*lease, error) {
 			UserErrors userErrors
 		}
 	}
-	input := map[string]any{"workspaceId": s.workspace, "queue": s.queue, "waitUpTo": fmt.Sprintf("PT%dS", int(acquireWait.Seconds()))}
+	if s.call == "" {
+		s.call = xid.New("acq")
+	}
+	input := map[string]any{"idempotencyKey": s.call, "workspaceId": s.workspace, "queue": s.queue, "waitUpTo": fmt.Sprintf("PT%dS", int(acquireWait.Seconds()))}
 	if err := s.client.do(ctx, acquireLimit, acquireQuery, map[string]any{"input": input}, &out); err != nil {
 		return nil, err
 	}
+	s.call = ""
 	if err := out.AcquireRun.UserErrors.err(); err != nil || out.AcquireRun.Lease == nil {
 		return nil, err
 	}
@@ -75,7 +81,7 @@ func (s *Store) acquire(ctx context.Context) (*lease, error) {
 
 // take notes a lease, so that the pool finds it.
 func (s *Store) take(w *wireLease) (*lease, error) {
-	l := &lease{token: w.LeaseToken, environment: w.Environment}
+	l := &lease{token: w.LeaseToken, environment: w.Environment, since: time.Now()}
 	period, err := parseDuration(w.Duration)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type Store struct {
 
 	mu   sync.Mutex
 	held map[store.Attempt]*lease
+
+	call xid.ID // names the call for a run that was not answered yet; only the loop uses it
 }
 
 // Sizes of what is sent, encoded: a request has at most 256 KiB.
@@ -70,15 +72,32 @@ func (s *Store) report(ctx context.Context, a store.Attempt, mutation string, mo
 }
 
 // end is report for what ends an attempt: the lease is let go of once the server has taken it, or does not know it.
-func (s *Store) end(ctx context.Context, a store.Attempt, mutation string, more map[string]any) error {
+func (s *Store) end(ctx context.Context, a store.Attempt, mutation, outcome string, more map[string]any) error {
 	err := s.report(ctx, a, mutation, more)
 	if err == nil || isFenced(err) {
+		s.told(a, outcome, more, err)
 		s.mu.Lock()
 		delete(s.held, a)
 		s.mu.Unlock()
 		s.journal.forget(a)
 	}
 	return err
+}
+
+// told logs the end of a run.
+func (s *Store) told(a store.Attempt, outcome string, more map[string]any, fenced error) {
+	fields := []any{"run_id", a.RunID, "attempt", a.Number, "outcome", outcome}
+	if l := s.find(a); l != nil {
+		fields = append(fields, "took", time.Since(l.since).Round(time.Millisecond))
+	}
+	if message, ok := more["message"].(string); ok && outcome == "failed" {
+		fields = append(fields, "code", more["code"], "cause", message, "permanent", more["permanent"])
+	}
+	if fenced != nil {
+		s.log.Warn("the end of a run came too late: another attempt owns it", fields...)
+		return
+	}
+	s.log.Info("run ended", fields...)
 }
 
 // Start gives what the lease brought: the server has started the run.
@@ -124,6 +143,16 @@ func (s *Store) AppendLog(ctx context.Context, a store.Attempt, lines []store.Lo
 			return err
 		}
 		lines = lines[n:]
+	}
+	return nil
+}
+
+// Progress sends steps of the work, each by itself.
+func (s *Store) Progress(ctx context.Context, a store.Attempt, steps ...map[string]any) error {
+	for _, details := range steps {
+		if err := s.report(ctx, a, "reportRunProgress", map[string]any{"firstSequence": 1, "progress": details}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -191,7 +220,7 @@ func (s *Store) CancelRequested(ctx context.Context, runID xid.ID) (bool, error)
 
 // Finish reports success.
 func (s *Store) Finish(ctx context.Context, a store.Attempt, ok store.Success) error {
-	more := map[string]any{"usage": usageInput(ok.Usage)}
+	more := map[string]any{"usage": usageInput(ok.Usage), "freshSession": ok.Fresh}
 	result := fitting(ok.Result)
 	if ok.Resumable && result["session_id"] == nil { // named in another way than by the result
 		result = maps.Clone(result)
@@ -203,22 +232,23 @@ func (s *Store) Finish(ctx context.Context, a store.Attempt, ok store.Success) e
 	if result != nil {
 		more["result"] = result
 	}
-	return s.end(ctx, a, "reportRunSucceeded", more)
+	return s.end(ctx, a, "reportRunSucceeded", "succeeded", more)
 }
 
 // Fail reports failure.
 func (s *Store) Fail(ctx context.Context, a store.Attempt, f store.Failure) error {
-	return s.end(ctx, a, "reportRunFailed", map[string]any{"message": f.Message, "code": cmp.Or(f.Code, domain.RunErrorCodeOther), "usage": usageInput(f.Usage)})
+	return s.end(ctx, a, "reportRunFailed", "failed", map[string]any{"message": f.Message, "code": cmp.Or(f.Code, domain.RunErrorCodeOther),
+		"permanent": f.Permanent, "usage": usageInput(f.Usage), "freshSession": f.Fresh})
 }
 
 // Cancelled reports that a cancel was obeyed: the server ends a run that was asked to end CANCELLED, however it ends.
 func (s *Store) Cancelled(ctx context.Context, a store.Attempt) error {
-	return s.end(ctx, a, "reportRunFailed", map[string]any{"message": "the agent was ended as asked"})
+	return s.end(ctx, a, "reportRunFailed", "cancelled", map[string]any{"message": "the agent was ended as asked"})
 }
 
 // HandBack gives the run back.
 func (s *Store) HandBack(ctx context.Context, a store.Attempt) error {
-	return s.end(ctx, a, "reportRunHandedBack", nil)
+	return s.end(ctx, a, "reportRunHandedBack", "handed back", nil)
 }
 
 func usageInput(u *store.Usage) map[string]any {

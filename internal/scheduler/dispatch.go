@@ -89,7 +89,7 @@ func (d *dispatcher) claim(ctx context.Context, enough <-chan struct{}) error {
 	for !closed(enough) {
 		free := min(claimBatch, d.worker.Free())
 		if free <= 0 {
-			return nil
+			return d.store.OfferAwaited(ctx) // workers elsewhere may have one
 		}
 		claimed, err := d.store.Claim(ctx, d.owner, free, d.lease)
 		if len(claimed) > 0 {

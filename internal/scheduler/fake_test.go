@@ -113,6 +113,13 @@ func (f *fakeStore) routeOne(agent xid.ID) (int, error) {
 	return 1, nil
 }
 
+func (f *fakeStore) OfferAwaited(context.Context) error {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("offer")
+	return err
+}
+
 func (f *fakeStore) Claim(ctx context.Context, owner store.Owner, most int, lease time.Duration) ([]store.Claimed, error) {
 	if f.onClaim != nil { // without the lock: a goroutine that waits for one is not at rest in a bubble
 		f.onClaim()

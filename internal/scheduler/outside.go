@@ -26,6 +26,7 @@ type queue interface {
 	clock
 	UnroutedAgents(ctx context.Context, limit int) ([]xid.ID, error)
 	Claim(ctx context.Context, owner store.Owner, max int, lease time.Duration) ([]store.Claimed, error)
+	OfferAwaited(ctx context.Context) error
 }
 
 // router routes what waits for some agents. Its error joins those of the agents that failed.

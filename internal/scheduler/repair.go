@@ -23,7 +23,8 @@ func (r *repairer) runOnce(ctx context.Context, _ <-chan struct{}) (time.Duratio
 		return 0, fmt.Errorf("repair the queue: %w", err)
 	}
 	if done != (store.Repairs{}) {
-		r.log.Warn("queue repaired", "heads", done.Heads, "running", done.Running, "workspaces", done.Workspaces, "scopes", done.Scopes, "leases", done.Leases, "holds", done.Holds)
+		r.log.Warn("queue repaired", "heads", done.Heads, "running", done.Running, "workspaces", done.Workspaces, "scopes", done.Scopes, "leases", done.Leases, "holds", done.Holds,
+			"checkouts", done.Checkouts, "blocked", done.Blocked, "offers", done.Offers)
 	}
 	return 0, nil
 }

@@ -95,6 +95,25 @@ func (d *Database) migrate(ctx context.Context) error {
 	return postgres.Migrate(ctx, d.DB, migrations.FS, d.log)
 }
 
+// statementLimit is how long a statement of a server may take. Operations of the API and passes of loops end sooner, by
+// their contexts; should the cancel get lost, a statement must not keep its locks for ever.
+const statementLimit = time.Minute
+
+// bound opens the pool again, with a limit for each statement. A migration, before it, has none.
+func (d *Database) bound(ctx context.Context, limit time.Duration) error {
+	address, err := postgres.Bounded(d.URL, limit)
+	if err != nil {
+		return err
+	}
+	db, err := postgres.Open(ctx, address)
+	if err != nil {
+		return err
+	}
+	unbound := d.DB
+	d.DB = db
+	return unbound.Close()
+}
+
 // PID is the private cluster's process id; 0 for a database elsewhere.
 func (d *Database) PID() int {
 	d.mu.Lock()

@@ -132,7 +132,10 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	s.db.watch(s.fail)
-	return s.db.migrate(ctx)
+	if err := s.db.migrate(ctx); err != nil {
+		return err
+	}
+	return s.db.bound(ctx, statementLimit)
 }
 
 func (s *Server) openStore(ctx context.Context) error {
@@ -233,7 +236,7 @@ type part struct {
 	end  func() error
 }
 
-// stop ends everything that start began, in the order of SPEC S11: intake, sockets, loops, live attempts, hub, database,
+// stop ends everything that start began, in the order of SPEC S11: claims, intake, sockets, loops, live attempts, hub, database,
 // cluster. A part that fails to end does not keep the others from being ended.
 func (s *Server) stop(hurry context.Context) error {
 	if s.front != nil && s.front.api != nil {
@@ -258,6 +261,7 @@ func (s *Server) parts(hurry context.Context) []part {
 			parts = append(parts, part{name, end})
 		}
 	}
+	add(s.pool != nil, "claims", func() error { s.pool.TakeNoMore(); return nil }) // a request that hangs must not let runs begin meanwhile
 	add(s.front != nil, "connections", func() error { return s.front.stop(hurry, requestsLimit) })
 	add(s.loops != nil, "loops", func() error { s.loops.Stop(); return nil })
 	add(s.pool != nil, "live runs", func() error { return s.drain(hurry) })

@@ -13,11 +13,13 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Acquire is a worker's wish for a run of a queue. Agents empty means those of any agent.
+// Acquire is a worker's wish for a run of a queue. Agents empty means those of any agent. Key names the call, so that it can
+// be made again when its answer was lost; "" is a call that is not repeated.
 type Acquire struct {
 	WorkspaceID xid.ID
 	Queue       string
 	Agents      []xid.ID
+	Key         string
 }
 
 // Lease is a worker's hold on an attempt: whoever has the token may report, until Until unless it is renewed.
@@ -29,9 +31,13 @@ type Lease struct {
 
 // Acquire starts the oldest run that the queue offers and gives it to the worker that asks; nil when there is none. What
 // was parked because no worker came is offered again first, and what is due although this process takes no runs of its own
-// just now is offered, too.
+// just now is offered, too. A call that is made again gets the run that it took before.
 func (s *Store) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
-	lease, err := s.takeOffer(ctx, in)
+	lease, err := s.lendAgain(ctx, in)
+	if err != nil || lease != nil {
+		return lease, wrap("give a run to a worker again", err)
+	}
+	lease, err = s.takeOffer(ctx, in)
 	if err != nil || lease != nil {
 		return lease, err
 	}
@@ -82,7 +88,7 @@ ORDER BY r.requested_at, r.id LIMIT 16`
 			return nil, wrap("list offered runs", err)
 		}
 		for _, offer := range offers {
-			lease, err := s.startOffered(ctx, offer, in.Queue)
+			lease, err := s.startOffered(ctx, offer, in)
 			if err != nil && !errors.Is(err, ErrFenced) || lease != nil {
 				return lease, wrap("give a run to a worker", err)
 			}
@@ -91,7 +97,7 @@ ORDER BY r.requested_at, r.id LIMIT 16`
 }
 
 // startOffered starts one offered run for a worker; nil when it was settled instead, ErrFenced when another worker has it.
-func (s *Store) startOffered(ctx context.Context, offer Attempt, queue string) (lease *Lease, err error) {
+func (s *Store) startOffered(ctx context.Context, offer Attempt, in Acquire) (lease *Lease, err error) {
 	token, err := auth.NewLeaseToken(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make a lease token: %w", err)
@@ -113,12 +119,12 @@ func (s *Store) startOffered(ctx context.Context, offer Attempt, queue string) (
 		if settled, err := t.admitStart(ctx, l, run, ag); err != nil || settled {
 			return err
 		}
-		launch, err := t.start(ctx, l, leasedTo(offer, token), run, ag, queue)
+		launch, err := t.start(ctx, l, leasedTo(offer, token), run, ag, in.Queue)
 		if err != nil || launch == nil {
 			return err
 		}
 		lease = &Lease{Launch: launch, Token: token}
-		lease.Until, err = t.lend(ctx, lease)
+		lease.Until, err = t.lend(ctx, lease, "", in.Key)
 		return err
 	})
 	return lease, err
@@ -129,13 +135,14 @@ func leasedTo(a Attempt, token auth.Token) Attempt {
 	return Attempt{RunID: a.RunID, Number: a.Number, Owner: xid.ID(token.Digest().String())}
 }
 
-// lend makes the worker the owner of the offered attempt.
-func (t *tx) lend(ctx context.Context, lease *Lease) (until time.Time, err error) {
+// lend makes the worker the owner of the attempt, which former owned; "" is nobody: it was offered.
+func (t *tx) lend(ctx context.Context, lease *Lease, former xid.ID, key string) (until time.Time, err error) {
 	period := lease.Executor.Pull.Lease
 	until = t.now.Add(period)
 	const query = `
-WITH l AS (UPDATE attempt_leases SET owner = $3, lease_until = $4, lease_ms = $5 WHERE run_id = $1 AND attempt = $2 AND owner IS NULL RETURNING 1)
-UPDATE run_attempts SET owner = $3, status = 'LAUNCHING', heartbeat_at = $6 WHERE run_id = $1 AND number = $2 AND EXISTS (SELECT 1 FROM l)`
-	err = execOne(ctx, t, query, lease.RunID, lease.Number, lease.Owner, until, period.Milliseconds(), t.now)
+WITH l AS (UPDATE attempt_leases SET owner = $3, lease_until = $4, lease_ms = $5, call_key = NULLIF($7, '')
+  WHERE run_id = $1 AND attempt = $2 AND owner IS NOT DISTINCT FROM NULLIF($8, '') RETURNING 1)
+UPDATE run_attempts SET owner = $3, status = 'LAUNCHING', heartbeat_at = $6, token_digest = $9 WHERE run_id = $1 AND number = $2 AND EXISTS (SELECT 1 FROM l)`
+	err = execOne(ctx, t, query, lease.RunID, lease.Number, lease.Owner, until, period.Milliseconds(), t.now, key, former, lease.RunToken.Digest().String())
 	return until, wrap("write the worker's lease", err)
 }

@@ -359,3 +359,120 @@ func TestExecutorOfARun(t *testing.T) {
 		t.Errorf("%+v of %s", spec, holder)
 	}
 }
+
+func TestACallWhoseAnswerWasLostGetsTheSameAttemptAgain(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("gpu", pulled("gpu"), func(in *CreateAgent) { in.MaxConcurrentSessions = 2 })
+	w.wakeOnly(agentID, w.task("One"))
+	ask := func(key string) *Lease {
+		t.Helper()
+		lease, err := w.Acquire(t.Context(), Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: key})
+		return must(w, lease, err)
+	}
+	first := ask("call 1")
+	again := ask("call 1")
+	if first == nil || again == nil || again.RunID != first.RunID || again.Number != first.Number || again.Prompt != first.Prompt || again.Prompt == "" {
+		t.Fatalf("first %+v, then %+v", first, again)
+	}
+	if again.Token.Reveal() == first.Token.Reveal() || again.RunToken.Reveal() == first.RunToken.Reveal() || string(again.WakePayload) != string(first.WakePayload) {
+		t.Errorf("its tokens are the former ones, or its wake is not: %+v", again)
+	}
+	digest := func(l *Lease) string { return l.Token.Digest().String() }
+	if _, err := w.LeasedAttempt(t.Context(), first.RunID, 1, digest(first)); !errors.Is(err, ErrFenced) {
+		t.Errorf("the former token: %v", err)
+	}
+	if ask("call 2") != nil || ask("") != nil {
+		t.Error("another call was given the run, too")
+	}
+	w.sound()
+	attempt := must2(w)(w.LeasedAttempt(t.Context(), first.RunID, 1, digest(again)))
+	if n := one[int](w, `SELECT count(*) FROM run_attempts WHERE token_digest = $1`, again.RunToken.Digest().String()); n != 1 {
+		t.Error("the new run token is not known")
+	}
+	if _, err := w.Renew(t.Context(), attempt); err != nil {
+		t.Fatal(err)
+	}
+	if ask("call 1") != nil {
+		t.Error("a run whose worker lives was given away again")
+	}
+	w.ok(w.Finish(t.Context(), attempt, Success{SessionID: "s-1"}))
+	if n := one[int](w, `SELECT abandonments FROM runs WHERE id = $1`, first.RunID); n != 0 {
+		t.Errorf("%d abandonments", n)
+	}
+	w.sound()
+}
+
+func TestACallIsNotRepeatedForARunThatMustNotStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world, run xid.ID)
+		want   domain.RunStatus
+	}{
+		"it was cancelled": {func(w *world, run xid.ID) { w.ok(w.CancelRun(w.Context(), w.workspace, run, "")) }, domain.RunStatusCancelled},
+		"its executor is another one now": {func(w *world, _ xid.ID) {
+			w.sql(`UPDATE agents SET executor = '{"echo": {}}'`)
+		}, domain.RunStatusQueued},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.wake(w.agent("gpu", pulled("gpu")))
+			in := Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: "call"}
+			lease, err := w.Acquire(t.Context(), in)
+			first := must(w, lease, err)
+			c.change(w, first.RunID)
+			again, err := w.Acquire(t.Context(), in)
+			if w.ok(err); again != nil {
+				t.Errorf("got %+v", again)
+			}
+			if got := w.run(first.RunID).status; got != c.want {
+				t.Errorf("the run is %s, want %s", got, c.want)
+			}
+			w.sound()
+		})
+	}
+}
+
+func TestAWorkersCallForARunThatResumesIsRepeatedWithBothPrompts(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("gpu", pulled("gpu"))
+	task := w.task("Task")
+	w.wakeOnly(agentID, task)
+	first := w.acquireOne("gpu")
+	attempt := must2(w)(w.LeasedAttempt(t.Context(), first.RunID, 1, first.Token.Digest().String()))
+	w.ok(w.Finish(t.Context(), attempt, Success{SessionID: "s-1", Resumable: true}))
+	w.wakeOnly(agentID, task)
+	in := Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: "call"}
+	lease, err := w.Acquire(t.Context(), in)
+	second := must(w, lease, err)
+	lease, err = w.Acquire(t.Context(), in)
+	again := must(w, lease, err)
+	if again.ResumeSessionID != "s-1" || again.FullPrompt != second.FullPrompt || again.Prompt != second.Prompt || !strings.Contains(again.FullPrompt, "# Who you are") {
+		t.Errorf("got %+v", again)
+	}
+	attempt = must2(w)(w.LeasedAttempt(t.Context(), again.RunID, 1, again.Token.Digest().String()))
+	w.ok(w.Fail(t.Context(), attempt, Failure{Code: domain.RunErrorCodeCrash, Message: "no", Fresh: true}))
+	if stored := one[string](w, `SELECT assembled_prompt FROM run_contents WHERE run_id = $1`, again.RunID); stored != again.FullPrompt {
+		t.Errorf("stored is %q", stored)
+	}
+}
+
+func TestAProcessWithoutAFreeSlotOffersWhatWorkersWaitFor(t *testing.T) {
+	w := newWorld(t)
+	local, here, elsewhere := w.agent("local"), w.agent("here", pulled("here")), w.agent("elsewhere", pulled("elsewhere"))
+	leave := w.AwaitOffers(w.workspace, "here")
+	w.ok(w.OfferAwaited(t.Context()))
+	for _, agentID := range []xid.ID{local, here, elsewhere} {
+		w.wake(agentID)
+	}
+	w.ok(w.OfferAwaited(t.Context()))
+	if got := one[string](w, `SELECT string_agg(agent_id, ' ') FROM attempt_leases`); got != string(here) || !w.events.has(event.Offer, w.workspace) {
+		t.Errorf("offered are runs of %s", got)
+	}
+	leave()
+	leave()
+	w.AwaitOffers(w.workspace, "elsewhere")()
+	w.ok(w.OfferAwaited(t.Context()))
+	if n := one[int](w, `SELECT count(*) FROM attempt_leases`); n != 1 {
+		t.Errorf("%d runs are offered: nobody waits any more", n)
+	}
+	w.sound()
+}

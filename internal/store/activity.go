@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/auth"
@@ -79,19 +80,38 @@ func (t *tx) activity(ctx context.Context, run runRow, code domain.ActivityCode,
 		taskID: run.taskID, causationID: run.causationID, data: data})
 }
 
-// noteRequests appends one entry for each of an agent's requests, in one statement.
-func (t *tx) noteRequests(ctx context.Context, workspaceID xid.ID, requests []xid.ID, code domain.ActivityCode, by actor, summary string) error {
+// noteRequests appends one entry for each of an agent's requests, in one statement, and writes as many lines into the log.
+// reason says why they ended; "" where they did not.
+func (t *tx) noteRequests(ctx context.Context, workspaceID xid.ID, requests []xid.ID, code domain.ActivityCode, by actor, summary string, reason domain.EndReason) error {
 	if len(requests) == 0 {
 		return nil
 	}
 	const query = activityInto + `
 SELECT n.id, q.workspace_id, $3, $4, $5, $6, q.id, q.agent_id, q.task_id, '{}', q.causation_id, $7
-FROM unnest($1::text[], $2::text[]) AS n (id, request) JOIN wakeup_requests q ON q.id = n.request`
-	if _, err := exec(ctx, t, query, ids(newIDs("act", len(requests))), ids(requests), code, summary, by.kind, by.name, t.now); err != nil {
+FROM unnest($1::text[], $2::text[]) AS n (id, request) JOIN wakeup_requests q ON q.id = n.request RETURNING subject_id, agent_id, causation_id`
+	noted, err := collect(ctx, t, func(rows *sql.Rows) ([]any, error) {
+		var request, agent, causation xid.ID
+		err := rows.Scan(&request, &agent, &causation)
+		return []any{"wakeup_id", request, "agent_id", agent, "workspace_id", workspaceID, "causation_id", causation}, err
+	}, query, ids(newIDs("act", len(requests))), ids(requests), code, summary, by.kind, by.name, t.now)
+	if err != nil {
 		return fmt.Errorf("append activities %s: %w", code, err)
 	}
+	t.onCommit(func(s *Store) {
+		for _, keys := range noted {
+			s.tell(code, reason, keys...)
+		}
+	})
 	t.fed(workspaceID)
 	return nil
+}
+
+// tell writes the line that goes with an entry of the feed, in the log's own spelling: a wake was dropped, or sent again.
+func (s *Store) tell(code domain.ActivityCode, reason domain.EndReason, keys ...any) {
+	if reason != "" {
+		keys = append(keys, "reason", strings.ToLower(string(reason)))
+	}
+	s.log.Info(strings.ToLower(string(code)), keys...)
 }
 
 // newIDs makes n ids in rising order.

@@ -44,6 +44,9 @@ func (s *Store) UpdateAgent(ctx context.Context, in UpdateAgent) error {
 		}
 		return t.updateAgent(ctx, l, in, next, changed)
 	})
+	if err == nil && in.Executor.Set {
+		s.followExecutor(ctx, in.WorkspaceID)
+	}
 	return wrap("update agent", err)
 }
 
@@ -56,11 +59,6 @@ func (t *tx) updateAgent(ctx context.Context, l lane, in UpdateAgent, next domai
 	}
 	if err := t.writeCapacity(ctx, l, next); err != nil {
 		return err
-	}
-	if in.Executor.Set { // runs that wait for a worker may have another executor now
-		if err := t.unparkOffersOf(ctx, l, ""); err != nil {
-			return err
-		}
 	}
 	return t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"),
 		summary: "The agent was changed.", subjectID: in.AgentID, agentID: in.AgentID, data: map[string]any{"changed": changed}})

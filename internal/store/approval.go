@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -18,10 +19,15 @@ type approvalRow struct {
 }
 
 func (a approvalRow) facts(r *taskRow) domain.ApprovalFacts {
-	return domain.ApprovalFacts{ID: string(a.id), Status: a.status, Completion: a.completion, RequestedByID: string(a.requestedByID), Approvers: r.approvers}
+	return domain.ApprovalFacts{ID: string(a.id), Status: a.status, Completion: a.completion, RequestedByID: string(a.requestedByID), AssigneeID: string(r.assigneeID),
+		Approvers: r.approvers}
 }
 
 const approvalColumns = `id, task_id, requested_by_id, causation_id, status, completion, question`
+
+func scanApproval(rows *sql.Rows) (a approvalRow, err error) {
+	return a, rows.Scan(&a.id, &a.taskID, &a.requestedByID, &a.causationID, &a.status, &a.completion, &a.question)
+}
 
 func (t *tx) readApproval(ctx context.Context, condition string, args ...any) (*approvalRow, error) {
 	var a approvalRow
@@ -78,7 +84,8 @@ VALUES ($1, $2, $3, $4, $5, 'PENDING', $6, $7, '', '')`
 	if err != nil {
 		return "", nil, err
 	}
-	sent, err := t.sendWakes(ctx, *r, q.by, domain.ApproverWakes(r.facts(), string(id), string(q.by.agentID), r.approvers))
+	asked := approvalRow{id: id, requestedByID: q.by.agentID, status: domain.ApprovalStatusPending, completion: q.completion}
+	sent, err := t.sendWakes(ctx, *r, q.by, domain.ApproverWakes(r.facts(), asked.facts(r), string(q.by.agentID)))
 	return id, sent, err
 }
 

@@ -38,12 +38,11 @@ WHERE run_id = $1 AND attempt = $2 AND owner = $3`
 }
 
 // RecordSession notes the agent's session on the run and the attempt, before the launch returns
-// (AC-OFFICE-LOOP-LIVENESS-002.7), and moves the attempt to RUNNING. An empty id is counted, never stored.
+// (AC-OFFICE-LOOP-LIVENESS-002.7), and moves the attempt to RUNNING. An empty id is never stored.
 func (s *Store) RecordSession(ctx context.Context, a Attempt, sessionID string) error {
 	err := s.withLive(ctx, a, func(t *tx, _ lane, run runRow) error {
 		if sessionID == "" {
-			t.count(func(c *metrics.Counters) { c.LaunchWithoutSession(run.workspaceID) })
-			return nil
+			return nil // the end counts a launch that yielded none
 		}
 		const query = `
 WITH r AS (UPDATE runs SET session_id = $3, revision = revision + 1 WHERE id = $1)
@@ -51,10 +50,25 @@ UPDATE run_attempts SET session_id = $3, status = 'RUNNING' WHERE run_id = $1 AN
 		if err := execOne(ctx, t, query, run.id, a.Number, sessionID); err != nil {
 			return err
 		}
-		t.count(func(c *metrics.Counters) { c.AgentLaunched(run.workspaceID) })
+		t.countLaunch(run, sessionID)
 		return t.runEvent(ctx, run, domain.RunEventKindSessionRecorded, a.Number, map[string]any{"sessionId": sessionID})
 	})
 	return wrap("record session", err)
+}
+
+// countLaunch counts a launch of an agent at the first session that its attempt stores: an agent that gives its session
+// another name was launched once (AC-OFFICE-LOOP-LIVENESS-003.9). run is as it was before.
+func (t *tx) countLaunch(run runRow, sessionID string) {
+	if sessionID != "" && run.sessionID == nil {
+		t.count(func(c *metrics.Counters) { c.AgentLaunched(run.workspaceID) })
+	}
+}
+
+// countLaunchWithoutSession counts a launch that says it ended well and never had a session (AC-OFFICE-LOOP-LIVENESS-002.8).
+func (t *tx) countLaunchWithoutSession(run runRow, sessionID string) {
+	if sessionID == "" && run.sessionID == nil {
+		t.count(func(c *metrics.Counters) { c.LaunchWithoutSession(run.workspaceID) })
+	}
 }
 
 // SessionNotStored counts a session id that could not be stored (AC-OFFICE-LOOP-LIVENESS-002.11).
@@ -106,7 +120,7 @@ type AttemptState struct {
 }
 
 // Heartbeat lengthens the leases of the owner's live attempts in one statement. An attempt whose lease is gone comes
-// back Lost; one whose lease ran out but was not taken yet is renewed.
+// back Lost; one whose lease ran out but was not taken yet is renewed. A renewal is the attempt's sign of life.
 func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Duration) ([]AttemptState, error) {
 	runIDs, numbers, owners := make([]string, len(attempts)), make([]int64, len(attempts)), make([]string, len(attempts))
 	for i, a := range attempts {
@@ -117,7 +131,8 @@ WITH asked AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (
 held AS (
   UPDATE attempt_leases l SET lease_until = clock_timestamp() + make_interval(secs => $4)
   FROM asked a WHERE l.run_id = a.run_id AND l.attempt = a.attempt AND l.owner = a.owner
-  RETURNING l.run_id, l.attempt, l.owner, l.lease_until)
+  RETURNING l.run_id, l.attempt, l.owner, l.lease_until),
+signs AS (UPDATE run_attempts x SET heartbeat_at = clock_timestamp() FROM held h WHERE x.run_id = h.run_id AND x.number = h.attempt)
 SELECT a.run_id, a.attempt, a.owner, h.run_id IS NULL, r.cancel_requested_at IS NOT NULL, coalesce(h.lease_until, clock_timestamp())
 FROM asked a LEFT JOIN held h USING (run_id, attempt, owner) LEFT JOIN runs r ON r.id = a.run_id`
 	states, err := collect(ctx, s.db, func(rows *sql.Rows) (st AttemptState, err error) {

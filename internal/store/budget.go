@@ -14,6 +14,7 @@ import (
 // budgetRow is a stored budget policy.
 type budgetRow struct {
 	domain.Budget
+	stored      domain.Budget // as it was read
 	workspaceID xid.ID
 	revision    int
 }
@@ -40,21 +41,13 @@ func scanBudget(rows *sql.Rows) (b budgetRow, err error) {
 	if err := json.Unmarshal(thresholds, &b.Thresholds); err != nil {
 		return b, fmt.Errorf("thresholds of budget %s: %w", b.ID, err)
 	}
+	b.stored = b.Budget
 	return b, nil
 }
 
 // applies says whether a run of this agent, and of a task of this project ("" for none), is charged to the budget.
 func (b budgetRow) applies(workspaceID, agentID, projectID xid.ID) bool {
-	if b.workspaceID != workspaceID {
-		return false
-	}
-	switch b.SubjectKind {
-	case domain.BudgetSubjectKindAgent:
-		return b.SubjectID == string(agentID)
-	case domain.BudgetSubjectKindProject:
-		return projectID != "" && b.SubjectID == string(projectID)
-	}
-	return true
+	return b.Applies(domain.BudgetCharge{WorkspaceID: string(workspaceID), AgentID: string(agentID), ProjectID: string(projectID)})
 }
 
 // UpsertBudget is a limit of what a workspace, one of its projects or one of its agents may spend in a period. A subject
@@ -210,6 +203,9 @@ func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) 
 			return fmt.Errorf("delete its holds: %w", err)
 		}
 		if err := execOne(ctx, t, `DELETE FROM budget_policies WHERE id = $1`, budgetID); err != nil {
+			return err
+		}
+		if err := t.wakeReserved(ctx, found); err != nil {
 			return err
 		}
 		t.publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})

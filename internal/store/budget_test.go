@@ -197,14 +197,126 @@ func TestLiveRunsReserveWhatTheyWillCost(t *testing.T) {
 	w.start(claimed[2])
 	w.ok(w.Fail(t.Context(), claimed[2].Attempt, Failure{Code: domain.RunErrorCodeCrash, Message: "killed"}))
 	w.wantLedger("one failed", budget, "4.5 spent, 0 reserved, 0 told")
-	if got := one[string](w, `SELECT string_agg(status, ' ' ORDER BY status) FROM budget_holds WHERE amount_usd > 0`); got != "SETTLED SETTLED VOID VOID" {
+	if got := one[string](w, `SELECT string_agg(status, ' ' ORDER BY status) FROM budget_holds WHERE amount_usd > 0`); got != "SETTLED SETTLED SETTLED VOID VOID" {
 		t.Errorf("the holds are %s", got)
 	}
-	w.sql(`UPDATE runs SET parked_until = clock_timestamp() - interval '1 second' WHERE parked_reason = 'BUDGET_RESERVED'`)
 	if got := w.claim(10); len(got) != 3 {
-		t.Errorf("claimed %d runs once the holds were gone, want the handed back one and the parked two", len(got))
+		t.Errorf("claimed %d runs once the holds were gone, want the handed back one and, without their half minute, the parked two", len(got))
 	}
 	w.sound()
+}
+
+// TestARunOfUnknownCostGoesAlone: nobody knows what the first run of a workspace will cost, so that it holds all that is left
+// of a budget; one of a new agent is expected to cost what the workspace's last attempts did.
+func TestARunOfUnknownCostGoesAlone(t *testing.T) {
+	w := newWorld(t)
+	first := w.agent("first", func(a *CreateAgent) { a.MaxConcurrentSessions = 3 })
+	second := w.agent("second", func(a *CreateAgent) { a.MaxConcurrentSessions = 3 })
+	budget := w.budget("", "10", ofWorkspace(w))
+	told := w.budget(second, "1", notifyOnly)
+	for _, scope := range []string{"task:1", "task:2", "task:3"} {
+		w.request(first, scoped(scope))
+		w.request(second, scoped(scope))
+	}
+	alone := w.claim(10)
+	if len(alone) != 1 {
+		t.Fatalf("claimed %d runs of which nobody knows what they cost, want one at a time", len(alone))
+	}
+	w.wantLedger("while the first run is live", budget, "0 spent, 10 reserved, 0 told")
+	w.sound()
+	w.start(alone[0])
+	w.finishAt(alone[0], "3")
+	if got := w.claim(10); len(got) != 3 {
+		t.Errorf("claimed %d runs, want 3: 3 spent, each holds 3", len(got))
+	}
+	w.wantLedger("once it is known", budget, "3 spent, 9 reserved, 0 told")
+	if got := one[string](w, `SELECT trim_scale(reserved_usd) || '' FROM budget_policies WHERE id = $1`, told); got != "6" && got != "3" && got != "0" {
+		t.Errorf("the budget that only tells holds %s", got)
+	}
+	w.sound()
+}
+
+// ofWorkspace makes a budget one of the whole workspace.
+func ofWorkspace(w *world) func(*UpsertBudget) {
+	return func(b *UpsertBudget) { b.SubjectKind, b.SubjectID = domain.BudgetSubjectKindWorkspace, w.workspace }
+}
+
+// TestWhatWaitsForABudgetLooksAgainAtOnce: a raised limit, a budget that only tells from now on and one that is gone end the
+// half minute of runs that waited for it; others' go on.
+func TestWhatWaitsForABudgetLooksAgainAtOnce(t *testing.T) {
+	for name, change := range map[string]func(w *world, agent, budget xid.ID){
+		"a raised limit":       func(w *world, agent, _ xid.ID) { w.budget(agent, "20") },
+		"a budget that tells":  func(w *world, agent, _ xid.ID) { w.budget(agent, "4", notifyOnly) },
+		"a deleted budget":     func(w *world, _, budget xid.ID) { w.ok(w.DeleteBudget(w.Context(), w.workspace, budget)) },
+		"a project's own room": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			agent := w.agent("worker", func(a *CreateAgent) { a.MaxConcurrentSessions = 3 })
+			budget := w.budget(agent, "4")
+			w.costly(agent, "2")
+			w.request(agent, scoped("task:1"))
+			parked := w.request(agent, scoped("task:2"))
+			if got := w.claim(10); len(got) != 1 {
+				t.Fatalf("claimed %d runs, want 1", len(got))
+			}
+			w.wantRun(w.runOf(parked), domain.RunStatusQueued, domain.ParkedReasonBudgetReserved)
+			if change == nil { // another budget's room is nothing to it
+				project := w.project("elsewhere")
+				id, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindProject, SubjectID: project,
+					LimitUSD: "1", Period: domain.BudgetPeriodMonth, OnExceed: domain.BudgetActionPauseAgent})
+				w.ok(err)
+				w.ok(w.DeleteBudget(t.Context(), w.workspace, id))
+				if got := w.claim(10); len(got) != 0 {
+					t.Errorf("claimed %d runs when another budget went", len(got))
+				}
+				return
+			}
+			change(w, agent, budget)
+			if got := w.claim(10); len(got) != 1 || got[0].RunID != w.runOf(parked) {
+				t.Errorf("claimed %+v, want the run that waited for the budget", got)
+			}
+			w.sound()
+		})
+	}
+}
+
+// TestOnlyBudgetsOfDueProjectsAreLocked: a claim waits for no budget of a project that none of its runs is about.
+func TestOnlyBudgetsOfDueProjectsAreLocked(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker", func(a *CreateAgent) { a.MaxConcurrentSessions = 3 })
+	near, far := w.project("near"), w.project("far")
+	budgets := map[xid.ID]xid.ID{}
+	for _, project := range []xid.ID{near, far} {
+		id, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindProject, SubjectID: project,
+			LimitUSD: "5", Period: domain.BudgetPeriodMonth, OnExceed: domain.BudgetActionPauseAgent})
+		budgets[project] = must(w, id, err)
+	}
+	w.assigned(agent, w.projectTask(near, agent))
+	held, err := w.db.BeginTx(t.Context(), nil)
+	w.ok(err)
+	_, err = held.ExecContext(t.Context(), `SELECT 1 FROM budget_policies WHERE id = $1 FOR UPDATE`, budgets[far])
+	w.ok(err)
+	if got := w.claim(10); len(got) != 1 {
+		t.Errorf("claimed %d runs while the budget of another project is locked, want 1", len(got))
+	}
+	w.wantLedger("of the project that is charged", budgets[near], "0 spent, 5 reserved, 0 told")
+	w.ok(held.Rollback())
+	w.sound()
+}
+
+// TestACoordinatorHearsOfAThresholdThatAPersonSetsBelowWhatIsSpent: nobody in particular crossed it.
+func TestACoordinatorHearsOfAThresholdThatAPersonSetsBelowWhatIsSpent(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	boss := w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })
+	w.costly(agent, "9")
+	w.budget("", "10", ofWorkspace(w))
+	if got := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE agent_id = $1 AND source = 'BUDGET_ALERT'`, boss); got != 1 {
+		t.Errorf("the coordinator was told %d times, want once", got)
+	}
+	w.route(boss)
+	w.start(w.claimOne())
 }
 
 func TestThresholdsAreToldOncePerPeriod(t *testing.T) {

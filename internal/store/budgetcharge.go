@@ -9,6 +9,7 @@ import (
 	"github.com/lib/pq"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -155,6 +156,44 @@ UPDATE budget_policies b SET period_start = n.period_start, spent_usd = n.spent,
 FROM unnest($1::text[], $2::timestamptz[], $3::numeric[], $4::numeric[], $5::bigint[]) AS n (id, period_start, spent, reserved, alerted) WHERE b.id = n.id`
 	if _, err := exec(ctx, t, query, pq.Array(policies), pq.Array(starts), pq.Array(spent), pq.Array(reserved), pq.Array(alerted)); err != nil {
 		return fmt.Errorf("write budgets: %w", err)
+	}
+	var freed []budgetRow
+	for _, b := range changed {
+		if b.Frees(b.stored) {
+			freed = append(freed, *b)
+		}
+	}
+	return t.wakeReserved(ctx, freed)
+}
+
+// wokenRuns bounds the runs that look again at once when a budget has room; the others do at the end of their parking.
+const wokenRuns = 64
+
+// wakeReserved ends the parking of the oldest runs that wait for what live runs hold of budgets which have room now, or
+// are gone. It is as if their half minute had passed, so that their lanes need not be held; and it waits for nobody,
+// so that it may come last, after the budgets: a row that somebody is changing at this moment keeps its half minute.
+func (t *tx) wakeReserved(ctx context.Context, freed []budgetRow) error {
+	if len(freed) == 0 {
+		return nil
+	}
+	const query = `
+UPDATE runs SET parked_until = $2, revision = revision + 1 WHERE id IN (
+  SELECT r.id FROM runs r LEFT JOIN tasks t ON t.id = r.task_id
+  WHERE r.workspace_id = $1 AND r.status = 'QUEUED' AND r.parked_reason = 'BUDGET_RESERVED' AND r.parked_until > $2
+    AND ($1 = ANY($3::text[]) OR r.agent_id = ANY($3) OR t.project_id = ANY($3))
+  ORDER BY r.requested_at, r.id LIMIT $4 FOR NO KEY UPDATE OF r SKIP LOCKED)`
+	subjects := map[xid.ID][]string{}
+	for _, b := range freed {
+		subjects[b.workspaceID] = append(subjects[b.workspaceID], b.SubjectID)
+	}
+	for workspaceID, list := range subjects {
+		woken, err := exec(ctx, t, query, string(workspaceID), t.now, textArray(list), wokenRuns)
+		if err != nil {
+			return fmt.Errorf("wake runs that waited for a budget: %w", err)
+		}
+		if woken > 0 {
+			t.publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,13 +17,17 @@ import (
 // budgets is what a claim knows of the budgets that its runs may be charged to: nothing in a workspace without budgets,
 // where the guards cost no statement.
 type budgets struct {
-	workspaces []xid.ID                // that have a budget
-	rows       []*budgetRow            // locked, as they are now, with what this claim reserved
-	holds      map[xid.ID]domain.Money // what a run of each agent reserves
-	projects   map[xid.ID]xid.ID       // of tasks; "" for none
+	workspaces []xid.ID            // that have a budget
+	byProject  []xid.ID            // those of them that have one of a project
+	ledger     domain.BudgetLedger // locked, as they are now, with what this claim reserved
+	looked     map[xid.ID]bool     // projects whose budgets are locked, if they have one
+	projects   map[xid.ID]xid.ID   // of tasks; "" for none
 }
 
-// readBudgets locks the budgets that runs of the lanes may be charged to and reads what such a run reserves. The
+// errProjectNew says that a run is of a project whose budget was not locked with the others: the next claim does.
+var errProjectNew = errors.New("the run's project came up during the claim")
+
+// readBudgets locks the budgets that runs of the lanes may be charged to and reads what such a run will cost. The
 // workspaces' lanes are locked already; budgets come after them.
 func (c *claimer) readBudgets(ctx context.Context, lanes []lane) error {
 	if len(c.budgets.workspaces) == 0 {
@@ -34,33 +39,88 @@ func (c *claimer) readBudgets(ctx context.Context, lanes []lane) error {
 			agents = append(agents, l.agentID)
 		}
 	}
+	if err := c.lookForProjects(ctx, lanes); err != nil {
+		return err
+	}
 	const lock = `
-SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = ANY($1) AND (subject_kind <> 'AGENT' OR subject_id = ANY($2))
+SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = ANY($1)
+  AND (subject_kind = 'WORKSPACE' OR subject_kind = 'AGENT' AND subject_id = ANY($2) OR subject_kind = 'PROJECT' AND subject_id = ANY($3))
 ORDER BY id FOR NO KEY UPDATE`
-	found, err := collect(ctx, c, scanBudget, lock, ids(c.budgets.workspaces), ids(agents))
+	found, err := collect(ctx, c, scanBudget, lock, ids(c.budgets.workspaces), ids(agents), ids(keys(c.budgets.looked)))
 	if err != nil {
 		return fmt.Errorf("lock budgets: %w", err)
 	}
 	for _, b := range found {
-		b.Budget = b.At(c.now)
-		c.budgets.rows = append(c.budgets.rows, &b)
+		c.budgets.ledger.Budgets = append(c.budgets.ledger.Budgets, b.At(c.now))
 	}
 	c.budgets.projects = map[xid.ID]xid.ID{}
-	return c.readHoldAmounts(ctx, agents)
+	c.budgets.ledger.Expected, err = expectedCosts(ctx, c, agents)
+	return err
 }
 
-// readHoldAmounts reads what each agent's last launched runs cost; runs that guards settled are no runs in this sense, and
-// not more than 200 of them are looked through.
-func (c *claimer) readHoldAmounts(ctx context.Context, agents []xid.ID) error {
-	const query = `
+// lookForProjects finds the projects of the lanes' oldest due runs, as far as the claim may come to them: only their
+// budgets are locked, so that claims of other projects' runs do not wait for this one.
+func (c *claimer) lookForProjects(ctx context.Context, lanes []lane) error {
+	c.budgets.looked = map[xid.ID]bool{}
+	var agents []xid.ID
+	for _, l := range lanes {
+		if slices.Contains(c.budgets.byProject, l.workspaceID) {
+			agents = append(agents, l.agentID)
+		}
+	}
+	if len(agents) == 0 {
+		return nil
+	}
+	found, err := collect(ctx, c, scanOne[xid.ID], dueProjectsQuery, ids(agents), settlesPerLane+claimBatch)
+	if err != nil {
+		return fmt.Errorf("look for the projects of due runs: %w", err)
+	}
+	for _, id := range found {
+		c.budgets.looked[id] = true
+	}
+	return nil
+}
+
+const dueProjectsQuery = `
+SELECT DISTINCT t.project_id FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
+  SELECT task_id FROM runs WHERE agent_id = a.id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT $2) r
+JOIN tasks t ON t.id = r.task_id WHERE t.project_id IS NOT NULL`
+
+// expectedCosts reads what a run of each agent will cost, by the agent's own last launched runs, else by the last attempts
+// of its workspace. Runs that guards settled are no runs in this sense, and not more than 200 of them are looked through.
+func expectedCosts(ctx context.Context, q querier, agents []xid.ID) (map[string]domain.Money, error) {
+	const ofAgents = `
 SELECT a.id, (SELECT least(greatest(coalesce(sum(e.cost_usd), 0), 0), 999999999999)::text FROM cost_entries e WHERE e.run_id = r.id)
 FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
   SELECT id FROM (SELECT id, started_at, finished_at FROM runs WHERE agent_id = a.id AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 200) ended
   WHERE started_at IS NOT NULL ORDER BY finished_at DESC LIMIT $2) r`
-	costs := map[xid.ID][]domain.Money{}
-	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
-		var agent xid.ID
-		var text string
+	own, err := costsBy(ctx, q, ofAgents, agents)
+	if err != nil {
+		return nil, fmt.Errorf("read what the agents' last runs cost: %w", err)
+	}
+	strangers := slices.DeleteFunc(slices.Clone(agents), func(id xid.ID) bool { return len(own[string(id)]) > 0 })
+	around := map[string][]domain.Money{}
+	if len(strangers) > 0 {
+		const ofWorkspaces = `
+SELECT a.id, least(greatest(e.cost_usd, 0), 999999999999)::text FROM unnest($1::text[]) AS n (id) JOIN agents a ON a.id = n.id CROSS JOIN LATERAL (
+  SELECT cost_usd FROM cost_entries WHERE workspace_id = a.workspace_id ORDER BY created_at DESC LIMIT $2) e`
+		if around, err = costsBy(ctx, q, ofWorkspaces, strangers); err != nil {
+			return nil, fmt.Errorf("read what the workspaces' last attempts cost: %w", err)
+		}
+	}
+	expected := map[string]domain.Money{}
+	for _, id := range agents {
+		if amount, known := domain.ExpectedCost(own[string(id)], around[string(id)]); known {
+			expected[string(id)] = amount
+		}
+	}
+	return expected, nil
+}
+
+func costsBy(ctx context.Context, q querier, query string, agents []xid.ID) (map[string][]domain.Money, error) {
+	costs := map[string][]domain.Money{}
+	_, err := collect(ctx, q, func(rows *sql.Rows) (struct{}, error) {
+		var agent, text string
 		if err := rows.Scan(&agent, &text); err != nil {
 			return struct{}{}, err
 		}
@@ -68,74 +128,48 @@ FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
 		costs[agent] = append(costs[agent], cost)
 		return struct{}{}, err
 	}, query, ids(agents), domain.HoldRuns)
-	if err != nil {
-		return fmt.Errorf("read what the agents' last runs cost: %w", err)
-	}
-	c.budgets.holds = map[xid.ID]domain.Money{}
-	for agent, list := range costs {
-		c.budgets.holds[agent] = domain.HoldAmount(list)
-	}
-	return nil
+	return costs, err
 }
 
 // readProjects reads the projects of the runs' tasks, where a project has a budget.
 func (c *claimer) readProjects(ctx context.Context, runs ...runRow) error {
-	if !slices.ContainsFunc(c.budgets.rows, func(b *budgetRow) bool { return b.SubjectKind == domain.BudgetSubjectKindProject }) {
-		return nil
-	}
 	var tasks []xid.ID
 	for _, run := range runs {
-		if _, known := c.budgets.projects[run.taskID]; run.taskID != "" && !known {
+		if _, known := c.budgets.projects[run.taskID]; run.taskID != "" && !known && slices.Contains(c.budgets.byProject, run.workspaceID) {
 			tasks = append(tasks, run.taskID)
 		}
 	}
 	if len(tasks) == 0 {
 		return nil
 	}
+	found, err := projectsOf(ctx, c, tasks)
+	maps.Copy(c.budgets.projects, found)
+	return err
+}
+
+// projectsOf reads the projects of tasks, "" for none.
+func projectsOf(ctx context.Context, q querier, tasks []xid.ID) (map[xid.ID]xid.ID, error) {
 	found := map[xid.ID]xid.ID{}
-	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
+	_, err := collect(ctx, q, func(rows *sql.Rows) (struct{}, error) {
 		var task, project xid.ID
 		err := rows.Scan(&task, &project)
 		found[task] = project
 		return struct{}{}, err
 	}, `SELECT id, project_id FROM tasks WHERE id = ANY($1)`, ids(tasks))
 	if err != nil {
-		return fmt.Errorf("read the projects of the tasks: %w", err)
+		return nil, fmt.Errorf("read the projects of the tasks: %w", err)
 	}
-	maps.Copy(c.budgets.projects, found)
-	return nil
+	return found, nil
 }
 
-// of is the budgets that a run is charged to.
-func (b *budgets) of(run runRow) []*budgetRow {
-	var list []*budgetRow
-	for _, row := range b.rows {
-		if row.applies(run.workspaceID, run.agentID, b.projects[run.taskID]) {
-			list = append(list, row)
-		}
-	}
-	return list
+// unlocked says whether a run may be charged to a budget of a project that this claim has not locked.
+func (b *budgets) unlocked(run runRow) bool {
+	project := b.projects[run.taskID]
+	return project != "" && !b.looked[project]
 }
 
-// admit runs the budget guards on a run, given what the claim has reserved so far besides.
-func (b *budgets) admit(run runRow, besides map[string]domain.Money) domain.BudgetAnswer {
-	if len(b.rows) == 0 {
-		return domain.BudgetAnswer{}
-	}
-	var list []domain.Budget
-	for _, row := range b.of(run) {
-		now := row.Budget
-		now.Reserved += besides[now.ID]
-		list = append(list, now)
-	}
-	return domain.AdmitBudgets(list)
-}
-
-// reserve adds what a run will hold to what the claim has reserved besides.
-func (b *budgets) reserve(run runRow, besides map[string]domain.Money) {
-	for _, row := range b.of(run) {
-		besides[row.ID] += b.holds[run.agentID]
-	}
+func (b *budgets) charge(run runRow) domain.BudgetCharge {
+	return domain.BudgetCharge{WorkspaceID: string(run.workspaceID), AgentID: string(run.agentID), ProjectID: string(b.projects[run.taskID])}
 }
 
 // hold writes the holds of claimed runs and what they reserve of each budget.
@@ -143,13 +177,12 @@ func (c *claimer) hold(ctx context.Context, runs []runRow, numbers map[xid.ID]in
 	var policies, runIDs, workspaces []xid.ID
 	var attempts []int64
 	var amounts []string
-	reserved := map[string]domain.Money{}
+	ledger := c.budgets.ledger.Clone()
 	for _, run := range runs {
-		for _, row := range c.budgets.of(run) {
-			policies, runIDs, workspaces = append(policies, xid.ID(row.ID)), append(runIDs, run.id), append(workspaces, run.workspaceID)
-			attempts, amounts = append(attempts, int64(numbers[run.id])), append(amounts, c.budgets.holds[run.agentID].String())
+		for _, h := range ledger.Reserve(c.budgets.charge(run)) {
+			policies, runIDs, workspaces = append(policies, xid.ID(h.BudgetID)), append(runIDs, run.id), append(workspaces, run.workspaceID)
+			attempts, amounts = append(attempts, int64(numbers[run.id])), append(amounts, h.Amount.String())
 		}
-		c.budgets.reserve(run, reserved)
 	}
 	if len(policies) == 0 {
 		return nil
@@ -164,9 +197,7 @@ UPDATE budget_policies b SET reserved_usd = b.reserved_usd + s.amount FROM (SELE
 	if err != nil {
 		return fmt.Errorf("reserve of the budgets: %w", err)
 	}
-	for _, row := range c.budgets.rows {
-		row.Reserved += reserved[row.ID]
-	}
+	c.budgets.ledger = ledger
 	return nil
 }
 
@@ -175,7 +206,10 @@ func (c *claimer) judgeBudget(ctx context.Context, l *lane, run runRow) (refused
 	if err := c.readProjects(ctx, run); err != nil {
 		return false, err
 	}
-	switch answer := c.budgets.admit(run, nil); {
+	if c.budgets.unlocked(run) {
+		return false, errProjectNew
+	}
+	switch answer := c.budgets.ledger.Admit(c.budgets.charge(run)); {
 	case answer.Blocked != nil:
 		return true, c.blockByBudget(ctx, l, run, answer.Blocked)
 	case answer.Reserved != nil:

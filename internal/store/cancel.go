@@ -36,7 +36,9 @@ func (s *Store) CancelRun(ctx context.Context, workspaceID, runID xid.ID, note s
 func (t *tx) cancel(ctx context.Context, l lane, run runRow, note string) error {
 	switch run.status {
 	case domain.RunStatusQueued:
-		if err := t.settle(ctx, run, cancelledByUser); err != nil {
+		cancelled := cancelledByUser
+		cancelled.Note = note
+		if err := t.settle(ctx, run, cancelled); err != nil {
 			return err
 		}
 		return t.fixHead(ctx, l)
@@ -78,9 +80,11 @@ func (s *Store) Cancelled(ctx context.Context, a Attempt) error {
 // cancelLive ends a live run because a person asked, or deleted its agent: its requests end with it, delivered or not (C305), except events
 // that came after the prompt was sent: nobody has seen those.
 func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
-	deleted, err := queryOne[bool](ctx, t, `SELECT deleted_at IS NOT NULL FROM agents WHERE id = $1`, run.agentID)
-	if err != nil {
-		return fmt.Errorf("read the agent: %w", err)
+	var deleted bool
+	var note string
+	const query = `SELECT a.deleted_at IS NOT NULL, coalesce(r.cancel_note, '') FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
+	if err := queryRow(ctx, t, []any{&deleted, &note}, query, run.id); err != nil {
+		return fmt.Errorf("read who asked for the cancel: %w", err)
 	}
 	launched := run.launched()
 	if launched {
@@ -89,15 +93,23 @@ func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
 		}
 	}
 	reason := domain.CancelReason(deleted)
-	err = t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: map[string]any{"reason": reason}})
+	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: map[string]any{"reason": reason}})
 	if err != nil {
 		return err
 	}
-	if err := t.endAllRequests(ctx, run, domain.WakeupStatusCancelled, reason); err != nil {
+	if _, err := t.endAllRequests(ctx, run, domain.WakeupStatusCancelled, reason); err != nil {
 		return err
 	}
-	if err := t.activity(ctx, run, domain.ActivityCodeRunCancelled, system("cancel"), "The live run was ended as asked.", map[string]any{"reason": reason}); err != nil {
+	if err := t.activity(ctx, run, domain.ActivityCodeRunCancelled, system("cancel"), "The live run was ended as asked.", withNote(map[string]any{"reason": reason}, note)); err != nil {
 		return err
 	}
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusCancelled, launched: launched})
+}
+
+// withNote adds what a person said to the facts of an entry, if there is anything.
+func withNote(data map[string]any, note string) map[string]any {
+	if note != "" {
+		data["note"] = note
+	}
+	return data
 }

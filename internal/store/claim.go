@@ -220,7 +220,7 @@ type claimer struct {
 	taken   map[xid.ID]int  // runs claimed, by workspace
 	settled map[xid.ID]int  // runs ended or parked by a guard, by lane
 	newest  *lane           // the newest head that may be taken; nil: there are no other lanes
-	busy    map[xid.ID]bool // lanes whose head is about a task that somebody holds
+	busy    map[xid.ID]bool // lanes whose head is about a task that somebody holds, or of a project that was not looked at
 	budgets budgets
 }
 
@@ -232,16 +232,20 @@ func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
 		workspaces = append(workspaces, l.workspaceID)
 	}
 	const query = `
-SELECT workspace_id, max_running - running, EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id)
+SELECT workspace_id, max_running - running, EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id),
+  EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id AND b.subject_kind = 'PROJECT')
 FROM workspace_lanes w WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE OF w`
 	c.free = map[xid.ID]int{}
 	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
 		var id xid.ID
 		var places *int
-		var budgeted bool
-		err := rows.Scan(&id, &places, &budgeted)
+		var budgeted, byProject bool
+		err := rows.Scan(&id, &places, &budgeted, &byProject)
 		if budgeted {
 			c.budgets.workspaces = append(c.budgets.workspaces, id)
+		}
+		if byProject {
+			c.budgets.byProject = append(c.budgets.byProject, id)
 		}
 		if places != nil {
 			c.free[id] = *places
@@ -281,7 +285,7 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 	if found {
 		var foreign bool
 		got, foreign, err = c.judge(ctx, l, run)
-		if errors.Is(err, errTaskBusy) {
+		if errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) {
 			c.busy[l.agentID] = true
 			return nil, nil
 		}
@@ -341,7 +345,7 @@ func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed,
 		got, err = c.take(ctx, *l, run)
 		return err
 	})
-	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || isConnectionError(err) || isRetryable(err) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || isConnectionError(err) || isRetryable(err) {
 		return got, foreign, err
 	}
 	return nil, false, c.parkGuardError(ctx, run, err)

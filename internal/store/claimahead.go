@@ -104,20 +104,20 @@ ORDER BY r.requested_at, r.id`
 // admitted is the runs to claim: in their order, within the workspaces' ceilings, up to the first that a guard refuses and
 // to the newest head that was looked at.
 func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
-	taken, tasks, reserved := map[xid.ID]int{}, map[xid.ID]bool{}, map[string]domain.Money{}
+	taken, tasks, ledger := map[xid.ID]int{}, map[xid.ID]bool{}, c.budgets.ledger.Clone()
 	for _, x := range candidates {
 		places, bound := c.free[x.run.workspaceID]
 		if bound && taken[x.run.workspaceID] >= places {
 			continue
 		}
 		if len(runs) == limit || c.beyond(x.run) || x.busy || tasks[x.run.taskID] || !domain.Admit(x.facts).Launches() ||
-			c.budgets.admit(x.run, reserved) != (domain.BudgetAnswer{}) {
+			c.budgets.unlocked(x.run) || ledger.Admit(c.budgets.charge(x.run)) != (domain.BudgetAnswer{}) {
 			break
 		}
 		if x.run.taskID != "" {
 			tasks[x.run.taskID] = true
 		}
-		c.budgets.reserve(x.run, reserved)
+		ledger.Reserve(c.budgets.charge(x.run))
 		taken[x.run.workspaceID]++
 		runs = append(runs, x.run)
 	}

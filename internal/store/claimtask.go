@@ -142,7 +142,7 @@ WHERE run_id = $1 AND source = $2 AND coalesce(basis, '') = $3 AND status IN ('Q
 		if quiet {
 			continue
 		}
-		if err := t.noteRequests(ctx, run.workspaceID, ended, domain.StaleActivity(s.Reason), system("queue"), "The wakeup lost its reason: "+string(s.Reason)+"."); err != nil {
+		if err := t.noteRequests(ctx, run.workspaceID, ended, domain.StaleActivity(s.Reason), system("queue"), "The wakeup lost its reason: "+string(s.Reason)+".", s.Reason); err != nil {
 			return err
 		}
 	}

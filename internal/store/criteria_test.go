@@ -97,6 +97,22 @@ func TestSessionsOfRuns(t *testing.T) {
 			t.Errorf("the session is %v, counted %+v", session(w, c.RunID), got)
 		}
 	})
+	t.Run("AC-OFFICE-LOOP-LIVENESS-003.9 a launch is counted once, whatever its agent calls its session", func(t *testing.T) {
+		w := newWorld(t)
+		agent := w.agent("worker")
+		w.wake(agent)
+		c := w.claimOne()
+		w.start(c)
+		w.ok(w.RecordSession(t.Context(), c.Attempt, "another name"))
+		w.ok(w.Finish(t.Context(), c.Attempt, Success{SessionID: "a third"}))
+		w.wake(agent)
+		c = w.claimOne()
+		must(w, first(w.Start(t.Context(), c.Attempt)), nil)
+		w.ok(w.Finish(t.Context(), c.Attempt, Success{SessionID: "told at the end only"}))
+		if got := w.Counters(w.workspace); got.AgentLaunches != 2 || got.LaunchesWithoutSession != 0 {
+			t.Errorf("two launches are counted as %+v", got)
+		}
+	})
 	t.Run("AC-OFFICE-LOOP-LIVENESS-002.10 of several launches the newest claim's session stays, and nothing empties it", func(t *testing.T) {
 		w := newWorld(t)
 		w.wake(w.agent("worker"))

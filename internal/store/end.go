@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -73,13 +74,13 @@ func (t *tx) keepResultObject(ctx context.Context, run runRow, result map[string
 	return nil
 }
 
-// keepPrompt replaces the stored prompt by what the agent was told in the end, since the session to resume was gone.
-func (t *tx) keepPrompt(ctx context.Context, run runRow, prompt string) error {
-	if prompt == "" {
+// keepPrompt makes the stored prompt what the agent was told in the end: the full one, when the session to resume was gone.
+func (t *tx) keepPrompt(ctx context.Context, run runRow, fresh bool) error {
+	if !fresh {
 		return nil
 	}
-	_, err := exec(ctx, t, `UPDATE run_contents SET assembled_prompt = $2 WHERE run_id = $1`, run.id, prompt)
-	return wrap("store the full prompt", err)
+	_, err := exec(ctx, t, `UPDATE run_contents SET assembled_prompt = full_prompt, full_prompt = '' WHERE run_id = $1 AND full_prompt <> ''`, run.id)
+	return wrap("keep the full prompt", err)
 }
 
 // countEnd counts the run's terminal shape once its end has committed.
@@ -106,9 +107,15 @@ func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error 
 	if err != nil {
 		return err
 	}
-	if err := t.endAllRequests(ctx, run, s.Request, s.Reason); err != nil {
+	requests, err := t.endAllRequests(ctx, run, s.Request, s.Reason)
+	if err != nil {
 		return err
 	}
+	t.onCommit(func(st *Store) {
+		for _, request := range requests {
+			st.tell(s.Activity, s.Reason, keysOf(run, "wakeup_id", request)...)
+		}
+	})
 	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
 		return err
 	}
@@ -116,7 +123,7 @@ func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error 
 	if s.Reason == domain.EndReasonCancelledByUser {
 		by = callerOr(ctx, "cancel")
 	}
-	return t.activity(ctx, run, s.Activity, by, "The run was not launched: "+string(s.Reason), map[string]any{"reason": s.Reason})
+	return t.activity(ctx, run, s.Activity, by, "The run was not launched: "+string(s.Reason), withNote(map[string]any{"reason": s.Reason}, s.Note))
 }
 
 func eventOf(s domain.RunStatus) domain.RunEventKind {
@@ -129,20 +136,26 @@ func eventOf(s domain.RunStatus) domain.RunEventKind {
 	return domain.RunEventKindFinished
 }
 
-// endAllRequests ends every request of the run alike, and the fires behind them.
-func (t *tx) endAllRequests(ctx context.Context, run runRow, status domain.WakeupStatus, reason domain.EndReason) error {
+// endAllRequests ends every request of the run alike, and the fires behind them, and returns the requests.
+func (t *tx) endAllRequests(ctx context.Context, run runRow, status domain.WakeupStatus, reason domain.EndReason) ([]xid.ID, error) {
 	return t.endRequestsAlike(ctx, run, status, reason, routineRunEnd{status: settledFire(status), reason: &reason})
 }
 
-func (t *tx) endRequestsAlike(ctx context.Context, run runRow, status domain.WakeupStatus, reason domain.EndReason, fire routineRunEnd) error {
+func (t *tx) endRequestsAlike(ctx context.Context, run runRow, status domain.WakeupStatus, reason domain.EndReason, fire routineRunEnd) ([]xid.ID, error) {
 	const query = `
 UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4
-WHERE run_id = $1 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING routine_run_id`
-	fires, err := collect(ctx, t, scanOne[xid.ID], query, run.id, status, reason, t.now)
+WHERE run_id = $1 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING id, routine_run_id`
+	var requests, fires []xid.ID
+	_, err := collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+		var request, fire xid.ID
+		err := rows.Scan(&request, &fire)
+		requests, fires = append(requests, request), append(fires, fire)
+		return struct{}{}, err
+	}, query, run.id, status, reason, t.now)
 	if err != nil {
-		return fmt.Errorf("end requests: %w", err)
+		return nil, fmt.Errorf("end requests: %w", err)
 	}
-	return t.endRoutineRuns(ctx, fires, fire)
+	return requests, t.endRoutineRuns(ctx, fires, fire)
 }
 
 // settledFire is the disposition of a fire whose request ended so (SPEC S4.6).

@@ -12,14 +12,14 @@ import (
 )
 
 // Failure is why an attempt failed. Message is masked. A Permanent one is not tried again. Usage nil means that the agent
-// did not say what it used. SessionID, Resumable and Prompt are as in Success.
+// did not say what it used. SessionID, Resumable and Fresh are as in Success.
 type Failure struct {
 	Code      domain.RunErrorCode
 	Message   string
 	Permanent bool
 	SessionID string
 	Resumable bool
-	Prompt    string
+	Fresh     bool
 	Usage     *Usage
 }
 
@@ -33,9 +33,10 @@ func (s *Store) Fail(ctx context.Context, a Attempt, f Failure) error {
 		if err := t.keepSession(ctx, run, f.SessionID, f.Resumable); err != nil {
 			return err
 		}
-		if err := t.keepPrompt(ctx, run, f.Prompt); err != nil {
+		if err := t.keepPrompt(ctx, run, f.Fresh); err != nil {
 			return err
 		}
+		t.countLaunch(run, f.SessionID)
 		plan := retry.Plan(t.now, run.retryCount, f.Message, s.jitter())
 		if plan.RateLimited {
 			f.Code = domain.RunErrorCodeRateLimited
@@ -110,7 +111,8 @@ func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason dom
 func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason domain.EndReason) error {
 	fire := routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}
 	if !run.launched() {
-		return t.endRequestsAlike(ctx, run, domain.WakeupStatusFailed, reason, fire)
+		_, err := t.endRequestsAlike(ctx, run, domain.WakeupStatusFailed, reason, fire)
+		return err
 	}
 	return t.endServedRequests(ctx, run, domain.WakeupStatusFailed, &reason, fire)
 }
@@ -149,7 +151,7 @@ candidates AS (
   UNION ALL
   SELECT a.id, 1000, a.created_at FROM agents a JOIN agent_lanes l ON l.agent_id = a.id
   WHERE a.workspace_id = $1 AND a.role = 'COORDINATOR' AND a.deleted_at IS NULL AND l.status <> 'STOPPED')
-SELECT id FROM candidates WHERE id <> $2 ORDER BY depth, created_at, id LIMIT 1`
+SELECT id FROM candidates WHERE id IS DISTINCT FROM $2 ORDER BY depth, created_at, id LIMIT 1`
 	id, err := queryOne[xid.ID](ctx, t, query, workspaceID, agentID)
 	if isNoRows(err) {
 		return "", nil

@@ -11,14 +11,14 @@ import (
 )
 
 // Success is what an attempt that ended well brought back. Result nil means there was no result object, Usage nil that the
-// agent did not say. Resumable: the agent named the session itself, so that the task's next run may resume it. Prompt is
-// what the agent was told instead, when the session to resume was gone; "" otherwise.
+// agent did not say. Resumable: the agent named the session itself, so that the task's next run may resume it. Fresh: the
+// session to resume was gone, and the agent was told the full prompt in a new one.
 type Success struct {
 	Result    map[string]any
 	Summary   string
 	SessionID string
 	Resumable bool
-	Prompt    string
+	Fresh     bool
 	Usage     *Usage
 }
 
@@ -41,13 +41,15 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks m
 	if err != nil {
 		return err
 	}
+	t.countLaunch(run, ok.SessionID)
+	t.countLaunchWithoutSession(run, ok.SessionID)
 	if err := t.spend(ctx, run, ok.Usage); err != nil {
 		return err
 	}
 	if err := t.keepSession(ctx, run, ok.SessionID, ok.Resumable); err != nil {
 		return err
 	}
-	if err := t.keepPrompt(ctx, run, ok.Prompt); err != nil {
+	if err := t.keepPrompt(ctx, run, ok.Fresh); err != nil {
 		return err
 	}
 	if err := t.remember(ctx, run, ok.Result); err != nil {
@@ -76,7 +78,7 @@ WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND status I
 // noteResent tells of requests that go back to the router.
 func (t *tx) noteResent(ctx context.Context, run runRow, resent []xid.ID) error {
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: run.workspaceID, ID: run.agentID})
-	return t.noteRequests(ctx, run.workspaceID, resent, domain.ActivityCodeWakeupResent, system("queue"), "The wakeup came too late for its run's prompt and was sent again.")
+	return t.noteRequests(ctx, run.workspaceID, resent, domain.ActivityCodeWakeupResent, system("queue"), "The wakeup came too late for its run's prompt and was sent again.", "")
 }
 
 // endServedRequests ends what a launched run served: its own requests take the run's status, merged ones stay COALESCED

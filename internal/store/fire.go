@@ -45,18 +45,27 @@ func (t *tx) fireByHand(ctx context.Context, r routineRow, in FireRoutine) (Made
 	return Made{ID: xid.ID(f.facts.RoutineRunID)}, f.record(ctx, plan, values)
 }
 
-// valuesNow resolves the variables of a fire without a slot: its instant stands for one, in the workspace's zone.
+// valuesNow resolves the variables of a fire without a slot.
 func (f *firing) valuesNow(ctx context.Context) (map[string]string, error) {
-	zone, err := f.workspaceZone(ctx, f.routine.workspaceID)
+	location, err := f.zoneOfFire(ctx, f.routine.workspaceID, f.triggerID)
 	if err != nil {
 		return nil, err
 	}
-	location, err := time.LoadLocation(zone)
-	if err != nil {
-		return nil, fmt.Errorf("read the workspace's time zone: %w", err)
-	}
 	resolved, problems := domain.ResolveVariables(f.routine.variables, f.provided, domain.BuiltIns(f.now, location))
 	return domain.VariableValues(resolved), domain.AsUserError(problems)
+}
+
+// zoneOfFire is where the instant of a fire without a slot, which stands for one, is told: the zone of the schedule that it
+// names, else the workspace's (SPEC S4.8).
+func (t *tx) zoneOfFire(ctx context.Context, workspaceID, triggerID xid.ID) (*time.Location, error) {
+	const query = `
+SELECT coalesce((SELECT time_zone FROM routine_triggers WHERE id = $2 AND kind = 'SCHEDULE'), default_time_zone) FROM workspaces WHERE id = $1`
+	zone, err := queryOne[string](ctx, t, query, workspaceID, triggerID)
+	if err != nil {
+		return nil, fmt.Errorf("read the time zone of a fire: %w", err)
+	}
+	location, err := time.LoadLocation(zone)
+	return location, wrap("read the time zone of a fire", err)
 }
 
 func (t *tx) checkTrigger(ctx context.Context, in FireRoutine) error {

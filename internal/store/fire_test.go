@@ -186,6 +186,45 @@ func TestATriggerWithoutANextSlotIsArmed(t *testing.T) {
 	}
 }
 
+func TestATriggerThatCannotBeArmedKeepsNoOtherFromItsSlot(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	w.routine(agent, func(r *CreateRoutine) { r.Name = "one" })
+	w.routine(agent, func(r *CreateRoutine) { r.Name = "two" })
+	w.sql(`UPDATE routine_triggers SET next_run_at = NULL`)
+	first := one[xid.ID](w, `SELECT id FROM routine_triggers t WHERE next_run_at IS NULL LIMIT 1`)
+	w.sql(`ALTER TABLE routine_triggers ADD CONSTRAINT test_never CHECK (next_run_at IS NULL OR id <> '` + string(first) + `')`)
+	armed, err := w.ArmTriggers(t.Context())
+	if armed != 1 || err == nil || !strings.Contains(err.Error(), string(first)) {
+		t.Errorf("armed %d triggers, %v; want one, and an error that names the other", armed, err)
+	}
+}
+
+func TestAFireByHandTellsTheTimeOfTheScheduleItNames(t *testing.T) {
+	w := newWorld(t)
+	made, err := w.CreateRoutine(t.Context(), CreateRoutine{WorkspaceID: w.workspace, Name: "r", AssigneeID: w.agent("worker"), Description: "{{datetime}}",
+		ConcurrencyPolicy: domain.ConcurrencyPolicyAlwaysEnqueue, CatchUpPolicy: domain.CatchUpPolicySkipMissed, CatchUpMax: 1,
+		Triggers: []TriggerSpec{{Kind: domain.TriggerKindSchedule, Cron: "0 9 * * *", TimeZone: "Pacific/Kiritimati", Enabled: true}, {Kind: domain.TriggerKindManual, Enabled: true}}})
+	w.ok(err)
+	for kind, zone := range map[string]string{"SCHEDULE": "Pacific/Kiritimati", "MANUAL": "UTC", "": "UTC"} { // 14 hours ahead of UTC
+		trigger := one[xid.ID](w, `SELECT coalesce((SELECT id FROM routine_triggers WHERE kind = $1), '')`, kind)
+		location, err := time.LoadLocation(zone)
+		w.ok(err)
+		fire, _, err := w.FireRoutine(t.Context(), FireRoutine{WorkspaceID: w.workspace, RoutineID: made.ID, TriggerID: trigger})
+		w.ok(err)
+		at := one[time.Time](w, `SELECT started_at FROM routine_runs WHERE id = $1`, fire.ID)
+		told := one[string](w, `SELECT variables->>'date' FROM routine_runs WHERE id = $1`, fire.ID)
+		if want := at.In(location).Format(time.DateOnly); told != want {
+			t.Errorf("a fire that names a %q trigger is told %s, want %s", kind, told, want)
+		}
+		preview, err := w.PreviewFire(t.Context(), FireRoutine{WorkspaceID: w.workspace, RoutineID: made.ID, TriggerID: trigger})
+		w.ok(err)
+		if got := domain.VariableValues(preview.Resolved)["date"]; got != told {
+			t.Errorf("the preview says %s, the fire said %s", got, told)
+		}
+	}
+}
+
 // SPEC S4.10, S3.3: fires by hand have no key, and a person waits for them.
 func TestTwoManualFiresInAMinuteAreTwo(t *testing.T) {
 	w := newWorld(t)

@@ -28,7 +28,7 @@ var logKeys = []string{"run_id", "attempt", "wakeup_id", "agent_id", "workspace_
 func (h Hop) line() (level slog.Level, message string, fields []any) {
 	for _, key := range logKeys {
 		if value := h.Facts[key]; value != "" {
-			fields = append(fields, key, logValue(key, value))
+			fields = append(fields, key, h.logValue(key, value))
 		}
 	}
 	if h.Failed != "" {
@@ -43,9 +43,9 @@ func (h Hop) line() (level slog.Level, message string, fields []any) {
 	return slog.LevelDebug, "wakeup requested", fields
 }
 
-// logValue prints the words of enums in lower case (SPEC S2).
-func logValue(key, value string) string {
-	if key == "source" || key == "status" {
+// logValue prints the words of enums in lower case (SPEC S2). A wake's reason is a person's or an agent's own text.
+func (h Hop) logValue(key, value string) string {
+	if key == "source" || key == "status" || key == "reason" && h.Name == "run" {
 		return strings.ToLower(value)
 	}
 	return value

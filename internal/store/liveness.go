@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,6 +68,11 @@ func (e *UnreadableError) Error() string {
 
 // Unwrap is the cause.
 func (e *UnreadableError) Unwrap() error { return e.cause }
+
+// Outage says whether the database did not answer, so that a later reading may succeed.
+func (e *UnreadableError) Outage() bool {
+	return isConnectionError(e.cause) || isRetryable(e.cause) || hasCode(e.cause, "57P01", "57P02", "57P03") || errors.Is(e.cause, context.Canceled) || errors.Is(e.cause, context.DeadlineExceeded)
+}
 
 // Liveness reads the verdict of a workspace: six statements that write nothing, in no common transaction. An input that
 // cannot be read is counted and an *UnreadableError.

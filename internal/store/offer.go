@@ -22,8 +22,15 @@ const executorOfRun = `coalesce(
 // queueOfRun is the queue whose workers execute a run r, as SQL; NULL for runs that rouse executes itself.
 const queueOfRun = `(` + executorOfRun + ` #>> '{pull,queue}')`
 
+// offeredTo is the queue that a run r was last offered to, as SQL.
+const offeredTo = `(SELECT e.data->>'queue' FROM run_events e WHERE e.run_id = r.id AND e.kind = 'CLAIMED' ORDER BY e.seq DESC LIMIT 1)`
+
+// waitsInVain says in SQL of a run r that it waits for workers of a queue, though its executor has become another one: rouse
+// executes it itself by now, or workers of another queue do.
+const waitsInVain = `r.status = 'QUEUED' AND r.parked_reason = 'NO_WORKER' AND (` + queueOfRun + ` IS NULL OR ` + queueOfRun + ` IS DISTINCT FROM ` + offeredTo + `)`
+
 // Withdraw takes back an offer that no worker took in time: the run is parked NO_WORKER until one of its queue asks again,
-// which counts neither as failure nor as abandonment (SPEC S7.1). It returns false when the offer was taken, or still stands.
+// which counts neither as failure nor as abandonment (SPEC S7.1); one whose executor was changed meanwhile is due. It returns false when the offer was taken, or still stands.
 func (s *Store) Withdraw(ctx context.Context, a Attempt) (bool, error) {
 	err := s.inTx(ctx, func(t *tx) error {
 		l, err := t.lockLaneOf(ctx, a.RunID)
@@ -52,6 +59,14 @@ func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
 	}
 	if domain.AfterOffer(run.cancelRequestedAt != nil, deleted) == domain.FateCancel {
 		return t.cancelLive(ctx, l, run)
+	}
+	const moved = `SELECT ` + queueOfRun + ` IS DISTINCT FROM l.queue FROM runs r JOIN attempt_leases l ON l.run_id = r.id WHERE r.id = $1`
+	elsewhere, err := queryOne[bool](ctx, t, moved, run.id)
+	if err != nil {
+		return fmt.Errorf("compare the queues: %w", err)
+	}
+	if elsewhere { // no worker of this queue will ask for it: it is due for its new executor
+		return t.giveBack(ctx, l, run, domain.RunAttemptStatusInterrupted, false)
 	}
 	if err := t.requeue(ctx, run, ptr(domain.ParkedReasonNoWorker), nil); err != nil {
 		return err
@@ -91,7 +106,7 @@ func (t *tx) isOffered(ctx context.Context, run runRow) (bool, error) {
 // unparkLanes bounds the lanes that one call makes due.
 const unparkLanes = 64
 
-// unparkOffers makes runs due that no worker had taken: those of a queue, or with "" all of the workspace.
+// unparkOffers makes runs of a queue due that no worker had taken.
 func (s *Store) unparkOffers(ctx context.Context, workspaceID xid.ID, queue string, agents []xid.ID) error {
 	lanes, err := collect(ctx, s.db, scanOne[xid.ID], unparkLanesQuery, workspaceID, queue, ids(agents), unparkLanes)
 	if err != nil {
@@ -103,7 +118,8 @@ func (s *Store) unparkOffers(ctx context.Context, workspaceID xid.ID, queue stri
 			if err != nil {
 				return err
 			}
-			return t.unparkOffersOf(ctx, l, queue)
+			_, err = t.unpark(ctx, l, `r.status = 'QUEUED' AND r.parked_reason = 'NO_WORKER' AND `+queueOfRun+` = $2`, queue)
+			return err
 		})
 		if err != nil {
 			return fmt.Errorf("make runs due that wait for a worker: %w", err)
@@ -114,25 +130,24 @@ func (s *Store) unparkOffers(ctx context.Context, workspaceID xid.ID, queue stri
 
 const unparkLanesQuery = `
 SELECT DISTINCT agent_id FROM runs r WHERE workspace_id = $1 AND status = 'QUEUED' AND parked_reason = 'NO_WORKER'
-  AND ($2 = '' OR ` + queueOfRun + ` = $2) AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) LIMIT $4`
+  AND ` + queueOfRun + ` = $2 AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) LIMIT $4`
 
-// unparkOffersOf makes the lane's runs due that no worker had taken, oldest first.
-func (t *tx) unparkOffersOf(ctx context.Context, l lane, queue string) error {
-	const query = `
-SELECT id, scope FROM runs r WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason = 'NO_WORKER' AND ($2 = '' OR ` + queueOfRun + ` = $2)
-ORDER BY requested_at, id FOR NO KEY UPDATE OF r`
+// unpark makes parked runs r of the lane due that meet a condition, oldest first, and says how many. The condition's
+// arguments are $2 and so on.
+func (t *tx) unpark(ctx context.Context, l lane, condition string, args ...any) (int, error) {
+	query := `SELECT r.id, r.scope FROM runs r WHERE r.agent_id = $1 AND ` + condition + ` ORDER BY r.requested_at, r.id FOR NO KEY UPDATE OF r`
 	type entry struct{ id, scope string }
-	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, query, l.agentID, queue)
+	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, query, append([]any{l.agentID}, args...)...)
 	if err != nil {
-		return fmt.Errorf("read runs that wait for a worker: %w", err)
+		return 0, fmt.Errorf("read runs that wait for a worker: %w", err)
 	}
 	if len(runs) == 0 {
-		return nil
+		return 0, nil
 	}
 	for _, run := range runs {
 		if err := execOne(ctx, t, unparkQuery, run.id, l.agentID, run.scope); err != nil {
-			return fmt.Errorf("make run due: %w", err)
+			return 0, fmt.Errorf("make run due: %w", err)
 		}
 	}
-	return t.fixHead(ctx, l)
+	return len(runs), t.fixHead(ctx, l)
 }

@@ -37,6 +37,7 @@ func claimStatements(workspace, agent xid.ID) []struct{ name, query, types, args
 		{"unrouted_agents", unroutedAgentsQuery, "int", "100"},
 		{"next_instant", nextInstantQuery, "", ""},
 		{"unpark_lanes", unparkLanesQuery, "text, text, text[], int", tenant + ", 'default', '{}', 64"},
+		{"moved_lanes", movedLanesQuery, "text, int", tenant + ", 64"},
 		{"offer_lanes", offerLanesQuery, "text, text, text[], int, int", tenant + ", 'default', '{}', 16, 1000"},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"rouse.dev/rouse/internal/domain"
 )
@@ -43,13 +42,9 @@ func (t *tx) previewFire(ctx context.Context, r routineRow, in FireRoutine) (out
 	if out.Problems, err = problemsOf(t.checkTrigger(ctx, in)); err != nil {
 		return out, err
 	}
-	zone, err := t.workspaceZone(ctx, r.workspaceID)
+	location, err := t.zoneOfFire(ctx, r.workspaceID, in.TriggerID)
 	if err != nil {
 		return out, err
-	}
-	location, err := time.LoadLocation(zone)
-	if err != nil {
-		return out, fmt.Errorf("read the workspace's time zone: %w", err)
 	}
 	resolved, problems := domain.ResolveVariables(r.variables, in.Variables, domain.BuiltIns(t.now, location))
 	out.Resolved, out.Problems = resolved, append(out.Problems, problems...)

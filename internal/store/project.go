@@ -66,6 +66,9 @@ func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) error {
 		}
 		return t.updateProject(ctx, in, next)
 	})
+	if err == nil && in.Executor.Set {
+		s.followExecutor(ctx, in.WorkspaceID)
+	}
 	return wrap("update project", err)
 }
 

@@ -439,6 +439,9 @@ func TestCancel(t *testing.T) {
 		w.wantRun(w.runOf(first), domain.RunStatusCancelled, "")
 		w.wantRequest(first, domain.WakeupStatusCancelled)
 		w.wantRequest(merged, domain.WakeupStatusCancelled)
+		if note := one[string](w, `SELECT data->>'note' FROM activities WHERE code = 'RUN_CANCELLED'`); note != "no longer needed" {
+			t.Errorf("the feed says %q", note)
+		}
 		w.sound()
 	})
 	t.Run("C84 of a live run it is a flag that the owner obeys", func(t *testing.T) {
@@ -446,7 +449,7 @@ func TestCancel(t *testing.T) {
 		request := w.wake(w.agent("worker"))
 		c := w.claimOne()
 		w.start(c)
-		w.ok(w.CancelRun(t.Context(), w.workspace, c.RunID, ""))
+		w.ok(w.CancelRun(t.Context(), w.workspace, c.RunID, "wrong branch"))
 		w.wantRun(c.RunID, domain.RunStatusClaimed, "")
 		if asked := must(w, first(w.CancelRequested(t.Context(), c.RunID)), nil); !asked {
 			t.Error("the flag is not raised")
@@ -458,6 +461,9 @@ func TestCancel(t *testing.T) {
 		w.ok(w.Cancelled(t.Context(), c.Attempt))
 		w.wantRun(c.RunID, domain.RunStatusCancelled, "")
 		w.wantRequest(request, domain.WakeupStatusCancelled)
+		if note := one[string](w, `SELECT data->>'note' FROM activities WHERE code = 'RUN_CANCELLED'`); note != "wrong branch" {
+			t.Errorf("the feed says %q", note)
+		}
 		w.sound()
 	})
 	t.Run("C305 a cancelled run stays cancelled through retry, rescue and hand-back", func(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 )
 
 // Repairs counts what a repair sweep had to put right. All zero is the normal case: each is a defect to look into.
-type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds, Checkouts, Blocked int }
+type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds, Checkouts, Blocked, Offers int }
 
 // repairLock is the advisory lock that keeps sweeps of several processes apart.
 const repairLock = 0x726f757365 // "rouse"
 
 // Repair puts right what should never be wrong (queue rule 6): lanes' heads and counts, workspaces' counts, runs that
-// wait for a scope that is free or a blocker that is gone, leases, checkouts and holds of budgets without a live
+// wait for a scope that is free, a blocker that is gone or a queue that is not theirs any more, leases, checkouts and holds of budgets without a live
 // run. It does nothing while another process sweeps.
 func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 	var done Repairs
@@ -65,7 +65,7 @@ func (s *Store) repairCheckouts(ctx context.Context, done *Repairs) error {
 
 func (s *Store) countRepairs(done Repairs) {
 	for what, n := range map[string]int{"head": done.Heads, "running": done.Running, "workspace": done.Workspaces, "scope": done.Scopes,
-		"lease": done.Leases, "hold": done.Holds, "checkout": done.Checkouts, "blocked": done.Blocked} {
+		"lease": done.Leases, "hold": done.Holds, "checkout": done.Checkouts, "blocked": done.Blocked, "offer": done.Offers} {
 		s.counters.Repaired(what, n)
 	}
 }
@@ -78,7 +78,9 @@ func (s *Store) suspectLanes(ctx context.Context) ([]xid.ID, error) {
 // One probe for the head of each lane; live runs, leases and runs that wait for a scope are each read once, from indexes
 // that hold nothing else, however long the queues are.
 var suspectLanesQuery = `
-WITH blocked AS (
+WITH offered AS (
+  SELECT o.agent_id FROM workspaces w CROSS JOIN LATERAL (SELECT DISTINCT agent_id FROM runs r WHERE r.workspace_id = w.id AND ` + waitsInVain + `) o),
+blocked AS (
   SELECT DISTINCT b.agent_id FROM runs b WHERE ` + wronglyBlocked + `),
 live AS (SELECT agent_id, count(*) AS n FROM runs WHERE status = 'CLAIMED' GROUP BY agent_id),
 leased AS (SELECT agent_id, count(*) AS n FROM attempt_leases GROUP BY agent_id),
@@ -93,7 +95,8 @@ LEFT JOIN live ON live.agent_id = l.agent_id
 LEFT JOIN leased ON leased.agent_id = l.agent_id
 LEFT JOIN waiting ON waiting.agent_id = l.agent_id
 LEFT JOIN blocked ON blocked.agent_id = l.agent_id
-WHERE blocked.agent_id IS NOT NULL OR l.head_id IS DISTINCT FROM head.id OR l.running <> coalesce(live.n, 0) OR l.running <> coalesce(leased.n, 0) OR waiting.agent_id IS NOT NULL
+LEFT JOIN offered ON offered.agent_id = l.agent_id
+WHERE offered.agent_id IS NOT NULL OR blocked.agent_id IS NOT NULL OR l.head_id IS DISTINCT FROM head.id OR l.running <> coalesce(live.n, 0) OR l.running <> coalesce(leased.n, 0) OR waiting.agent_id IS NOT NULL
 LIMIT 200`
 
 // wronglyBlocked are runs that are parked TASK_BLOCKED although no blocker is open, and nothing is on its way to them.
@@ -113,6 +116,11 @@ func (t *tx) repairLane(ctx context.Context, agentID xid.ID, done *Repairs) erro
 	if err := t.repairBlocked(ctx, l, done); err != nil {
 		return err
 	}
+	offers, err := t.unpark(ctx, l, waitsInVain)
+	if err != nil {
+		return err
+	}
+	done.Offers += offers
 	scopes, err := collect(ctx, t, scanOne[string], `SELECT DISTINCT scope FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'`, agentID)
 	if err != nil {
 		return err

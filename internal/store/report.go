@@ -34,7 +34,7 @@ func (s *Store) Renew(ctx context.Context, a Attempt) (AttemptState, error) {
 	st := AttemptState{Attempt: a}
 	const query = `
 WITH l AS (
-  UPDATE attempt_leases SET lease_until = CASE WHEN lease_ms = 0 THEN lease_until ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END
+  UPDATE attempt_leases SET lease_until = CASE WHEN lease_ms = 0 THEN lease_until ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END, call_key = NULL
   WHERE run_id = $1 AND attempt = $2 AND owner = $3 RETURNING run_id, attempt, lease_until),
 att AS (UPDATE run_attempts x SET heartbeat_at = clock_timestamp() FROM l WHERE x.run_id = l.run_id AND x.number = l.attempt)
 SELECT l.lease_until, r.cancel_requested_at IS NOT NULL FROM l JOIN runs r ON r.id = l.run_id`
@@ -45,10 +45,15 @@ SELECT l.lease_until, r.cancel_requested_at IS NOT NULL FROM l JOIN runs r ON r.
 	return st, wrap("renew lease", err)
 }
 
-// Progress notes what a worker tells of its work. ErrFenced when the attempt is not the live one any more.
-func (s *Store) Progress(ctx context.Context, a Attempt, details map[string]any) error {
+// Progress notes steps of an attempt's work, in their order. ErrFenced when the attempt is not the live one any more.
+func (s *Store) Progress(ctx context.Context, a Attempt, steps ...map[string]any) error {
 	return wrap("note progress", s.withLive(ctx, a, func(t *tx, _ lane, run runRow) error {
-		return t.runEvent(ctx, run, domain.RunEventKindProgress, a.Number, details)
+		for _, details := range steps {
+			if err := t.runEvent(ctx, run, domain.RunEventKindProgress, a.Number, details); err != nil {
+				return err
+			}
+		}
+		return nil
 	}))
 }
 

@@ -109,5 +109,5 @@ WHERE id IN (SELECT routine_run_id FROM sent) AND status = 'SKIPPED' AND skip_re
 		return fmt.Errorf("send requests again: %w", err)
 	}
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
-	return t.noteRequests(ctx, l.workspaceID, requests, domain.ActivityCodeWakeupResent, callerOr(ctx, "queue"), "The wakeup was sent again.")
+	return t.noteRequests(ctx, l.workspaceID, requests, domain.ActivityCodeWakeupResent, callerOr(ctx, "queue"), "The wakeup was sent again.", "")
 }

@@ -169,6 +169,7 @@ type merge struct {
 	run, workspaceID xid.ID
 	requests         []xid.ID
 	promote          bool
+	hops             int // most of the requests
 }
 
 func (r *router) prepare(ctx context.Context, requests []unroutedRequest) error {
@@ -294,6 +295,7 @@ func (r *router) join(q unroutedRequest, plan domain.CoalescePlan) {
 	}
 	m.requests = append(m.requests, q.id)
 	m.promote = m.promote || plan.Promote
+	m.hops = max(m.hops, q.hops) // else a chain that merges into a younger run would never be stopped (SPEC S3.10)
 	runs := r.scopes[q.key()]
 	i := slices.IndexFunc(runs, func(run domain.ScopeRun) bool { return run.ID == plan.RunID })
 	if plan.Promote {
@@ -316,5 +318,5 @@ func (r *router) endUnrouted(ctx context.Context, q requestRow, status domain.Wa
 	if status != domain.WakeupStatusCancelled {
 		return nil // a hop limit has no code: a person finds it in the inbox
 	}
-	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.")
+	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.", reason)
 }

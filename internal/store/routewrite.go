@@ -135,6 +135,7 @@ type mergeRecord struct {
 	Run      xid.ID `json:"run"`
 	Requests int    `json:"requests"`
 	Promote  bool   `json:"promote"`
+	Hops     int    `json:"hops"`
 }
 
 // writeMerges links merged requests to their runs, raises the runs' counts, promotes them, and tells it in their events and
@@ -146,7 +147,7 @@ func (r *router) writeMerges(ctx context.Context) error {
 	var records []mergeRecord
 	var runs, into, requests []xid.ID
 	for _, m := range r.merges {
-		records, runs = append(records, mergeRecord{m.run, len(m.requests), m.promote}), append(runs, m.run)
+		records, runs = append(records, mergeRecord{m.run, len(m.requests), m.promote, m.hops}), append(runs, m.run)
 		for _, q := range m.requests {
 			into, requests = append(into, m.run), append(requests, q)
 		}
@@ -164,9 +165,9 @@ told AS (` + activityInto + `
   SELECT activity, workspace_id, 'WAKEUP_COALESCED', 'The wakeup was merged into a run.', 'SYSTEM', 'router', id, agent_id, task_id,
     jsonb_build_object('runId', run_id), causation_id, $6 FROM linked),
 raised AS (
-  UPDATE runs r SET coalesced_count = coalesced_count + m.requests, revision = revision + 1, event_seq = event_seq + CASE WHEN m.promote THEN 2 ELSE 1 END,
+  UPDATE runs r SET coalesced_count = coalesced_count + m.requests, hops = greatest(r.hops, m.hops), revision = revision + 1, event_seq = event_seq + CASE WHEN m.promote THEN 2 ELSE 1 END,
     wake_class = CASE WHEN m.promote THEN 'EVENT' ELSE wake_class END
-  FROM json_to_recordset($1) AS m (run text, requests int, promote boolean) WHERE r.id = m.run AND r.id = ANY($5)
+  FROM json_to_recordset($1) AS m (run text, requests int, promote boolean, hops int) WHERE r.id = m.run AND r.id = ANY($5)
   RETURNING r.id, r.workspace_id, r.event_seq, m.requests, m.promote),
 event AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at)

@@ -12,16 +12,22 @@ import (
 // wakeOn asks an agent to work on a task, and starts the run.
 func (w *world) wakeOn(agentID, task xid.ID) (Claimed, *Launch) {
 	w.Helper()
-	w.request(agentID, func(r *newRequest) {
-		r.taskID, r.scope, r.source, r.basis = task, domain.TaskScope(string(task)), domain.WakeupSourceTaskAssigned, ptr(domain.WakeBasisExplicit)
-		r.payload = &domain.TaskPayload{TaskID: string(task), Basis: domain.WakeBasisExplicit}
-	})
+	w.wakeOnly(agentID, task)
 	claimed := w.claimOne()
 	launch, err := w.Start(w.Context(), claimed.Attempt)
 	if w.ok(err); launch == nil {
 		w.Fatal("the run was settled at its start")
 	}
 	return claimed, launch
+}
+
+// wakeOnly asks an agent to work on a task.
+func (w *world) wakeOnly(agentID, task xid.ID) {
+	w.Helper()
+	w.request(agentID, func(r *newRequest) {
+		r.taskID, r.scope, r.source, r.basis = task, domain.TaskScope(string(task)), domain.WakeupSourceTaskAssigned, ptr(domain.WakeBasisExplicit)
+		r.payload = &domain.TaskPayload{TaskID: string(task), Basis: domain.WakeBasisExplicit}
+	})
 }
 
 // sessions are the sessions of a task, oldest first, as "external id state runs".
@@ -67,7 +73,7 @@ func TestTheRunsOfAnAgentOnATaskResumeOneSession(t *testing.T) {
 	w.finish(foreign)
 
 	third, launch := w.wakeOn(agentID, task)
-	w.ok(w.Finish(t.Context(), third.Attempt, Success{SessionID: "s-2", Resumable: true, Prompt: launch.FullPrompt}))
+	w.ok(w.Finish(t.Context(), third.Attempt, Success{SessionID: "s-2", Resumable: true, Fresh: true}))
 	w.wantSessions(task, "s-1 ENDED 2, s-2 IDLE 1")
 	if stored := one[string](w, `SELECT assembled_prompt FROM run_contents WHERE run_id = $1`, third.RunID); stored != launch.FullPrompt {
 		t.Errorf("the fallback's prompt is not stored: %q", stored)

@@ -53,8 +53,8 @@ func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped 
 		}
 		return t.updateSettings(ctx, in, change)
 	})
-	if err == nil && in.DefaultExecutor.Set { // runs that wait for a worker may have another executor now
-		err = s.unparkOffers(ctx, in.WorkspaceID, "", nil)
+	if err == nil && in.DefaultExecutor.Set {
+		s.followExecutor(ctx, in.WorkspaceID)
 	}
 	return clamped, wrap("update settings", err)
 }

@@ -105,20 +105,26 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 	if err != nil {
 		return nil, fmt.Errorf("make a run token: %w", err)
 	}
-	if err := t.writeStart(ctx, run, spec.Kind(), token, built, requests, resume); err != nil {
+	s := started{spec.Kind(), token, built, full, requests, resume}
+	if err := t.writeStart(ctx, run, s); err != nil {
 		return nil, err
 	}
 	t.onCommit(func(s *Store) {
 		s.log.Info("run started", keysOf(run, "source", strings.ToLower(string(run.source)))...)
 	})
+	return launchOf(a, run, *spec, holder, s), nil
+}
+
+// launchOf is what a worker is given of a started attempt.
+func launchOf(a Attempt, run runRow, spec domain.ExecutorSpec, holder xid.ID, s started) *Launch {
 	launch := &Launch{Attempt: a, WorkspaceID: run.workspaceID, AgentID: run.agentID, TaskID: run.taskID, RoutineID: run.routineID,
-		CausationID: run.causationID, Prompt: built.Text, Executor: *spec, ExecutorHolder: holder, WakeReason: run.source, RunToken: token,
-		ResumeSessionID: resume, FullPrompt: full}
+		CausationID: run.causationID, Prompt: s.prompt.Text, Executor: spec, ExecutorHolder: holder, WakeReason: run.source, RunToken: s.token,
+		ResumeSessionID: s.resume, FullPrompt: s.full}
 	launch.WakePayload = json.RawMessage("{}")
-	if len(requests) > 0 {
-		launch.WakePayload = requests[0].payload
+	if len(s.requests) > 0 {
+		launch.WakePayload = s.requests[0].payload
 	}
-	return launch, nil
+	return launch
 }
 
 // resolveExecutor picks the spec and names the record it is stored on (SPEC S6.4).
@@ -249,15 +255,25 @@ func promptWake(q requestRow, r *ent.Routine) (prompt.Wake, error) {
 	return w, nil
 }
 
+// started is what an attempt starts with.
+type started struct {
+	kind     domain.ExecutorKind
+	token    auth.Token // of the run
+	prompt   prompt.Prompt
+	full     string // for a new session, should the one to resume be gone
+	requests []requestRow
+	resume   string
+}
+
 // writeStart stores the prompt and its receipts, and moves the attempt on.
-func (t *tx) writeStart(ctx context.Context, run runRow, kind domain.ExecutorKind, token auth.Token, built prompt.Prompt, requests []requestRow, resume string) error {
-	snapshot, err := contextSnapshot(requests)
+func (t *tx) writeStart(ctx context.Context, run runRow, s started) error {
+	snapshot, err := contextSnapshot(s.requests)
 	if err != nil {
 		return err
 	}
-	details := map[string]any{"executor": kind, "wakeupRequests": len(requests)}
-	if resume != "" {
-		details["resumedSession"] = resume
+	details := map[string]any{"executor": s.kind, "wakeupRequests": len(s.requests)}
+	if s.resume != "" {
+		details["resumedSession"] = s.resume
 	}
 	data, err := encodeData(details)
 	if err != nil {
@@ -270,17 +286,17 @@ WITH r AS (
 act AS (` + activityInto + `
   SELECT $11, workspace_id, 'RUN_LAUNCHED', 'The run was launched.', 'SYSTEM', 'queue', id, agent_id, task_id, $10::jsonb, causation_id, $3 FROM r),
 content AS (
-  INSERT INTO run_contents (id, workspace_id, run_id, assembled_prompt, summary_injected, context_snapshot)
-  SELECT $4, workspace_id, id, $5, $6, $7 FROM r
+  INSERT INTO run_contents (id, workspace_id, run_id, assembled_prompt, summary_injected, context_snapshot, full_prompt)
+  SELECT $4, workspace_id, id, $5, $6, $7, $12 FROM r
   ON CONFLICT (run_id) DO UPDATE SET assembled_prompt = excluded.assembled_prompt, summary_injected = excluded.summary_injected,
-    context_snapshot = excluded.context_snapshot),
+    context_snapshot = excluded.context_snapshot, full_prompt = excluded.full_prompt),
 att AS (UPDATE run_attempts SET executor = $8, token_digest = $9 WHERE run_id = $1 AND number = $2),
 receipts AS (
   UPDATE wakeup_requests SET delivered_at = $3 WHERE run_id = $1 AND status IN ('CLAIMED', 'COALESCED') AND delivered_at IS NULL)
 INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
 SELECT workspace_id, id, event_seq, 'LAUNCHED', $2, $10, $3 FROM r`
-	err = execOne(ctx, t, query, run.id, run.attempt, t.now, xid.New("rct"), built.Text, built.SummaryInjected, snapshot,
-		string(kind), token.Digest().String(), data, xid.New("act"))
+	err = execOne(ctx, t, query, run.id, run.attempt, t.now, xid.New("rct"), s.prompt.Text, s.prompt.SummaryInjected, snapshot,
+		string(s.kind), s.token.Digest().String(), data, xid.New("act"), s.full)
 	if err != nil {
 		return fmt.Errorf("write the start: %w", err)
 	}

@@ -51,6 +51,7 @@ type Store struct {
 	tracer   Tracer // nil: no traces
 	starved  starved
 	stats    statsCache
+	awaited  awaited
 
 	finishers finishers
 

@@ -27,7 +27,7 @@ type taskRow struct {
 	revision                      int
 	assignmentVersion, generation int
 
-	office               bool
+	office, awaited      bool
 	stepActions          []domain.StepAction
 	reviewers, approvers []string
 	openBlockers         []string
@@ -46,7 +46,9 @@ var hasOpenBlocker = `EXISTS (SELECT 1 FROM task_blockers b JOIN tasks x ON x.id
 
 var taskQuery = `
 SELECT t.id, t.workspace_id, t.workflow_id, t.step_id, t.project_id, t.parent_id, t.assignee_id, t.checkout_run_id, t.title, t.description, t.state,
-  t.archived_at IS NOT NULL, t.requires_approval, t.revision, t.assignment_version, t.wake_generation, ` + officeTask + `, s.on_enter,
+  t.archived_at IS NOT NULL, t.requires_approval, t.revision, t.assignment_version, t.wake_generation, ` + officeTask + `,
+  NOT ` + officeTask + ` AND EXISTS (SELECT 1 FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id WHERE q.task_id = t.id AND q.agent_id = t.assignee_id
+    AND q.source = 'TASK_ASSIGNED' AND q.basis = 'ASSIGNEE' AND q.finished_at IS NULL AND (q.run_id IS NULL OR r.status = 'QUEUED')), s.on_enter,
   ARRAY(SELECT agent_id FROM task_reviewers WHERE task_id = t.id ORDER BY 1), ARRAY(SELECT agent_id FROM task_approvers WHERE task_id = t.id ORDER BY 1),
   ARRAY(SELECT x.id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + isOpen("x") + ` ORDER BY 1)
 FROM tasks t JOIN workspaces w ON w.id = t.workspace_id JOIN workflows f ON f.id = t.workflow_id JOIN workflow_steps s ON s.id = t.step_id
@@ -57,7 +59,7 @@ func scanTask(rows *sql.Rows) (*taskRow, error) {
 	var actions []byte
 	var reviewers, approvers, blockers pq.StringArray
 	err := rows.Scan(&r.id, &r.workspaceID, &r.workflowID, &r.stepID, &r.projectID, &r.parentID, &r.assigneeID, &r.checkoutRunID, &r.title, &r.description, &r.state,
-		&r.archived, &r.requiresApproval, &r.revision, &r.assignmentVersion, &r.generation, &r.office, &actions, &reviewers, &approvers, &blockers)
+		&r.archived, &r.requiresApproval, &r.revision, &r.assignmentVersion, &r.generation, &r.office, &r.awaited, &actions, &reviewers, &approvers, &blockers)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +122,7 @@ func (s *Store) withTask(ctx context.Context, workspaceID, taskID xid.ID, f func
 func (r *taskRow) facts() domain.TaskFacts {
 	return domain.TaskFacts{ID: string(r.id), Office: r.office, State: r.state, Archived: r.archived, AssigneeID: string(r.assigneeID),
 		StepID: string(r.stepID), StepActions: r.stepActions, Reviewers: r.reviewers, Approvers: r.approvers,
-		OpenBlockers: len(r.openBlockers), Generation: r.generation}
+		OpenBlockers: len(r.openBlockers), Awaited: r.awaited, Generation: r.generation}
 }
 
 // ended says whether the task holds nobody up any more.

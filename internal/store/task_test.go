@@ -190,7 +190,7 @@ func TestAReviewerIsLaunchedOnSomebodyElsesTask(t *testing.T) {
 	a, reviewer := w.agent("a"), w.agent("reviewer")
 	task := w.task("Build", assignedTo(a))
 	w.finishAll()
-	set := SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Reviewers: []xid.ID{reviewer}}
+	set := SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Reviewers: domain.To([]xid.ID{reviewer})}
 	if _, _, err := w.SetTaskParticipants(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestAReviewerIsLaunchedOnSomebodyElsesTask(t *testing.T) {
 	w.moveTo(task, domain.TaskStateInProgress)
 	w.finishAll()
 	again := w.moveTo(task, domain.TaskStateInReview)
-	_, cancelled, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task})
+	_, cancelled, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Reviewers: domain.Clear[[]xid.ID]()})
 	w.ok(err)
 	if !slices.Equal(cancelled, again) {
 		t.Errorf("cancelled %v, want %v", cancelled, again)
@@ -511,7 +511,7 @@ func TestCompletionAsksForAnApproval(t *testing.T) {
 	a, approver := w.agent("a"), w.agent("approver")
 	task := w.task("Spec", assignedTo(a), func(in *CreateTask) { in.RequiresApproval = true })
 	w.finishAll()
-	_, _, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Approvers: []xid.ID{approver}})
+	_, _, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Approvers: domain.To([]xid.ID{approver})})
 	w.ok(err)
 	asked := w.moveTo(task, domain.TaskStateDone)
 	w.wantState(task, domain.TaskStateInReview)
@@ -520,7 +520,7 @@ func TestCompletionAsksForAnApproval(t *testing.T) {
 		approvers []xid.ID
 		calls     int
 	}{{nil, 0}, {[]xid.ID{approver}, 1}} { // who left and is back is called again
-		sent, _, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Approvers: of.approvers})
+		sent, _, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Approvers: domain.To(of.approvers)})
 		w.ok(err)
 		if len(sent) != of.calls {
 			t.Errorf("with the approvers %v %d wakeups were sent, want %d", of.approvers, len(sent), of.calls)
@@ -635,5 +635,84 @@ func TestFiveCommentsDuringARunGiveOneMore(t *testing.T) {
 	if n := one[int](w, `SELECT coalesced_count FROM runs WHERE status = 'QUEUED'`); n != 5 {
 		t.Errorf("C57: coalesced_count %d, want 5", n)
 	}
+	w.sound()
+}
+
+// TestATaskThatLeavesTheLoopWhileItWaitsIsStillTold: its assignment was queued while the loop was to act on it, and goes on
+// when the last blocker ends, without a repair.
+func TestATaskThatLeavesTheLoopWhileItWaitsIsStillTold(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent("a")
+	board := must(w, first(w.CreateWorkflow(t.Context(), CreateWorkflow{WorkspaceID: w.workspace, Plan: domain.WorkflowPlan{Name: "Board", Kind: domain.WorkflowKindKanban,
+		Steps: []domain.StepPlan{{Name: "Any", State: domain.TaskStateTodo}}}})), nil).ID
+	project, blocker := w.project("p"), w.task("First")
+	task := w.task("Second", assignedTo(a), func(in *CreateTask) {
+		in.WorkflowID, in.ProjectID, in.BlockedBy = board, project, []xid.ID{blocker}
+	})
+	if got := one[string](w, `SELECT parked_reason FROM runs`); got != "TASK_BLOCKED" {
+		t.Fatalf("the run waits for %s", got)
+	}
+	_, err := w.UpdateTask(t.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, ProjectID: domain.Clear[string]()})
+	w.ok(err)
+	w.wantSources(w.moveTo(blocker, domain.TaskStateDone), domain.WakeupSourceTaskBlockersResolved)
+	w.finishAll()
+	if got := one[int](w, `SELECT count(*) FROM runs WHERE outcome = 'processed'`); got != 1 {
+		t.Errorf("%d runs were launched, want the one that waited", got)
+	}
+	w.moveTo(blocker, domain.TaskStateTodo)
+	_, err = w.SetTaskBlockers(t.Context(), SetTaskBlockers{WorkspaceID: w.workspace, TaskID: task, BlockedBy: []xid.ID{blocker}})
+	w.ok(err)
+	w.wantSources(w.moveTo(blocker, domain.TaskStateDone)) // nothing waits any more, and the loop is to leave it alone
+	w.sound()
+}
+
+func TestParticipantsThatAreNotNamedStay(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.agent("a"), w.agent("b")
+	task := w.task("Build")
+	lists := func() string {
+		return one[string](w, `SELECT (SELECT count(*) FROM task_reviewers) || ' ' || (SELECT count(*) FROM task_approvers)`)
+	}
+	set := func(in SetTaskParticipants) {
+		in.WorkspaceID, in.TaskID = w.workspace, task
+		_, _, err := w.SetTaskParticipants(t.Context(), in)
+		w.ok(err)
+	}
+	for _, c := range []struct {
+		name string
+		in   SetTaskParticipants
+		want string
+	}{
+		{"both are set", SetTaskParticipants{Reviewers: domain.To([]xid.ID{a, b}), Approvers: domain.To([]xid.ID{a})}, "2 1"},
+		{"none is named", SetTaskParticipants{}, "2 1"},
+		{"approvers alone", SetTaskParticipants{Approvers: domain.To([]xid.ID{a, b})}, "2 2"},
+		{"reviewers are cleared", SetTaskParticipants{Reviewers: domain.Clear[[]xid.ID]()}, "0 2"},
+		{"an empty list", SetTaskParticipants{Approvers: domain.To([]xid.ID{})}, "0 0"},
+	} {
+		if set(c.in); lists() != c.want {
+			t.Errorf("%s: %s reviewers and approvers, want %s", c.name, lists(), c.want)
+		}
+	}
+}
+
+func TestNobodyApprovesItsOwnWork(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.agent("a"), w.agent("b")
+	task := w.task("Spec", assignedTo(a), func(in *CreateTask) { in.RequiresApproval = true })
+	w.finishAll()
+	_, _, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Approvers: domain.To([]xid.ID{a, b})})
+	w.ok(err)
+	w.moveTo(task, domain.TaskStateDone)
+	if got := one[string](w, `SELECT string_agg(agent_id, ' ') FROM wakeup_requests WHERE basis = 'APPROVER'`); got != string(b) {
+		t.Errorf("called to decide: %s, want %s alone", got, b)
+	}
+	d := Decide{WorkspaceID: w.workspace, ApprovalID: one[xid.ID](w, `SELECT id FROM approvals`), AgentID: a, Status: domain.ApprovalStatusApproved}
+	if _, err := w.Decide(t.Context(), d); userCode(err) != domain.UserErrorCodeInvalid {
+		t.Errorf("S5.4 the assignee approved its own work: %v", err)
+	}
+	d.AgentID = b
+	_, err = w.Decide(t.Context(), d)
+	w.ok(err)
+	w.wantState(task, domain.TaskStateDone)
 	w.sound()
 }

@@ -140,7 +140,7 @@ UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $2, finished_at = 
 	if err := t.endRoutineRuns(ctx, fires, routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &reason}); err != nil {
 		return err
 	}
-	return t.noteRequests(ctx, workspaceID, requests, domain.StaleActivity(reason), callerOr(ctx, "queue"), "The wakeup lost its reason: "+string(reason)+".")
+	return t.noteRequests(ctx, workspaceID, requests, domain.StaleActivity(reason), callerOr(ctx, "queue"), "The wakeup lost its reason: "+string(reason)+".", reason)
 }
 
 // endEmptyRun ends a queued run of a locked lane when none of its requests is left.

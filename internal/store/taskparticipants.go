@@ -9,16 +9,33 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// SetTaskParticipants is the whole lists of a task's reviewers and approvers.
+// SetTaskParticipants is the whole lists of a task's reviewers and approvers; one that is not set stays as it is.
 type SetTaskParticipants struct {
 	WorkspaceID, TaskID  xid.ID
-	Reviewers, Approvers []xid.ID
+	Reviewers, Approvers domain.Change[[]xid.ID]
+}
+
+// participants are whole lists.
+type participants struct{ reviewers, approvers []xid.ID }
+
+// of is the participants of a task after the change.
+func (in SetTaskParticipants) of(r *taskRow) participants {
+	return participants{in.Reviewers.Or(xids(r.reviewers), nil), in.Approvers.Or(xids(r.approvers), nil)}
+}
+
+// xids are ids from plain text.
+func xids(list []string) []xid.ID {
+	out := make([]xid.ID, len(list))
+	for i, id := range list {
+		out[i] = xid.ID(id)
+	}
+	return out
 }
 
 // SetTaskParticipants sets who reviews and who approves a task. Who joins a review, or a decision that is open, is woken;
 // what waits for an agent that leaves ends at once. It returns the requests that were sent and those that were cancelled.
 func (s *Store) SetTaskParticipants(ctx context.Context, in SetTaskParticipants) (sent, cancelled []xid.ID, err error) {
-	problems := append(domain.CheckLinks("reviewerIds", texts(in.Reviewers)), domain.CheckLinks("approverIds", texts(in.Approvers))...)
+	problems := append(domain.CheckLinks("reviewerIds", texts(in.Reviewers.Or(nil, nil))), domain.CheckLinks("approverIds", texts(in.Approvers.Or(nil, nil)))...)
 	if err := domain.AsUserError(problems); err != nil {
 		return nil, nil, err
 	}
@@ -37,9 +54,9 @@ func (t *tx) setParticipants(ctx context.Context, in SetTaskParticipants) (sent,
 	if _, err := taskOf(before, in.WorkspaceID, in.TaskID); err != nil {
 		return nil, nil, err
 	}
-	leaving := without(append(slices.Clone(before[in.TaskID].reviewers), before[in.TaskID].approvers...), append(texts(in.Reviewers), texts(in.Approvers)...))
-	leaving = append(leaving, without(before[in.TaskID].reviewers, texts(in.Reviewers))...)
-	leaving = append(leaving, without(before[in.TaskID].approvers, texts(in.Approvers))...)
+	become := in.of(before[in.TaskID])
+	leaving := without(before[in.TaskID].reviewers, texts(become.reviewers))
+	leaving = append(leaving, without(before[in.TaskID].approvers, texts(become.approvers))...)
 	lanes, err := t.lockLanesIn(ctx, leaving)
 	if err != nil {
 		return nil, nil, err
@@ -58,14 +75,14 @@ func (t *tx) setParticipants(ctx context.Context, in SetTaskParticipants) (sent,
 	if err := t.readClock(ctx); err != nil {
 		return nil, nil, err
 	}
-	if sent, err = t.writeParticipants(ctx, r, in); err != nil {
+	if sent, err = t.writeParticipants(ctx, r, become); err != nil {
 		return nil, nil, err
 	}
 	for _, l := range lanes {
 		id := string(l.agentID)
 		dropped, err := t.dropRequests(ctx, l, r.id, func(_ domain.WakeupSource, basis domain.WakeBasis, _ bool) domain.EndReason {
 			return domain.BasisLost(domain.BasisFacts{TaskBound: true, Basis: basis, TaskState: r.state, Assigned: true,
-				Reviews: slices.Contains(texts(in.Reviewers), id), Approves: slices.Contains(texts(in.Approvers), id)})
+				Reviews: slices.Contains(texts(become.reviewers), id), Approves: slices.Contains(texts(become.approvers), id)})
 		})
 		if err != nil {
 			return nil, nil, err
@@ -92,14 +109,14 @@ func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(v string) bool { return slices.Contains(other, v) })
 }
 
-func (t *tx) writeParticipants(ctx context.Context, r *taskRow, in SetTaskParticipants) ([]xid.ID, error) {
-	if err := t.checkAgents(ctx, in.WorkspaceID, "reviewerIds", in.Reviewers); err != nil {
+func (t *tx) writeParticipants(ctx context.Context, r *taskRow, become participants) ([]xid.ID, error) {
+	if err := t.checkAgents(ctx, r.workspaceID, "reviewerIds", become.reviewers); err != nil {
 		return nil, err
 	}
-	if err := t.checkAgents(ctx, in.WorkspaceID, "approverIds", in.Approvers); err != nil {
+	if err := t.checkAgents(ctx, r.workspaceID, "approverIds", become.approvers); err != nil {
 		return nil, err
 	}
-	for table, agents := range map[string][]xid.ID{"task_reviewers": in.Reviewers, "task_approvers": in.Approvers} {
+	for table, agents := range map[string][]xid.ID{"task_reviewers": become.reviewers, "task_approvers": become.approvers} {
 		if _, err := exec(ctx, t, `DELETE FROM `+table+` WHERE task_id = $1 AND NOT agent_id = ANY($2)`, r.id, ids(agents)); err != nil {
 			return nil, fmt.Errorf("remove participants: %w", err)
 		}
@@ -116,7 +133,7 @@ func (t *tx) writeParticipants(ctx context.Context, r *taskRow, in SetTaskPartic
 		return nil, err
 	}
 	c := change{before: *r, after: *now[r.id], cause: by, summary: "The task's reviewers and approvers were set.",
-		data: map[string]any{"reviewers": in.Reviewers, "approvers": in.Approvers}}
+		data: map[string]any{"reviewers": become.reviewers, "approvers": become.approvers}}
 	if slices.Equal(c.before.reviewers, c.after.reviewers) && slices.Equal(c.before.approvers, c.after.approvers) {
 		return nil, nil
 	}
@@ -134,13 +151,15 @@ func (t *tx) wakeNewApprovers(ctx context.Context, c change) ([]xid.ID, error) {
 	if len(joined) == 0 {
 		return nil, nil
 	}
-	open, err := collect(ctx, t, scanOne[xid.ID], `SELECT id FROM approvals WHERE task_id = $1 AND status = 'PENDING' ORDER BY id`, c.after.id)
+	open, err := collect(ctx, t, scanApproval, `SELECT `+approvalColumns+` FROM approvals WHERE task_id = $1 AND status = 'PENDING' ORDER BY id`, c.after.id)
 	if err != nil {
 		return nil, fmt.Errorf("read open approvals: %w", err)
 	}
 	var sent []xid.ID
-	for _, id := range open {
-		wakes := domain.ApproverWakes(c.after.facts(), string(id), "", joined)
+	for _, a := range open {
+		facts := a.facts(&c.after)
+		facts.Approvers = joined
+		wakes := domain.ApproverWakes(c.after.facts(), facts, "")
 		for i := range wakes { // who left and is back is called again
 			wakes[i].Key = fmt.Sprintf("%s:%d", wakes[i].Key, c.after.generation)
 		}

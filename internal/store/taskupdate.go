@@ -30,6 +30,9 @@ func (s *Store) UpdateTask(ctx context.Context, in UpdateTask) (sent []xid.ID, e
 		sent, err = t.updateTask(ctx, r, in)
 		return err
 	})
+	if err == nil && (in.Executor.Set || in.ProjectID.Set) {
+		s.followExecutor(ctx, in.WorkspaceID)
+	}
 	return sent, wrap("update task", err)
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,26 +76,31 @@ WHERE t.kind = 'SCHEDULE' AND t.enabled AND t.next_run_at IS NULL AND r.deleted_
 		return 0, fmt.Errorf("list unarmed triggers: %w", err)
 	}
 	armed := 0
-	for _, trigger := range unarmed {
-		schedule, err := cron.Parse(trigger.cron, trigger.zone)
-		if err != nil {
-			if err := s.disableTrigger(ctx, trigger, err); err != nil {
-				return armed, err
-			}
-			continue
-		}
-		now, err := queryOne[time.Time](ctx, s.db, `SELECT clock_timestamp()`)
-		if err != nil {
-			return armed, fmt.Errorf("read the database's clock: %w", err)
-		}
-		n, err := exec(ctx, s.db, `UPDATE routine_triggers SET next_run_at = $2 WHERE id = $1 AND enabled AND next_run_at IS NULL`, trigger.id, nullableTime(schedule.Next(now)))
-		if err != nil {
-			return armed, fmt.Errorf("arm trigger: %w", err)
-		}
-		armed += int(n)
+	var failed error
+	for _, trigger := range unarmed { // one that fails keeps no other from its slot (SPEC S4.3)
+		n, err := s.armTrigger(ctx, trigger)
+		armed += n
+		failed = errors.Join(failed, err)
 	}
 	if armed > 0 {
 		s.events.Publish(event.Event{Kind: event.Queue})
 	}
-	return armed, nil
+	return armed, failed
+}
+
+// armTrigger gives one trigger its first slot, or switches it off when there can be none.
+func (s *Store) armTrigger(ctx context.Context, trigger triggerRow) (armed int, err error) {
+	schedule, err := cron.Parse(trigger.cron, trigger.zone)
+	if err != nil {
+		return 0, s.disableTrigger(ctx, trigger, err)
+	}
+	now, err := queryOne[time.Time](ctx, s.db, `SELECT clock_timestamp()`)
+	if err != nil {
+		return 0, fmt.Errorf("read the database's clock: %w", err)
+	}
+	n, err := exec(ctx, s.db, `UPDATE routine_triggers SET next_run_at = $2 WHERE id = $1 AND enabled AND next_run_at IS NULL`, trigger.id, nullableTime(schedule.Next(now)))
+	if err != nil {
+		return 0, fmt.Errorf("arm trigger %s: %w", trigger.id, err)
+	}
+	return int(n), nil
 }

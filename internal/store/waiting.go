@@ -19,7 +19,7 @@ const (
 )
 
 // Waiting says why runs and requests wait (SPEC S3.9), as the next pass of the claim would find them: all facts are of one
-// snapshot. What does not wait is not in the answer. It takes a dozen statements at most for any number of ids; the rows they read
+// snapshot. What does not wait is not in the answer. It takes sixteen statements at most for any number of ids; the rows they read
 // are bounded by the ids, the sessions of their agents and, in a workspace with a ceiling, the free places.
 func (s *Store) Waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (map[xid.ID]domain.Waiting, error) {
 	t, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
@@ -40,7 +40,8 @@ type waitFacts struct {
 	now    time.Time
 	asked  []waitRun
 	lanes  map[xid.ID]*waitLane
-	places map[xid.ID]*int // free places of the workspaces asked about; nil: no ceiling
+	places map[xid.ID]*int     // free places of the workspaces asked about; nil: no ceiling
+	ledger domain.BudgetLedger // their budgets that pause agents
 }
 
 // waitLane is a lane with what its guards look at.
@@ -57,7 +58,6 @@ type waitRun struct {
 	agentID, workspaceID xid.ID
 	class                domain.WakeClass
 	cancelled, retry     bool
-	taskID               xid.ID
 }
 
 func (f *waitFacts) answer(ctx context.Context, runIDs, requestIDs []xid.ID) (map[xid.ID]domain.Waiting, error) {
@@ -77,7 +77,7 @@ func (f *waitFacts) answer(ctx context.Context, runIDs, requestIDs []xid.ID) (ma
 		}
 	}
 	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return f.readAsked(ctx, runIDs) }, f.readPlaces, f.readLanes, f.readLines, f.readScopes,
+		func(ctx context.Context) error { return f.readAsked(ctx, runIDs) }, f.readPlaces, f.readBudgets, f.readLanes, f.readLines, f.readScopes, f.readCharges,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -117,8 +117,10 @@ const waitColumns = `r.id, r.agent_id, r.workspace_id, r.scope, r.status, coales
   r.requested_at, r.wake_class, r.cancel_requested_at IS NOT NULL, r.retry_count > 0, r.task_id`
 
 func scanWaitRun(rows *sql.Rows) (r waitRun, err error) {
+	var taskID xid.ID
 	err = rows.Scan(&r.ID, &r.agentID, &r.workspaceID, &r.Scope, &r.Status, &r.ParkedReason, &r.ParkedUntil, &r.RequestedAt, &r.class, &r.cancelled,
-		&r.retry, &r.taskID)
+		&r.retry, &taskID)
+	r.TaskID = string(taskID)
 	return r, err
 }
 
@@ -145,8 +147,53 @@ func (f *waitFacts) readPlaces(ctx context.Context) error {
 	return wrap("read the ceilings", err)
 }
 
-// waitLanesQuery reads the lanes asked about and, in workspaces with a ceiling that has places left ($2), those that may
-// take a place before them: the oldest due ones, more of them than there are places, and those where a parking is over.
+// readBudgets reads the workspaces' budgets as they are now, as far as they hold runs up.
+func (f *waitFacts) readBudgets(ctx context.Context) error {
+	const query = `SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = ANY($1) AND on_exceed = 'PAUSE_AGENT' ORDER BY id`
+	found, err := collect(ctx, f.q, scanBudget, query, ids(keys(f.places)))
+	for _, b := range found {
+		f.ledger.Budgets = append(f.ledger.Budgets, b.At(f.now))
+	}
+	return wrap("read the budgets", err)
+}
+
+// contended says whether a workspace has a budget whose room others may take before those asked about.
+func (f *waitFacts) contended(workspaceID xid.ID) bool {
+	return slices.ContainsFunc(f.ledger.Budgets, func(b domain.Budget) bool {
+		return b.SubjectKind == domain.BudgetSubjectKindProject || b.Applies(domain.BudgetCharge{WorkspaceID: string(workspaceID)})
+	})
+}
+
+// readCharges reads what the budgets' guards look at of the runs that the pass may come to: what they will cost, and the
+// projects of their tasks.
+func (f *waitFacts) readCharges(ctx context.Context) error {
+	if len(f.ledger.Budgets) == 0 {
+		return nil
+	}
+	var tasks []xid.ID
+	for _, l := range f.lanes {
+		for _, run := range l.Runs {
+			if run.TaskID != "" {
+				tasks = append(tasks, xid.ID(run.TaskID))
+			}
+		}
+	}
+	projects, err := projectsOf(ctx, f.q, tasks)
+	if err != nil {
+		return err
+	}
+	for _, l := range f.lanes {
+		for i := range l.Runs {
+			l.Runs[i].ProjectID = string(projects[xid.ID(l.Runs[i].TaskID)])
+		}
+	}
+	f.ledger.Expected, err = expectedCosts(ctx, f.q, keys(f.lanes))
+	return err
+}
+
+// waitLanesQuery reads the lanes asked about, those of others that have a due run about a task of theirs, and, in workspaces
+// with a ceiling or budgets that have room left ($2), those that may take it before them: the oldest due ones, more of them
+// than there are places, and those where a parking is over.
 const waitLanesQuery = `
 WITH front AS (
   SELECT l.agent_id FROM unnest($2::text[], $3::bigint[]) AS w(workspace_id, places) CROSS JOIN LATERAL (
@@ -155,11 +202,15 @@ WITH front AS (
     ORDER BY head_at, head_id LIMIT w.places) l),
 promoted AS (
   SELECT agent_id FROM (SELECT agent_id, workspace_id FROM runs WHERE status = 'QUEUED' AND parked_until <= $4 AND cardinality($2::text[]) > 0
-                        ORDER BY parked_until LIMIT 200) p WHERE workspace_id = ANY($2))
+                        ORDER BY parked_until LIMIT 200) p WHERE workspace_id = ANY($2)),
+rivals AS (
+  SELECT DISTINCT o.agent_id FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
+    SELECT task_id FROM runs WHERE agent_id = a.id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT $5) r
+  JOIN runs o ON o.task_id = r.task_id AND o.status = 'QUEUED' AND o.agent_id <> a.id)
 SELECT l.agent_id, l.workspace_id, l.max_sessions, l.running, l.eligible_at, l.status, a.deleted_at IS NOT NULL, a.skip_idle_wakeups,
   CASE WHEN EXISTS (SELECT 1 FROM tasks t WHERE t.assignee_id = l.agent_id AND t.state IN ('TODO', 'IN_PROGRESS') AND t.archived_at IS NULL
                     AND t.deleted_at IS NULL) THEN 1 ELSE 0 END
-FROM (SELECT unnest($1::text[]) AS agent_id UNION SELECT agent_id FROM front UNION SELECT agent_id FROM promoted) wanted
+FROM (SELECT unnest($1::text[]) AS agent_id UNION SELECT agent_id FROM front UNION SELECT agent_id FROM promoted UNION SELECT agent_id FROM rivals) wanted
 JOIN agent_lanes l ON l.agent_id = wanted.agent_id JOIN agents a ON a.id = l.agent_id`
 
 func (f *waitFacts) readLanes(ctx context.Context) error {
@@ -170,8 +221,11 @@ func (f *waitFacts) readLanes(ctx context.Context) error {
 	var bounded []xid.ID
 	var room []int64
 	for id, places := range f.places {
-		if places != nil && *places > 0 {
+		switch {
+		case places != nil && *places > 0:
 			bounded, room = append(bounded, id), append(room, int64(min(*places+waitingSettles, waitingLanes)))
+		case places == nil && f.contended(id):
+			bounded, room = append(bounded, id), append(room, waitingLanes)
 		}
 	}
 	_, err := collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
@@ -180,7 +234,7 @@ func (f *waitFacts) readLanes(ctx context.Context) error {
 			&l.guards.SkipIdleWakeups, &l.guards.ActionableTasks)
 		f.lanes[xid.ID(l.AgentID)] = &l
 		return struct{}{}, err
-	}, waitLanesQuery, ids(keys(agents)), ids(bounded), intArray(room), f.now)
+	}, waitLanesQuery, ids(keys(agents)), ids(bounded), intArray(room), f.now, waitingSettles)
 	return wrap("read the lanes", err)
 }
 
@@ -241,7 +295,7 @@ func (f *waitFacts) add(ctx context.Context, runs []waitRun) error {
 		l.known[run.ID] = true
 		guards := l.guards
 		guards.WakeClass, guards.CancelRequested = run.class, run.cancelled
-		if run.taskID != "" {
+		if run.TaskID != "" {
 			guarded[xid.ID(run.ID)].into(&guards, runRow{retryCount: btoi(run.retry)})
 		}
 		admission := domain.Admit(guards)
@@ -258,7 +312,7 @@ func (f *waitFacts) add(ctx context.Context, runs []waitRun) error {
 func (f *waitFacts) readGuards(ctx context.Context, runs []waitRun) (map[xid.ID]taskGuards, error) {
 	var about []xid.ID
 	for _, run := range runs {
-		if run.taskID != "" && run.Status == domain.RunStatusQueued {
+		if run.TaskID != "" && run.Status == domain.RunStatusQueued {
 			about = append(about, xid.ID(run.ID))
 		}
 	}
@@ -326,7 +380,7 @@ func btoi(b bool) int {
 func (f *waitFacts) foresee() map[xid.ID]*domain.Pass {
 	facts := map[xid.ID]*domain.PassFacts{}
 	for id, places := range f.places {
-		facts[id] = &domain.PassFacts{Now: f.now, Places: places}
+		facts[id] = &domain.PassFacts{WorkspaceID: string(id), Now: f.now, Places: places, Ledger: f.ledger}
 	}
 	for _, l := range f.lanes {
 		w := facts[l.workspaceID]

@@ -41,6 +41,7 @@ type row struct {
 	success store.Success
 	failure store.Failure
 	lines   []store.LogLine
+	steps   []map[string]any
 	session string
 	group   store.ProcessGroup
 	cancel  bool
@@ -149,6 +150,16 @@ func (s *fakeStore) AppendLog(_ context.Context, a store.Attempt, lines []store.
 	r, err := s.enter("AppendLog", a)
 	if err == nil {
 		r.lines = append(r.lines, lines...)
+	}
+	return err
+}
+
+func (s *fakeStore) Progress(_ context.Context, a store.Attempt, steps ...map[string]any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.enter("Progress", a)
+	if err == nil {
+		r.steps = append(r.steps, steps...)
 	}
 	return err
 }

@@ -18,9 +18,11 @@ const (
 	logBatch    = 256                   // lines that are written without waiting for the pause
 	logBuffer   = 512 << 10             // bytes that wait for the database before the agent has to
 	lineStorage = 64                    // bytes a line costs beside its text
+	stepStorage = 4 << 10               // bytes that a step of progress counts for
 )
 
-// logWriter writes an attempt's lines in order: the first one at once, those that follow in batches. When the database is
+// logWriter writes an attempt's lines and steps of progress, each in their order: the first one at once, those that follow in
+// batches. When the database is
 // slow the agent's output waits; a launch that was ended does not wait, and what then has no room is dropped and
 // counted in the log.
 type logWriter struct {
@@ -33,6 +35,7 @@ type logWriter struct {
 	changed chan struct{} // capacity 1: lines to write, or closed
 	room    chan struct{} // closed and replaced when lines were taken
 	pending []store.LogLine
+	steps   []map[string]any
 	bytes   int
 	seq     int64
 	dropped int
@@ -51,10 +54,29 @@ func newLogWriter(ctx context.Context, a *attempt, s Store, log *slog.Logger) *l
 func (w *logWriter) Line(stream domain.LogStream, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.bytes > 0 && w.bytes+len(text) > logBuffer {
+	if w.admit(len(text)) {
+		w.add(stream, text)
+	} else {
+		w.dropped++
+	}
+}
+
+// Progress takes one step of the agent's work, as Line does a line. One that finds no room is dropped: the log tells it, too.
+func (w *logWriter) Progress(step map[string]any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.admit(stepStorage) && !w.closed {
+		w.steps = append(w.steps, step)
+		w.bytes += stepStorage
+		w.signal()
+	}
+}
+
+// admit waits, with mu held, until there is room for so many bytes; false when there will be none.
+func (w *logWriter) admit(bytes int) bool {
+	for w.bytes > 0 && w.bytes+bytes > logBuffer {
 		if w.attempt.ctx.Err() != nil || w.ctx.Err() != nil {
-			w.dropped++
-			return
+			return false
 		}
 		room := w.room
 		w.mu.Unlock()
@@ -65,7 +87,7 @@ func (w *logWriter) Line(stream domain.LogStream, text string) {
 		}
 		w.mu.Lock()
 	}
-	w.add(stream, text)
+	return true
 }
 
 // add is called with mu held.
@@ -102,8 +124,8 @@ func (w *logWriter) loop() {
 	defer close(w.done)
 	for {
 		<-w.changed
-		lines, closed := w.take()
-		if len(lines) > 0 && !w.write(lines) {
+		lines, steps, closed := w.take()
+		if !w.write(lines) || !w.writeSteps(steps) {
 			w.discard()
 			return
 		}
@@ -114,13 +136,14 @@ func (w *logWriter) loop() {
 	}
 }
 
-func (w *logWriter) take() (lines []store.LogLine, closed bool) {
+func (w *logWriter) take() (lines []store.LogLine, steps []map[string]any, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lines, w.pending, w.bytes = w.pending, nil, 0
+	lines, steps = w.pending, w.steps
+	w.pending, w.steps, w.bytes = nil, nil, 0
 	close(w.room)
 	w.room = make(chan struct{})
-	return lines, w.closed
+	return lines, steps, w.closed
 }
 
 // pause collects lines until a batch is full, the pause is over or there will be no more.
@@ -151,7 +174,7 @@ func (w *logWriter) enough() bool {
 func (w *logWriter) waiting() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.closed || len(w.pending) > 0
+	return w.closed || len(w.pending)+len(w.steps) > 0
 }
 
 // write appends one batch; false when no further one can be written.
@@ -159,16 +182,33 @@ func (w *logWriter) write(lines []store.LogLine) bool {
 	for len(lines) > 0 {
 		batch := lines[:min(len(lines), logBatch)]
 		err := persist(w.ctx, func(ctx context.Context) error { return w.store.AppendLog(ctx, w.attempt.Attempt, batch) })
-		switch {
-		case errors.Is(err, store.ErrFenced):
-			w.attempt.stop(stopLost())
+		if !w.goesOn(err, "lines of a run could not be stored and are missing in its log", len(batch)) {
 			return false
-		case w.ctx.Err() != nil:
-			return false
-		case err != nil:
-			w.log.Error("lines of a run could not be stored and are missing in its log", w.attempt.keys(), "lines", len(batch), "error", err)
 		}
 		lines = lines[len(batch):]
+	}
+	return true
+}
+
+// writeSteps is write for steps.
+func (w *logWriter) writeSteps(steps []map[string]any) bool {
+	if len(steps) == 0 {
+		return true
+	}
+	err := persist(w.ctx, func(ctx context.Context) error { return w.store.Progress(ctx, w.attempt.Attempt, steps...) })
+	return w.goesOn(err, "the progress of a run could not be stored and is missing in its events", len(steps))
+}
+
+// goesOn reports whether more can be written after a write that ended so.
+func (w *logWriter) goesOn(err error, lost string, count int) bool {
+	switch {
+	case errors.Is(err, store.ErrFenced):
+		w.attempt.stop(stopLost())
+		return false
+	case w.ctx.Err() != nil:
+		return false
+	case err != nil:
+		w.log.Error(lost, w.attempt.keys(), "count", count, "error", err)
 	}
 	return true
 }
@@ -176,7 +216,7 @@ func (w *logWriter) write(lines []store.LogLine) bool {
 // discard lets Line go on without storing anything, once the run is not ours any more.
 func (w *logWriter) discard() {
 	for {
-		_, closed := w.take()
+		_, _, closed := w.take()
 		if closed {
 			return
 		}

@@ -43,6 +43,24 @@ func TestLinesKeepTheirOrderAndAreAllThereAtTheEnd(t *testing.T) {
 	}
 }
 
+func TestStepsKeepTheirOrderAndAreWrittenInBatches(t *testing.T) {
+	s := newFakeStore()
+	w, a := writerFor(t, s)
+	for i := range 1000 {
+		w.Progress(map[string]any{"n": i})
+	}
+	w.close()
+	r := s.row(a.Attempt)
+	for i, step := range r.steps {
+		if step["n"] != i {
+			t.Fatalf("step %d is %v", i, step)
+		}
+	}
+	if n := s.called()["Progress"]; len(r.steps) != 1000 || n > 500 {
+		t.Errorf("%d steps in %d writes", len(r.steps), n)
+	}
+}
+
 func TestALineThatComesAloneIsWrittenAtOnceAndABurstInBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

@@ -53,7 +53,7 @@ func (p *Pool) run(a *attempt) report {
 		p.log.Warn("processes of a run could not be ended", a.keys())
 		lines.Line(domain.LogStreamSystem, "processes of this attempt could not be ended and may still run")
 	}
-	return reportOf(a.ctx, result, err).told(launch, result)
+	return reportOf(a.ctx, result, err)
 }
 
 // start is not bound to a cancel: one in the middle of it would leave open whether it happened, and the store looks for
@@ -118,3 +118,6 @@ func (s *sink) Session(id string) error {
 
 // Line passes on one line.
 func (s *sink) Line(stream domain.LogStream, text string) { s.lines.Line(stream, text) }
+
+// Progress passes on one step.
+func (s *sink) Progress(step map[string]any) { s.lines.Progress(step) }

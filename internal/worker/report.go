@@ -43,19 +43,11 @@ func reportOf(ctx context.Context, result executor.Result, err error) report {
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return stopped(ctx)
 	}
-	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), SessionID: recordedSession(result), Resumable: result.Resumable, Usage: usageOf(result)}
+	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
 	if f, ok := errors.AsType[*executor.Failure](err); ok {
 		failure.Code, failure.Permanent = f.Code, f.Permanent
 	}
 	return report{kind: reportFail, failure: failure}
-}
-
-// told notes what the agent was told in the end: the full prompt, when it opened another session than the one to resume.
-func (r report) told(launch *store.Launch, result executor.Result) report {
-	if launch.FullPrompt != "" && result.SessionID != "" && result.SessionID != launch.ResumeSessionID {
-		r.success.Prompt, r.failure.Prompt = launch.FullPrompt, launch.FullPrompt
-	}
-	return r
 }
 
 // stopped is the report of an attempt that was ended from here. One whose lease could not be kept is handed back, should
@@ -72,7 +64,7 @@ func stopped(ctx context.Context) report {
 }
 
 func successOf(result executor.Result) store.Success {
-	return store.Success{Result: result.Object, Summary: domain.ResultSummary(result.Object), SessionID: recordedSession(result), Resumable: result.Resumable, Usage: usageOf(result)}
+	return store.Success{Result: result.Object, Summary: domain.ResultSummary(result.Object), SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
 }
 
 func usageOf(result executor.Result) *store.Usage {

@@ -24,6 +24,7 @@ type Store interface {
 	RecordSession(ctx context.Context, a store.Attempt, sessionID string) error
 	SessionNotStored(workspaceID xid.ID)
 	AppendLog(ctx context.Context, a store.Attempt, lines []store.LogLine) error
+	Progress(ctx context.Context, a store.Attempt, steps ...map[string]any) error
 	Heartbeat(ctx context.Context, attempts []store.Attempt, lease time.Duration) ([]store.AttemptState, error)
 	AttemptLive(ctx context.Context, a store.Attempt) (bool, error)
 	CancelRequested(ctx context.Context, runID xid.ID) (bool, error)
@@ -82,6 +83,7 @@ type Pool struct {
 
 	mu       sync.Mutex
 	live     map[store.Attempt]*attempt
+	closed   bool // nothing more is to be claimed
 	draining bool
 	idle     chan struct{} // closed when draining and nothing is live
 }
@@ -103,10 +105,17 @@ func New(o Options) *Pool {
 func (p *Pool) Free() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.draining {
+	if p.draining || p.closed {
 		return 0
 	}
 	return max(0, p.options.Slots-len(p.live))
+}
+
+// TakeNoMore makes Free 0 from now on. Runs that were claimed already still come, and are executed.
+func (p *Pool) TakeNoMore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
 }
 
 // Freed has an element after a slot became free.

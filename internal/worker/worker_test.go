@@ -15,10 +15,14 @@ import (
 )
 
 func TestARunWhoseSessionWasGoneTellsWhatItsAgentWasToldInstead(t *testing.T) {
-	for name, c := range map[string]struct{ resumed, ended, want string }{
-		"resumed":              {"s-1", "s-1", ""},
-		"gone":                 {"s-1", "s-2", "everything"},
-		"fresh from the start": {"", "s-2", ""},
+	for name, c := range map[string]struct {
+		resumed, ended string
+		fresh          bool
+	}{
+		"resumed":              {"s-1", "s-1", false},
+		"gone":                 {"s-1", "s-2", true},
+		"named anew":           {"s-1", "s-2", false},
+		"fresh from the start": {"", "s-2", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFakeStore()
@@ -29,7 +33,7 @@ func TestARunWhoseSessionWasGoneTellsWhatItsAgentWasToldInstead(t *testing.T) {
 			var got executor.Request
 			p := newPool(s, agent(func(_ context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
 				got = req
-				return executor.Result{Launched: true, SessionID: c.ended, Resumable: true}, nil
+				return executor.Result{Launched: true, SessionID: c.ended, Resumable: true, Fresh: c.fresh}, nil
 			}), 1)
 			claimed := s.claim()
 			p.Process(t.Context(), claimed)
@@ -38,7 +42,7 @@ func TestARunWhoseSessionWasGoneTellsWhatItsAgentWasToldInstead(t *testing.T) {
 			if got.ResumeSessionID != c.resumed || got.FullPrompt != s.launch.FullPrompt {
 				t.Errorf("the executor was asked to resume %q with %q", got.ResumeSessionID, got.FullPrompt)
 			}
-			if r := s.rows[claimed.Attempt]; r.success.Prompt != c.want || !r.success.Resumable {
+			if r := s.rows[claimed.Attempt]; r.success.Fresh != c.fresh || !r.success.Resumable {
 				t.Errorf("told %+v", r.success)
 			}
 		})

@@ -15,10 +15,15 @@ func (w *World) start(run *Run) bool {
 		w.settle(run, "CANCELLED", "", "CANCELLED", "CANCELLED_BY_USER")
 	case run.Agent.Paused:
 		w.settle(run, "FINISHED", "agent_inactive", "FINISHED", "AGENT_INACTIVE")
-	case run.Agent.NoExecutor:
-		w.giveUp(run, "NO_EXECUTOR")
-		return false
 	default:
+		if reason := w.dropStale(run); reason != "" {
+			w.settle(run, "CANCELLED", "", "CANCELLED", reason)
+			break
+		}
+		if run.Agent.NoExecutor {
+			w.giveUp(run, "NO_EXECUTOR")
+			return false
+		}
 		run.Started = true
 		for _, q := range w.requestsOf(run) {
 			q.Delivered = true
@@ -29,9 +34,12 @@ func (w *World) start(run *Run) bool {
 	return false
 }
 
-// Finish ends a started run well.
-func (w *World) Finish(run *Run) {
+// Finish ends a started run well, with what its result asks for.
+func (w *World) Finish(run *Run, acts ...Act) {
 	w.tick()
+	for _, a := range acts {
+		w.act(run, a)
+	}
 	w.resend(run)
 	for _, q := range w.requestsOf(run) {
 		w.end(q, served(q, "FINISHED"), "", "DONE")
@@ -52,8 +60,7 @@ func served(q *Request, status string) string {
 func (w *World) resend(run *Run) {
 	for _, q := range w.requestsOf(run) {
 		if q.Event && !q.Delivered {
-			q.Status, q.Run = "QUEUED", nil
-			q.Resends++
+			q.sendAgain()
 		}
 	}
 }
@@ -109,7 +116,7 @@ func (w *World) giveUp(run *Run, reason string) {
 	}
 	w.endRun(run, "FAILED", "", reason)
 	if c := run.Agent.Coordinator; c != nil && c != run.Agent {
-		w.insert(&Request{Agent: c, Scope: "taskless", Event: true, Hops: run.Hops + 1})
+		w.insert(&Request{Agent: c, Source: "AGENT_ERROR", Scope: "taskless", Event: true, Hops: run.Hops + 1})
 	}
 	w.leave(run, launched)
 }
@@ -181,6 +188,8 @@ func (w *World) leave(run *Run, launched bool) {
 	run.Agent.running--
 	run.Agent.Cooling = run.Agent.Cooling || launched && run.Agent.Cools
 	w.release(run)
+	w.free(run)
+	w.charge(run)
 }
 
 // Pass lets the time pass until which a run is parked; Cool that of an agent's cooldown.

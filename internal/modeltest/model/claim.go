@@ -77,17 +77,16 @@ func (w *World) dueLanes(most int) []*Agent {
 // claimHead takes the agent's oldest due run, unless a guard refuses it (S6.2).
 func (w *World) claimHead(a *Agent) *Run {
 	run := w.head(a)
-	switch {
-	case a.Paused:
-		w.settle(run, "FINISHED", "agent_inactive", "FINISHED", "AGENT_INACTIVE")
-		return nil
-	case !run.Event && a.SkipsIdle:
-		w.settle(run, "FINISHED", "idle_skipped", "FINISHED", "IDLE_SKIPPED")
+	if w.refuse(run) {
 		return nil
 	}
 	run.Status, run.Started, run.Offered = "CLAIMED", false, a.Pulls
 	run.Attempt++
 	a.running++
+	if run.Task != nil {
+		run.Task.Holder = run
+	}
+	w.hold(run)
 	for _, q := range w.requestsOf(run) {
 		if q.Status == "QUEUED" {
 			q.Status = "CLAIMED"
@@ -112,6 +111,7 @@ func (w *World) settle(run *Run, status, outcome, request, reason string) {
 func (w *World) endRun(run *Run, status, outcome, reason string) {
 	run.Status, run.Outcome, run.Reason = status, outcome, reason
 	run.Parked, run.Until, run.Over, run.Offered = "", 0, false, false
+	run.endedAt = w.clock
 }
 
 // release makes the scope's oldest run that waits for it due, when none is live or due any more.

@@ -39,5 +39,5 @@ func (w *World) FireRoutine(r *Routine, byHand bool, fingerprint string) {
 	case active:
 		f.Status, f.Completed = "COALESCED", true
 	}
-	w.insert(&Request{Agent: r.Agent, Scope: scope, Event: byHand, Person: byHand, Routine: r, Fingerprint: fingerprint, Fire: f})
+	w.insert(&Request{Agent: r.Agent, Source: "ROUTINE", Scope: scope, Event: byHand, Person: byHand, Routine: r, Fingerprint: fingerprint, Fire: f})
 }

@@ -17,8 +17,12 @@ type World struct {
 	Requests []*Request
 	Runs     []*Run
 	Fires    []*Fire
+	Tasks    []*Task
+	Budgets  []*Budget
 
-	clock int // rises with every step: instants of the queue's order
+	costs  []cost // in their order
+	period int    // of budgets that begin anew
+	clock  int    // rises with every step: instants of the queue's order
 }
 
 // Agent is whose queue it is.
@@ -27,7 +31,8 @@ type Agent struct {
 	Cools       bool // has a cooldown, longer than a sequence
 	Cooling     bool // in its cooldown
 	Paused      bool
-	SkipsIdle   bool // a periodic wake without a task is not launched; there are no tasks here
+	OverBudget  bool // paused by a budget, which ends by itself
+	SkipsIdle   bool // a periodic wake is not launched while there is no task to do
 	NoExecutor  bool
 	Pulls       bool   // its runs are executed by workers elsewhere
 	Coordinator *Agent // who is told of a run that gave up; nil: nobody
@@ -45,6 +50,10 @@ type Request struct {
 	Fingerprint string
 	Hops        int
 	Fire        *Fire
+	Task        *Task  // it is about; nil: none
+	Source      string // and Basis: "" where nothing depends on it
+	Basis       string
+	Recovered   bool // sent by the recovery sweep
 
 	Status           string
 	Run              *Run
@@ -62,6 +71,8 @@ type Run struct {
 	Routine     *Routine
 	Fingerprint string
 	Hops        int
+	Task        *Task
+	Spends      int // what its live attempt will turn out to have cost, in millionths
 
 	Status          string
 	Parked          string // why it is queued and not due; "": due
@@ -77,6 +88,9 @@ type Run struct {
 	Outcome, Reason string
 	place           int // in the order of the claim
 	number          int
+	endedAt         int
+	cost            int // of its ended attempts
+	holds           []hold
 }
 
 // The delays of the program in the order of their ends, far apart: an instant is a delay plus the step it began in.

@@ -41,6 +41,8 @@ func (w *World) route(q *Request) {
 	case waiting != nil:
 		w.merge(q, waiting)
 		w.hasten(q, waiting)
+	case live == nil && q.assignment() && len(q.Task.open()) > 0:
+		w.newRun(q, "TASK_BLOCKED")
 	case live == nil:
 		w.newRun(q, "")
 	case !live.Started && (live.Event || !q.Event):
@@ -73,7 +75,7 @@ func (w *World) waiting(a *Agent, scope string) *Run {
 			return 0
 		case r.Parked == "SCOPE_BUSY":
 			return 1
-		case r.Parked == "NO_WORKER":
+		case r.Until == 0: // without a date
 			return math.MaxInt
 		}
 		return 1 + r.Until
@@ -91,9 +93,19 @@ func (w *World) merge(q *Request, run *Run) {
 	}
 }
 
-// hasten ends a window or a backoff for a person (S3.7); beside a live or due run of the scope it waits for that.
+// hasten ends a window or a backoff for a person (S3.7), and the wait for blockers for any event but the assignment that
+// they hold back (S5.3); beside a live or due run of the scope it waits for that.
 func (w *World) hasten(q *Request, run *Run) {
-	if !q.Person || run.Parked != "WINDOW" && run.Parked != "BACKOFF" {
+	switch run.Parked {
+	case "WINDOW", "BACKOFF":
+		if !q.Person {
+			return
+		}
+	case "TASK_BLOCKED":
+		if !q.Event || q.assignment() {
+			return
+		}
+	default:
 		return
 	}
 	run.Parked, run.Until, run.Over = "", 0, false
@@ -101,6 +113,9 @@ func (w *World) hasten(q *Request, run *Run) {
 		run.Parked = "SCOPE_BUSY"
 	}
 }
+
+// assignment says whether a request only tells an assignee of its task.
+func (q *Request) assignment() bool { return q.Source == "TASK_ASSIGNED" && q.Basis == "ASSIGNEE" }
 
 // taken says whether another run of the scope is live or due.
 func (w *World) taken(run *Run) bool {
@@ -110,7 +125,7 @@ func (w *World) taken(run *Run) bool {
 }
 
 func (w *World) newRun(q *Request, parked string) {
-	run := &Run{Agent: q.Agent, Scope: q.Scope, Event: q.Event, Routine: q.Routine, Fingerprint: q.Fingerprint, Hops: q.Hops, Retries: q.Retries,
+	run := &Run{Agent: q.Agent, Scope: q.Scope, Event: q.Event, Routine: q.Routine, Fingerprint: q.Fingerprint, Hops: q.Hops, Retries: q.Retries, Task: q.Task,
 		Status: "QUEUED", Parked: parked, Merged: 1, place: w.clock, number: len(w.Runs) + 1}
 	if q.Resends > 0 {
 		run.place = q.asked

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"rouse.dev/rouse/internal/xid"
+)
+
+// moveRounds bounds the batches of lanes that one change of an executor looks at. What is left, the repair sweep does.
+const moveRounds = 16
+
+// followExecutor makes runs of the workspace due that wait for workers of a queue, parked or offered, though their executor
+// has become another one. It follows every commit that may change a run's executor: of a task, an agent, a project, or the
+// workspace (SPEC S6.4, S7.1). The change stands whatever comes of it: what is missed, the sweeps find.
+func (s *Store) followExecutor(ctx context.Context, workspaceID xid.ID) {
+	if err := s.moveOffers(ctx, workspaceID); err != nil {
+		s.log.Warn("runs that wait for workers of a former queue could not be made due; the next sweep does it", "workspace_id", workspaceID, "error", err)
+	}
+}
+
+func (s *Store) moveOffers(ctx context.Context, workspaceID xid.ID) error {
+	for range moveRounds {
+		lanes, err := collect(ctx, s.db, scanOne[xid.ID], movedLanesQuery, workspaceID, unparkLanes)
+		if err != nil {
+			return fmt.Errorf("list the lanes: %w", err)
+		}
+		for _, agentID := range lanes {
+			if err := s.inTx(ctx, func(t *tx) error { return t.moveOffersOf(ctx, agentID) }); err != nil {
+				return fmt.Errorf("lane %s: %w", agentID, err)
+			}
+		}
+		if len(lanes) < unparkLanes {
+			return nil
+		}
+	}
+	return nil
+}
+
+const movedLanesQuery = `
+SELECT agent_id FROM runs r WHERE r.workspace_id = $1 AND ` + waitsInVain + `
+UNION
+SELECT l.agent_id FROM attempt_leases l JOIN runs r ON r.id = l.run_id WHERE l.workspace_id = $1 AND ` + offeredInVain + `
+LIMIT $2`
+
+// offeredInVain says in SQL of a lease l of a run r that it offers the run to another queue than that of its executor.
+const offeredInVain = `l.owner IS NULL AND ` + queueOfRun + ` IS DISTINCT FROM l.queue`
+
+func (t *tx) moveOffersOf(ctx context.Context, agentID xid.ID) error {
+	l, err := t.lockLane(ctx, agentID)
+	if err != nil {
+		return err
+	}
+	const offered = `SELECT l.run_id, l.attempt FROM attempt_leases l JOIN runs r ON r.id = l.run_id WHERE l.agent_id = $1 AND ` + offeredInVain
+	offers, err := collect(ctx, t, func(rows *sql.Rows) (a Attempt, err error) { return a, rows.Scan(&a.RunID, &a.Number) }, offered, agentID)
+	if err != nil {
+		return fmt.Errorf("list offers: %w", err)
+	}
+	for _, offer := range offers {
+		run, _, err := t.lockOffered(ctx, offer)
+		if err != nil {
+			return err
+		}
+		if err := t.withdraw(ctx, l, run); err != nil {
+			return err
+		}
+	}
+	_, err = t.unpark(ctx, l, waitsInVain)
+	return err
+}
