@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// claimer claims the heads of locked lanes.
+type claimer struct {
+	*tx
+	claimOrder
+	free    map[xid.ID]int  // free places of workspaces that have a ceiling
+	taken   map[xid.ID]int  // runs claimed, by workspace
+	settled map[xid.ID]int  // runs ended or parked by a guard, by lane
+	newest  *lane           // the newest head that may be taken; nil: there are no other lanes
+	busy    map[xid.ID]bool // lanes whose head is about a task that somebody holds, or of a project that was not looked at
+	budgets budgets
+}
+
+// lockCeilings locks the workspaces' lanes, in id order, and notes how many runs those with a ceiling may still take, and
+// which of them have budgets.
+func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
+	var workspaces []xid.ID
+	for _, l := range lanes {
+		workspaces = append(workspaces, l.workspaceID)
+	}
+	const query = `
+SELECT workspace_id, max_running - running, EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id),
+  EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id AND b.subject_kind = 'PROJECT')
+FROM workspace_lanes w WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE OF w`
+	c.free = map[xid.ID]int{}
+	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
+		var id xid.ID
+		var places *int
+		var budgeted, byProject bool
+		err := rows.Scan(&id, &places, &budgeted, &byProject)
+		if budgeted {
+			c.budgets.workspaces = append(c.budgets.workspaces, id)
+		}
+		if byProject {
+			c.budgets.byProject = append(c.budgets.byProject, id)
+		}
+		if places != nil {
+			c.free[id] = *places
+		}
+		return struct{}{}, err
+	}, query, ids(workspaces))
+	return wrap("lock workspace lanes", err)
+}
+
+// oldest is the lane with the oldest head among those that may still give a run; nil: none may.
+func (c *claimer) oldest(lanes []lane) *lane {
+	var first *lane
+	for i := range lanes {
+		l := &lanes[i]
+		places, bound := c.free[l.workspaceID]
+		if l.headAt == nil || c.busy[l.agentID] || l.running >= l.maxSessions || c.settled[l.agentID] >= settlesPerLane || bound && places <= 0 {
+			continue
+		}
+		if first == nil || l.headBefore(first) {
+			first = l
+		}
+	}
+	if first != nil && c.newest != nil && c.newest.headBefore(first) {
+		return nil
+	}
+	return first
+}
+
+// claimHead claims the lane's head; nil when a guard settled or parked it instead, or it was gone.
+func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
+	run, found, err := c.head(ctx, *l)
+	if err != nil {
+		return nil, err
+	}
+	taken := 0
+	var got *Claimed
+	if found {
+		var foreign bool
+		got, foreign, err = c.judge(ctx, l, run)
+		if errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) {
+			c.busy[l.agentID] = true
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if foreign {
+			c.settled[l.agentID] = settlesPerLane // the lane's next turn is not this claim's
+			return nil, nil
+		}
+	}
+	if got != nil {
+		taken = 1
+	} else {
+		c.settled[l.agentID]++
+	}
+	return got, c.moveLane(ctx, l, taken)
+}
+
+func (c *claimer) head(ctx context.Context, l lane) (runRow, bool, error) {
+	runs, err := collect(ctx, c, scanRun, headQuery, l.agentID)
+	if err != nil || len(runs) == 0 {
+		return runRow{}, false, wrap("read the lane's head", err)
+	}
+	return runs[0], true, nil
+}
+
+const headQuery = `
+SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND r.parked_reason IS NULL
+ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
+
+// judge runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
+// that run and stops nothing else (SPEC S6.2, C318). foreign: the run is not for the queue that the claim is about.
+func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed, foreign bool, err error) {
+	err = c.savepoint(ctx, func() error {
+		facts, queue, err := c.admitFacts(ctx, *l, run)
+		if err != nil {
+			return err
+		}
+		if foreign = c.queue != "" && queue != c.queue; foreign {
+			return nil
+		}
+		a := domain.Admit(facts)
+		if err := c.dropStale(ctx, run, a.Stale, a.Settle != nil); err != nil {
+			return err
+		}
+		switch {
+		case a.Settle != nil:
+			return c.settle(ctx, run, *a.Settle)
+		case a.Park != "":
+			return c.parkBlocked(ctx, run)
+		}
+		if refused, err := c.judgeBudget(ctx, l, run); err != nil || refused {
+			return err
+		}
+		run.queue = queue
+		got, err = c.take(ctx, *l, run)
+		return err
+	})
+	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || isConnectionError(err) || isRetryable(err) {
+		return got, foreign, err
+	}
+	return nil, false, c.parkGuardError(ctx, run, err)
+}
+
+// admitFacts reads what the guards need to know about a run of a locked lane, and the queue of its executor.
+func (t *tx) admitFacts(ctx context.Context, l lane, run runRow) (f domain.AdmitFacts, queue string, err error) {
+	f = domain.AdmitFacts{AgentStatus: l.status, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
+	const agent = `
+SELECT a.deleted_at IS NOT NULL, a.skip_idle_wakeups, coalesce(` + queueOfRun + `, '') FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
+	if err := queryRow(ctx, t, []any{&f.AgentDeleted, &f.SkipIdleWakeups, &queue}, agent, run.id); err != nil {
+		return f, "", fmt.Errorf("read the agent: %w", err)
+	}
+	if run.taskID != "" {
+		if err := t.admitTask(ctx, run, &f); err != nil {
+			return f, "", err
+		}
+	}
+	if !f.CountsIdle() {
+		return f, queue, nil
+	}
+	const actionable = `SELECT count(*) FROM tasks WHERE assignee_id = $1 AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL`
+	f.ActionableTasks, err = queryOne[int](ctx, t, actionable, l.agentID)
+	return f, queue, wrap("count the agent's tasks", err)
+}
+
+// admitTask locks the run's task, without waiting, and reads what the guards look at.
+func (t *tx) admitTask(ctx context.Context, run runRow, f *domain.AdmitFacts) error {
+	locked, err := t.tryTasks(ctx, []xid.ID{run.taskID})
+	if err != nil {
+		return err
+	}
+	if !locked[run.taskID] {
+		return errTaskBusy
+	}
+	guards, err := t.readGuards(ctx, []runRow{run})
+	if err != nil {
+		return err
+	}
+	guards[run.id].into(f, run)
+	return nil
+}
