@@ -199,6 +199,11 @@ func (r *Resolver) reportStarted(ctx context.Context, in model.ReportRunStartedI
 		return nil, err
 	}
 	if err := r.Store.RecordSession(ctx, a.Attempt, in.SessionID); err != nil {
+		if !errors.Is(err, store.ErrFenced) { // the launch goes on without it, and nobody tries again
+			r.Store.SessionNotStored(a.run.WorkspaceID)
+			r.Log.WarnContext(ctx, "a session could not be recorded", "run_id", a.RunID, "attempt", a.Number, "agent_id", a.run.AgentID,
+				"workspace_id", a.run.WorkspaceID, "causation_id", a.run.CausationID, "session_id", in.SessionID, "error", err)
+		}
 		return nil, fenced(err)
 	}
 	return r.Reader.Run.Get(ctx, a.RunID)

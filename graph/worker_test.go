@@ -426,3 +426,16 @@ func (w *world) as(query string, variables map[string]any) string {
 	}
 	return string(data)
 }
+
+func TestASessionOfAWorkerThatCannotBeStoredIsCounted(t *testing.T) {
+	w := newWorld(t)
+	w.wake(w.pullAgent())
+	lease, _ := w.acquire(nil)
+	w.sql(`ALTER TABLE runs ADD CONSTRAINT test_no_session CHECK (session_id IS NULL OR session_id <> 'unstored')`)
+	if said := w.as(`mutation($lease: RunLeaseInput!) { reportRunStarted(input: {lease: $lease, sessionId: "unstored"}) { run { id } } }`, map[string]any{"lease": lease.input()}); !strings.Contains(said, "test_no_session") {
+		t.Errorf("the session was stored: %s", said)
+	}
+	if n := w.store.Counters(xid.ID(w.workspace)).SessionWriteFailures; n != 1 {
+		t.Errorf("AC-OFFICE-LOOP-LIVENESS-002.11 %d failed writes were counted, want 1", n)
+	}
+}
