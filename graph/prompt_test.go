@@ -72,11 +72,11 @@ func TestWhatAPromptCutsOfItsWakesCanBeReadWhole(t *testing.T) {
 	approval := xid.New("apr")
 	task := w.newTask("Any", nil).Task.ID
 	w.sql(`INSERT INTO approvals (id, workspace_id, task_id, question, status, requested_by_id, causation_id) VALUES ($1, $2, $3, $4, 'REJECTED', $5, 'cau')`,
-		approval, w.workspace, task, long("the question", 20<<10), agentID)
-	w.cause(agentID, "taskless", "USER", "", fmt.Sprintf(`{"user_id": "ann", "context": {"q": %q}}`, long("the context", 20<<10)))
-	w.cause(agentID, "taskless", "SELF", "", fmt.Sprintf(`{"reason": %q, "payload": {"p": %q}}`, long("the reason", 20<<10), long("the details", 20<<10)))
-	w.cause(agentID, "taskless", "AGENT_ERROR", "", fmt.Sprintf(`{"failed_agent_id": %q, "error": %q}`, agentID, long("the error", 20<<10)))
-	w.cause(agentID, "taskless", "APPROVAL_RESOLVED", "", fmt.Sprintf(`{"approval_id": %q, "status": "REJECTED", "decision_note": %q}`, approval, long("the note", 20<<10)))
+		approval, w.workspace, task, long("the question", 130<<10), agentID)
+	w.cause(agentID, "taskless", "USER", "", fmt.Sprintf(`{"user_id": "ann", "context": {"q": %q}}`, long("the context", 130<<10)))
+	w.cause(agentID, "taskless", "SELF", "", fmt.Sprintf(`{"reason": %q, "payload": {"p": %q}}`, long("the reason", 130<<10), long("the details", 130<<10)))
+	w.cause(agentID, "taskless", "AGENT_ERROR", "", fmt.Sprintf(`{"failed_agent_id": %q, "error": %q}`, agentID, long("the error", 130<<10)))
+	w.cause(agentID, "taskless", "APPROVAL_RESOLVED", "", fmt.Sprintf(`{"approval_id": %q, "status": "REJECTED", "decision_note": %q}`, approval, long("the note", 130<<10)))
 	run := w.launched(agentID)
 	parts := []string{"the context", "the reason", "the details", "the error", "the question", "the note"}
 	w.wantCut(run, len(parts), parts...)
@@ -97,7 +97,7 @@ func TestAPromptHasInstructionsWholeAtTheirLongest(t *testing.T) {
 func TestWhatAPromptCutsOfItsTaskCanBeReadWhole(t *testing.T) {
 	w := newWorld(t)
 	agentID := w.agent("Ada")
-	task := w.newTask("Long", map[string]any{"description": long("the description", 30<<10)}).Task.ID
+	task := w.newTask("Long", map[string]any{"description": long("the description", 63<<10)}).Task.ID
 	refs := func(column string, value any) {
 		for i := range 60 {
 			made := w.newTask(fmt.Sprintf("%s, the end of %s %d", column, column, i), nil).Task.ID
@@ -127,7 +127,7 @@ func TestWhatAPromptCutsOfItsTaskCanBeReadWhole(t *testing.T) {
 	}
 	w.sql(`UPDATE tasks SET assignee_id = $1 WHERE id = $2`, agentID, task)
 	run := w.launched(agentID)
-	w.wantCut(run, 51, append(append([]string{"the description"}, background...), woke...)...) // 50 wakes are shown
+	w.wantCut(run, 27, append(append([]string{"the description"}, background...), woke[20:40]...)...) // 50 wakes are shown, the newest of them whole
 	var prompt string
 	w.ok(w.db.QueryRow(`SELECT assembled_prompt FROM run_contents WHERE run_id = $1`, run).Scan(&prompt))
 	if n := strings.Count(prompt, "- and 10 more"); n != 2 || !strings.Contains(prompt, "oldest 10 of them: 10 COMMENT") {
@@ -146,20 +146,23 @@ func TestWhatAPromptCutsOfItsRoutineCanBeReadWhole(t *testing.T) {
 	w := newWorld(t)
 	agentID := w.agent("Ada")
 	r := w.routine(agentID, map[string]any{"description": "{{what}} " + long("the text", 20<<10)})
-	fire := func() {
-		w.must("fireRoutine", "routineRun { id }", map[string]any{"routineId": r.ID, "variables": map[string]any{"what": long("the variable", 20<<10)}})
+	fire := func(name string) {
+		w.must("fireRoutine", "routineRun { id }", map[string]any{"routineId": r.ID, "variables": map[string]any{"what": long(name, 20<<10)}})
 	}
-	fire()
+	fire("the first")
 	w.ok(w.store.Finish(t.Context(), w.start(), store.Success{Summary: "seen"}))
 	w.sql(`UPDATE continuation_summaries SET content = $1`, long("the summary", 3000))
-	fire()
+	merged := []string{"variable 0", "variable 1", "variable 2", "variable 3", "variable 4"} // each fire's text has 40 KiB
+	for _, name := range merged {
+		fire(name)
+	}
 	run := string(w.start().RunID)
-	w.wantCut(run, 2, "the text", "the variable")
+	w.wantCut(run, 2, merged[:2]...)
 	var injected string
 	w.ok(w.db.QueryRow(`SELECT summary_injected FROM run_contents WHERE run_id = $1`, run).Scan(&injected))
 	if len(injected) != 1500 {
 		t.Errorf("%d characters of the summary", len(injected))
 	}
-	w.wantWhole(w.read(wakesOfRun, run), "the text", "the variable")
+	w.wantWhole(w.read(wakesOfRun, run), append(merged, "the text")...)
 	w.wantWhole(w.read(`query($id: ID!) { routine(id: $id) { continuationSummary { content } } }`, r.ID), "the summary")
 }

@@ -15,6 +15,9 @@ func TestDoctor(t *testing.T) {
 	w, data := newWorkshop(t), pgtest.Folder(t)
 	j := newJourney(start(t, data, nil, "--drain", "1s"))
 	good := j.agent("good", map[string]any{"command": map[string]any{"argv": []string{"/bin/sh", "-c", `cat >` + w.path("prompt") + `; echo '{"summary":"ready"}'`}}})
+	var named struct{ Node struct{ Slug string } }
+	j.request(`query($id: ID!) { node(id: $id) { ... on Workspace { slug } } }`, map[string]any{"id": j.workspace}, &named)
+	slug := named.Node.Slug
 	doctor := func(args ...string) (code int, out string) {
 		t.Helper()
 		p := launch(t, nil, append([]string{"doctor", "--data-dir", data}, args...)...)
@@ -23,7 +26,7 @@ func TestDoctor(t *testing.T) {
 
 	t.Run("all is well, and no agent is asked without --ask", func(t *testing.T) {
 		code, out := doctor()
-		for _, want := range []string{"ok   database: PostgreSQL", "ok   migrations:", "ok   server: process " + strconv.Itoa(j.program.cmd.Process.Pid) + " on ", "ok   clock:", "ok   journey: loop: NOT_ARMED", "journey/good: program: /bin/sh"} {
+		for _, want := range []string{"ok   database: PostgreSQL", "ok   migrations:", "ok   server: process " + strconv.Itoa(j.program.cmd.Process.Pid) + " on ", "ok   clock:", "ok   " + slug + ": loop: NOT_ARMED", slug + "/good: program: /bin/sh"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing", want)
 			}
@@ -56,14 +59,14 @@ func TestDoctor(t *testing.T) {
 	})
 	t.Run("an agent that cannot be started is named with a hint, and the exit code is 1", func(t *testing.T) {
 		code, out := doctor()
-		if code != 1 || !strings.Contains(out, "FAIL journey/bad: program: the program /no/such/codex does not exist") || !strings.Contains(out, "→ ") || !strings.Contains(out, "ok   journey/good") {
+		if code != 1 || !strings.Contains(out, "FAIL "+slug+"/bad: program: the program /no/such/codex does not exist") || !strings.Contains(out, "→ ") || !strings.Contains(out, "ok   "+slug+"/good") {
 			t.Errorf("exit %d:\n%s", code, out)
 		}
 	})
 	t.Run("a secret that cannot be opened is told, and not said", func(t *testing.T) {
 		j.on(t, j.program).agent("sealed", map[string]any{"command": map[string]any{"argv": []string{"/bin/cat"}, "environment": []any{map[string]any{"name": "KEY", "value": "hunter2hunter2"}}}})
 		other := launch(t, []string{"ROUSE_SECRET_KEY=" + strings.Repeat("0123456789abcdef", 4)}, "doctor", "--data-dir", data)
-		if code, out := other.wait(), other.out.String(); code != 1 || !strings.Contains(out, "FAIL journey/sealed: secrets: the value of KEY cannot be opened") || strings.Contains(out, "hunter2") {
+		if code, out := other.wait(), other.out.String(); code != 1 || !strings.Contains(out, "FAIL "+slug+"/sealed: secrets: the value of KEY cannot be opened") || strings.Contains(out, "hunter2") {
 			t.Errorf("exit %d:\n%s", code, out)
 		}
 	})

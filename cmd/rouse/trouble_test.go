@@ -110,6 +110,10 @@ func TestProgramTokensWithoutAServer(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, list.out, list.log)
 	}
 	p := start(t, data, nil) // the folder is free again
+	none := launch(t, nil, "token", "create", "--data-dir", data, "--workspace", "nosuch")
+	if code := none.wait(); code != 1 || !strings.Contains(none.log.String(), `there is no workspace "nosuch"`) {
+		t.Errorf("a token of a workspace that is none: exit %d: %s", code, none.log)
+	}
 	beside := launch(t, nil, "token", "create", "--data-dir", data)
 	if code := beside.wait(); code != 0 {
 		t.Errorf("beside a server: exit %d: %s", code, beside.log)
@@ -197,7 +201,7 @@ func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
 			"postgres://nobody@127.0.0.1:1/none?sslmode=disable"}, "ROUSE_DATABASE_URL"},
 		{"migrating a database that does not answer", 1, []string{"migrate", "--database-url", "postgres://nobody@127.0.0.1:1/none?sslmode=disable", "--data-dir", pgtest.Folder(t)}, "ROUSE_DATABASE_URL"},
 		{"a token that ends before it begins", 1, []string{"token", "create", "--expires=-1h", "--data-dir", pgtest.Folder(t)}, "no time to come"},
-		{"a token of a workspace that is none", 1, []string{"token", "create", "--workspace", "nosuch", "--data-dir", pgtest.Folder(t)}, "there is no workspace"},
+		{"a token of a workspace in a folder without a database", 1, []string{"token", "create", "--workspace", "nosuch", "--data-dir", pgtest.Folder(t)}, "there is no database"},
 		{"tokens of a folder without a database", 1, []string{"token", "list", "--data-dir", pgtest.Folder(t)}, "there is no database"},
 		{"a flag of another command", 2, []string{"token", "list", "--addr", "x"}, "rouse token list --help"},
 		{"a token of a scope that is none", 1, []string{"token", "create", "--scope", "KING", "--data-dir", pgtest.Folder(t)}, "KING"},
