@@ -17,6 +17,10 @@ func requires(ctx context.Context, _ any, next graphql.Resolver, scopes []domain
 	if !ok || caller.Kind == "" {
 		return nil, &Error{Code: CodeUnauthenticated, Message: "who calls is not known: send a bearer token"}
 	}
+	if caller.Kind == auth.KindRun && !caller.AllowsAny(scopes...) {
+		return nil, &Error{Code: CodeForbidden, Message: "a run's token may not do this: by it an agent comments, moves its task, makes subtasks, asks for and gives approvals, and reports; " +
+			"what it has to know is in its prompt"}
+	}
 	if !caller.AllowsAny(scopes...) {
 		return nil, &Error{Code: CodeForbidden, Message: fmt.Sprintf("this needs scope %s, which the token does not have; make one with it", join(scopes))}
 	}

@@ -16,7 +16,7 @@ type workerCommand struct {
 	Workspace string        `env:"ROUSE_WORKSPACE" placeholder:"ID" help:"Workspace, by id; by slug, or left out for the token's own, if the token may READ."`
 	Queue     string        `env:"ROUSE_QUEUE" default:"default" help:"Queue of the agents' pull executor."`
 	Workers   int           `env:"ROUSE_WORKERS" default:"1" help:"Runs at the same time."`
-	DataDir   string        `name:"data-dir" env:"ROUSE_WORKER_DIR" default:"./.rouse-worker" placeholder:"FOLDER" help:"Folder that agents work in."`
+	DataDir   string        `name:"data-dir" env:"ROUSE_WORKER_DIR" placeholder:"FOLDER" help:"Folder that agents work in, and where the next worker finds what this one left (default ./.rouse-worker, for root /var/lib/rouse-worker)."`
 	AgentUser string        `name:"agent-user" env:"ROUSE_AGENT_USER" placeholder:"NAME" help:"Account that agents run as when this is root (default nobody)."`
 	Timeout   time.Duration `default:"30m" help:"How long the worker's own command may take."`
 	Drain     time.Duration `env:"ROUSE_DRAIN" default:"${drain}" help:"How long live runs may go on at the end."`

@@ -2,6 +2,8 @@ package main
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -257,6 +259,24 @@ func TestProgramWorkerThatIsRefusedEnds(t *testing.T) {
 	w := launch(t, []string{"ROUSE_TOKEN=rse_" + strings.Repeat("ab", 22)}, "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace,
 		"--data-dir", newWorkshop(t).path("worker"), "--", "/bin/true")
 	if code := w.wait(); code != 1 || !strings.Contains(w.log.String(), "not known") {
+		t.Errorf("exit %d: %s", code, w.log)
+	}
+}
+
+func TestAWorkerWhoseFolderAgentsMayNotEnterEndsBeforeItTakesARun(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("only a worker of root has agents of another account; CI runs as root")
+	}
+	closed := filepath.Join(t.TempDir(), "closed") // below a folder that is closed to others
+	if err := os.MkdirAll(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w := launch(t, nil, "worker", "--server", "http://127.0.0.1:1", "--workspace", "wsp_1", "--data-dir", filepath.Join(closed, "worker"), "--", "/bin/cat")
+	want := "may not be entered by"
+	if os.Geteuid() != 0 {
+		want = "127.0.0.1:1" // its agents are it: it goes on, and meets the server that is none
+	}
+	if code := w.wait(); code != 1 || !strings.Contains(w.log.String(), want) {
 		t.Errorf("exit %d: %s", code, w.log)
 	}
 }

@@ -156,7 +156,7 @@ func (o Options) agentDirectory(agent xid.ID) (string, *Failure) {
 		return "", launchFailure(err, "the agent's working directory cannot be made: %v: make %s writable, or set workingDirectory of the executor", err, root)
 	}
 	if !mayEnter(directory, o.Credential) {
-		return "", launchFailure(nil, "the agents' work folder %s may not be entered by %s: start rouse with a --data-dir that others may enter, or set workingDirectory of the executor", root, o.who())
+		return "", launchFailure(nil, "the agents' work folder %s may not be entered by %s: give a --data-dir that others may enter, or set workingDirectory of the executor", root, o.who())
 	}
 	return directory, nil
 }
@@ -221,4 +221,16 @@ func lookup(environment []string, name string) string {
 		}
 	}
 	return ""
+}
+
+// CheckWorkRoot says before any run comes whether the account that runs agents may enter the folder that they work in.
+func (c *Command) CheckWorkRoot() error {
+	root, err := filepath.Abs(c.options.WorkRoot)
+	if err != nil {
+		return fmt.Errorf("find the agents' work folder: %w", err)
+	}
+	if !mayEnter(root, c.options.Credential) {
+		return fmt.Errorf("the agents' work folder %s may not be entered by %s: give a --data-dir that others may enter", root, c.options.who())
+	}
+	return nil
 }

@@ -178,6 +178,8 @@ func answerOf(object map[string]any) string {
 type listener struct {
 	mu    sync.Mutex
 	lines []string
+
+	answered bool // the first line is one of standard output
 }
 
 // Process takes note of nothing: what is probed is ended before Probe returns.
@@ -189,11 +191,17 @@ func (l *listener) Session(string) error { return nil }
 // Progress takes note of nothing.
 func (l *listener) Progress(map[string]any) {}
 
-// Line keeps the first lines.
-func (l *listener) Line(_ domain.LogStream, text string) {
+// Line keeps the first lines, those of standard output before those of standard error: a version comes on the one, and
+// warnings on the other.
+func (l *listener) Line(stream domain.LogStream, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if text = strings.TrimSpace(text); text != "" && len(l.lines) < 3 {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+	case stream == domain.LogStreamStdout && !l.answered:
+		l.lines, l.answered = append([]string{text}, l.lines...), true
+	case len(l.lines) < 3:
 		l.lines = append(l.lines, text)
 	}
 }

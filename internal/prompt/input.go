@@ -82,7 +82,12 @@ type Wake struct {
 	User     string    // USER: name
 	Tasks    []TaskRef // TASK_BLOCKERS_RESOLVED: the blockers; TASK_CHILDREN_COMPLETED: the children
 	Question string    // APPROVAL_RESOLVED: what was asked
+
+	Approvals []Approval // TASK_ASSIGNED to an approver: what waits for its decision
 }
+
+// Approval is a question that waits for a decision.
+type Approval struct{ ID, Question string }
 
 // Prompt is the assembled text.
 type Prompt struct {

@@ -104,7 +104,7 @@ func describe(w Wake, limit int) string {
 			details = lines("What they gave you:", object(p.Context, limit))
 		}
 	case *domain.TaskPayload:
-		what, details = describeTask(w, p)
+		what, details = describeTask(w, p, limit)
 	case *domain.BlockersPayload:
 		what = fmt.Sprintf("Nothing blocks task %s any more. Continue with it.", oneLine(p.TaskID))
 		details = lines("Resolved:", references(blockers(w, p)))
@@ -175,7 +175,7 @@ func describeAgentError(w Wake, p *domain.AgentErrorPayload, limit int) (what, d
 	return what + ". Find out why and see that the work goes on. Its error:", quote(orElse(p.Error, "(none was given)"), limit)
 }
 
-func describeTask(w Wake, p *domain.TaskPayload) (what, details string) {
+func describeTask(w Wake, p *domain.TaskPayload, limit int) (what, details string) {
 	id := oneLine(p.TaskID)
 	if w.Source == domain.WakeupSourceTaskChildrenCompleted {
 		return fmt.Sprintf("All subtasks of task %s have ended. Check their outcome and finish the task, or plan what is missing.", id),
@@ -185,11 +185,20 @@ func describeTask(w Wake, p *domain.TaskPayload) (what, details string) {
 	case domain.WakeBasisReviewer:
 		return fmt.Sprintf("Task %s waits for your review. Read its outcome and say what you find.", id), ""
 	case domain.WakeBasisApprover:
-		return fmt.Sprintf("Task %s waits for your approval. Decide and give your reason.", id), ""
+		return fmt.Sprintf("Task %s waits for your approval. Decide and give your reason.", id), openApprovals(w.Approvals, limit)
 	case domain.WakeBasisExplicit:
 		return fmt.Sprintf("You were asked by name to work on task %s.", id), ""
 	}
 	return fmt.Sprintf("Task %s is assigned to you. Do it.", id), ""
+}
+
+// openApprovals names what there is to decide by the ids that the action takes.
+func openApprovals(open []Approval, limit int) string {
+	var parts []string
+	for _, a := range open {
+		parts = append(parts, fmt.Sprintf("Approval %s asks:", oneLine(a.ID)), quote(a.Question, limit/len(open)))
+	}
+	return lines(parts...)
 }
 
 func describeApproval(w Wake, p *domain.ApprovalPayload, limit int) (what, details string) {

@@ -25,10 +25,10 @@ var resets = []struct {
 	read func(now time.Time, match []string) (time.Time, bool)
 }{
 	{regexp.MustCompile(`(?i)(?:resets?(?:[_ -]?(?:time|at))?["']?\s*[:=]|limit reached\s*\|)\s*["']?([0-9]{9,13})\b`), readUnix},
-	{regexp.MustCompile(`(?i)resets?(?:[_ -]?(?:time|at|on))?["']?\s*[:=]?\s*["']?([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[+-][0-9]{2}:[0-9]{2}))`), readInstant},
+	{regexp.MustCompile(`(?i)(?:resets?(?:[_ -]?(?:time|at|on))?|\b(?:try again|retry|until)(?: at| after| on)?)["']?\s*[:=]?\s*["']?([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[+-][0-9]{2}:[0-9]{2}))`), readInstant},
 	{regexp.MustCompile(`(?i)\b(?:retry[ _-]?after(?:[ _-]?seconds)?|resets?_in(?:_seconds)?|retry[ _-]?delay)["']?\s*[:= ]\s*["']?([0-9]+(?:\.[0-9]+)?)(?:[ \t]*([a-z]+))?`), readDelay},
 	{regexp.MustCompile(`(?i)\b(?:try again|retry|retrying|resets?) in\s+((?:[0-9]+(?:\.[0-9]+)?\s*[a-z]+(?:\s*,?\s*(?:and\s+)?)?)+)`), readDelays},
-	{regexp.MustCompile(`(?i)\bresets? (?:at )?([0-9]{1,2})(?::([0-9]{2}))?(?::[0-9]{2})?(?:\s*([ap])\.?m\b\.?)?(?:\s*\(?([A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)\)?)?`), readClock},
+	{regexp.MustCompile(`(?i)\b(?:resets? (?:at )?|(?:try again|retry) at )([0-9]{1,2})(?::([0-9]{2}))?(?::[0-9]{2})?(?:\s*([ap])\.?m\b\.?)?(?:\s*\(?([A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)\)?)?`), readClock},
 }
 
 // ResetAt is the end of the limit that a message names, in UTC: "resets at 4:00 AM" (UTC unless it names a zone),

@@ -96,7 +96,8 @@ func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) er
 		return fmt.Errorf("abandon: %w", err)
 	}
 	if abandoned {
-		r.log.Warn("run rescued", "run_id", l.RunID, "attempt", l.Number, "owner", l.Owner, "owner_dead", dead)
+		r.log.Warn("run rescued", "run_id", l.RunID, "attempt", l.Number, "agent_id", l.AgentID, "workspace_id", l.WorkspaceID,
+			"causation_id", l.CausationID, "owner", l.Owner, "owner_dead", dead)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package secret
 
 import (
 	"encoding/binary"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -24,11 +25,17 @@ type Masker struct {
 	skipped  int
 }
 
-// NewMasker makes a masker of values; those shorter than MinMaskLength are left out (see Skipped).
+// ownID is an id of a record of ours: no secret, and what an agent acts on.
+var ownID = regexp.MustCompile(`^(agt|apr|prj|rtn|run|tsk|wsp)_0[0-9a-hjkmnp-tv-z]{25}$`)
+
+// NewMasker makes a masker of values; those shorter than MinMaskLength are left out (see Skipped), and so are ids of records.
 func NewMasker(values ...string) *Masker {
 	m := &Masker{patterns: map[uint32][]string{}}
 	seen := map[string]bool{}
 	for _, value := range values {
+		if ownID.MatchString(value) {
+			continue
+		}
 		if len(value) < MinMaskLength {
 			if value != "" {
 				m.skipped++

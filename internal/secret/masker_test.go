@@ -140,3 +140,14 @@ func BenchmarkNewMasker(b *testing.B) {
 		NewMasker(secrets...)
 	}
 }
+
+// An agent is given the id of another one as a variable, and names it in an action: that must arrive.
+func TestIdsOfRecordsAreNoSecrets(t *testing.T) {
+	m := NewMasker("agt_01m8m4b7h7f78sgj204gvw1c8j", "agt_01m8m4b7h7f78sgj204gvw1c8j-and-more")
+	if got := m.Mask("to agt_01m8m4b7h7f78sgj204gvw1c8j"); got != "to agt_01m8m4b7h7f78sgj204gvw1c8j" || m.Skipped() != 0 {
+		t.Errorf("%q, %d skipped", got, m.Skipped())
+	}
+	if got := m.Mask("agt_01m8m4b7h7f78sgj204gvw1c8j-and-more"); got != "***" {
+		t.Errorf("a value that only begins like an id: %q", got)
+	}
+}

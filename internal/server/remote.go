@@ -37,12 +37,18 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.Dir == "" {
+		o.Dir = defaultWorkerDir()
+	}
 	agents, err := prepareWorker(o)
 	if err != nil {
 		return err
 	}
 	command := executor.NewCommand(agents.options(filepath.Join(o.Dir, "work")))
 	defer func() { err = errors.Join(err, command.Close()) }()
+	if err := command.CheckWorkRoot(); err != nil {
+		return err
+	}
 	if len(o.Command) > 0 {
 		if err := command.Check(o.Command, ""); err != nil {
 			return fmt.Errorf("the worker's own command cannot be started: %w", err)
@@ -59,6 +65,14 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	drain, cancel := context.WithTimeout(hurry, o.Drain)
 	defer cancel()
 	return errors.Join(refused, w.Drain(drain))
+}
+
+// defaultWorkerDir is the folder of a worker that names none: for root one that the agents' account may enter.
+func defaultWorkerDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/rouse-worker"
+	}
+	return "./.rouse-worker"
 }
 
 // prepareWorker makes the folder that agents work in, and settles whom they run as.

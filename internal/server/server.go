@@ -37,7 +37,7 @@ type Options struct {
 
 // Bounds of the steps of a shutdown that depend on others.
 const (
-	requestsLimit = 10 * time.Second // for requests under way and sockets
+	requestsLimit = 12 * time.Second // for requests under way and sockets; more than a body may take to arrive
 	tracesLimit   = 3 * time.Second  // for the last traces
 	clusterLimit  = 30 * time.Second // for the private cluster's fast shutdown
 )
@@ -224,10 +224,16 @@ func (s *Server) serve(context.Context) error {
 func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := s.db.DB.PingContext(ctx); err != nil {
-		return errors.New("the database does not answer")
+	answer := make(chan error, 1)
+	go func() { answer <- s.db.DB.PingContext(ctx) }() // the driver waits for a database that hangs, whatever its context says
+	select {
+	case err := <-answer:
+		if err == nil {
+			return nil
+		}
+	case <-ctx.Done():
 	}
-	return nil
+	return errors.New("the database does not answer")
 }
 
 // part is one thing that a shutdown ends.

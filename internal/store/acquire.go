@@ -37,7 +37,7 @@ func (s *Store) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
 	if err != nil || lease != nil {
 		return lease, wrap("give a run to a worker again", err)
 	}
-	lease, err = s.takeOffer(ctx, in)
+	lease, err = s.takeOfferOnce(ctx, in)
 	if err != nil || lease != nil {
 		return lease, err
 	}
@@ -51,7 +51,35 @@ func (s *Store) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
 	if err != nil || offered == 0 {
 		return nil, err
 	}
-	return s.takeOffer(ctx, in)
+	return s.takeOfferOnce(ctx, in)
+}
+
+// errKeyTaken says that a call with the same key has taken a run meanwhile.
+var errKeyTaken = errors.New("another call with this key has taken a run")
+
+// takeOfferOnce is takeOffer for calls with one key at the same moment: they get one run.
+func (s *Store) takeOfferOnce(ctx context.Context, in Acquire) (*Lease, error) {
+	lease, err := s.takeOffer(ctx, in)
+	if errors.Is(err, errKeyTaken) {
+		lease, err = s.lendAgain(ctx, in)
+		return lease, wrap("give a run to a worker again", err)
+	}
+	return lease, err
+}
+
+// holdKey lets one call with a key take a run at a time, and finds whether one has. It is the first lock of its transaction.
+func (t *tx) holdKey(ctx context.Context, in Acquire) error {
+	if in.Key == "" {
+		return nil
+	}
+	if _, err := exec(ctx, t, `SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 0))`, in.WorkspaceID, in.Key); err != nil {
+		return fmt.Errorf("wait for calls with the same key: %w", err)
+	}
+	taken, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT FROM attempt_leases WHERE workspace_id = $1 AND call_key = $2 AND owner IS NOT NULL)`, in.WorkspaceID, in.Key)
+	if err == nil && taken {
+		err = errKeyTaken
+	}
+	return err
 }
 
 // offerDue claims due runs of the queue, as many as one batch holds.
@@ -104,6 +132,9 @@ func (s *Store) startOffered(ctx context.Context, offer Attempt, in Acquire) (le
 	}
 	err = s.inTx(ctx, func(t *tx) error {
 		lease = nil
+		if err := t.holdKey(ctx, in); err != nil {
+			return err
+		}
 		l, err := t.lockLaneOf(ctx, offer.RunID)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -510,4 +511,55 @@ func TestAProcessWithoutAFreeSlotOffersWhatWorkersWaitFor(t *testing.T) {
 		t.Errorf("%d runs are offered: nobody waits any more", n)
 	}
 	w.sound()
+}
+
+func TestCallsWithOneKeyAtTheSameMomentTakeOneRun(t *testing.T) {
+	w := newWorld(t)
+	for i := range 4 {
+		w.wake(w.agent(fmt.Sprint("puller ", i), pulled("q")))
+	}
+	w.claim(10)
+	runs := make([]xid.ID, 8)
+	var all sync.WaitGroup
+	for i := range runs {
+		all.Go(func() {
+			lease, err := w.Acquire(w.background(), Acquire{WorkspaceID: w.workspace, Queue: "q", Key: "one"})
+			if err != nil || lease == nil {
+				t.Errorf("%v, %v", lease, err)
+				return
+			}
+			runs[i] = lease.RunID
+		})
+	}
+	all.Wait()
+	if slices.Sort(runs); runs[0] != runs[len(runs)-1] {
+		t.Errorf("calls with one key took %v", slices.Compact(runs))
+	}
+}
+
+// TestARenewalPassesOverALeaseThatIsBeingEnded: waiting for it would be a deadlock with an end of several runs.
+func TestARenewalPassesOverALeaseThatIsBeingEnded(t *testing.T) {
+	w := newWorld(t)
+	w.wake(w.agent("one"))
+	w.wake(w.agent("two"))
+	claimed := w.claim(2)
+	ending, err := w.db.BeginTx(t.Context(), nil)
+	w.ok(err)
+	_, err = ending.ExecContext(t.Context(), `DELETE FROM attempt_leases WHERE run_id = $1`, claimed[0].RunID)
+	w.ok(err)
+	beat := func() []AttemptState {
+		t.Helper()
+		return must(w, first(w.Heartbeat(t.Context(), []Attempt{claimed[0].Attempt, claimed[1].Attempt}, lease)), nil)
+	}
+	for _, s := range beat() {
+		if s.Lost || s.Busy != (s.Attempt == claimed[0].Attempt) {
+			t.Errorf("during the end: %+v", s)
+		}
+	}
+	w.ok(ending.Commit())
+	for _, s := range beat() {
+		if s.Busy || s.Lost != (s.Attempt == claimed[0].Attempt) {
+			t.Errorf("after the end: %+v", s)
+		}
+	}
 }

@@ -14,10 +14,22 @@ import (
 
 // lendAgain gives the run that a call with this key has taken already, when its answer seems lost: the attempt has shown no
 // sign of life. Its tokens are new, so that whoever has the former ones is fenced. nil: there is no such run.
-func (s *Store) lendAgain(ctx context.Context, in Acquire) (*Lease, error) {
+func (s *Store) lendAgain(ctx context.Context, in Acquire) (lease *Lease, err error) {
 	if in.Key == "" {
 		return nil, nil
 	}
+	for range lendTries {
+		if lease, err = s.lendAgainOnce(ctx, in); !errors.Is(err, ErrFenced) {
+			return lease, err
+		}
+	}
+	return nil, nil
+}
+
+// lendTries is how often a run is looked for that other calls with the same key take at the same moment.
+const lendTries = 10
+
+func (s *Store) lendAgainOnce(ctx context.Context, in Acquire) (*Lease, error) {
 	const query = `
 SELECT l.run_id, l.attempt, l.owner FROM attempt_leases l JOIN run_attempts x ON x.run_id = l.run_id AND x.number = l.attempt
 WHERE l.workspace_id = $1 AND l.call_key = $2 AND l.queue = $3 AND l.owner IS NOT NULL AND l.log_bytes = 0 AND x.status = 'LAUNCHING'
@@ -36,9 +48,6 @@ ORDER BY l.run_id LIMIT 1`
 		lease, err = t.relend(ctx, l, run, taken[0], in, token)
 		return err
 	})
-	if errors.Is(err, ErrFenced) {
-		return nil, nil
-	}
 	return lease, err
 }
 

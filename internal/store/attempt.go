@@ -115,6 +115,7 @@ SELECT workspace_id FROM live`
 type AttemptState struct {
 	Attempt
 	Lost            bool
+	Busy            bool // its lease was not renewed: a transaction that may be ending the attempt has it; ask again
 	CancelRequested bool
 	LeaseUntil      time.Time
 }
@@ -129,16 +130,19 @@ func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Du
 	}
 	const query = `
 WITH asked AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (run_id, attempt, owner)),
+there AS (SELECT l.run_id, l.attempt, l.owner, l.lease_until FROM attempt_leases l JOIN asked a USING (run_id, attempt, owner)),
+free AS (SELECT l.run_id FROM attempt_leases l JOIN asked a USING (run_id, attempt, owner) FOR NO KEY UPDATE OF l SKIP LOCKED),
 held AS (
   UPDATE attempt_leases l SET lease_until = clock_timestamp() + make_interval(secs => $4)
-  FROM asked a WHERE l.run_id = a.run_id AND l.attempt = a.attempt AND l.owner = a.owner
+  FROM free f WHERE l.run_id = f.run_id
   RETURNING l.run_id, l.attempt, l.owner, l.lease_until),
 living AS (SELECT x.id FROM run_attempts x JOIN held h ON x.run_id = h.run_id AND x.number = h.attempt FOR NO KEY UPDATE OF x SKIP LOCKED),
 signs AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE id IN (SELECT id FROM living))
-SELECT a.run_id, a.attempt, a.owner, h.run_id IS NULL, r.cancel_requested_at IS NOT NULL, coalesce(h.lease_until, clock_timestamp())
-FROM asked a LEFT JOIN held h USING (run_id, attempt, owner) LEFT JOIN runs r ON r.id = a.run_id`
+SELECT a.run_id, a.attempt, a.owner, x.run_id IS NULL, x.run_id IS NOT NULL AND h.run_id IS NULL, r.cancel_requested_at IS NOT NULL,
+  coalesce(h.lease_until, x.lease_until, clock_timestamp())
+FROM asked a LEFT JOIN there x USING (run_id, attempt, owner) LEFT JOIN held h USING (run_id, attempt, owner) LEFT JOIN runs r ON r.id = a.run_id`
 	states, err := collect(ctx, s.db, func(rows *sql.Rows) (st AttemptState, err error) {
-		return st, rows.Scan(&st.RunID, &st.Number, &st.Owner, &st.Lost, &st.CancelRequested, &st.LeaseUntil)
+		return st, rows.Scan(&st.RunID, &st.Number, &st.Owner, &st.Lost, &st.Busy, &st.CancelRequested, &st.LeaseUntil)
 	}, query, pq.Array(runIDs), pq.Array(numbers), pq.Array(owners), lease.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,17 +37,22 @@ func (h Hop) line() (level slog.Level, message string, fields []any) {
 	}
 	switch h.Name {
 	case "run":
-		return slog.LevelInfo, "run ended", append(fields, "took", h.Ended.Sub(h.Began).Round(time.Millisecond))
+		return slog.LevelInfo, "run ended", append(fields, "took", h.Ended.Sub(h.Began).Round(time.Millisecond).String())
 	case "attempt":
-		return slog.LevelDebug, "attempt ended", append(fields, "took", h.Ended.Sub(h.Began).Round(time.Millisecond))
+		return slog.LevelDebug, "attempt ended", append(fields, "took", h.Ended.Sub(h.Began).Round(time.Millisecond).String())
 	}
 	return slog.LevelDebug, "wakeup requested", fields
 }
 
-// logValue prints the words of enums in lower case (SPEC S2).
-func logValue(key, value string) string {
-	if key == "source" || key == "status" {
+// logValue prints the words of enums in lower case (SPEC S2), and an attempt as the number that it is.
+func logValue(key, value string) any {
+	switch key {
+	case "source", "status":
 		return strings.ToLower(value)
+	case "attempt":
+		if n, err := strconv.Atoi(value); err == nil {
+			return n
+		}
 	}
 	return value
 }
@@ -79,6 +85,9 @@ func (t *tx) traceWakeup(id xid.ID, at time.Time, r newRequest) {
 func (t *tx) traceRun(run runRow, e runEnd) {
 	h := Hop{Name: "run", CausationID: run.causationID, ID: run.id, Began: run.requestedAt, Ended: t.now, Facts: factsOf(run)}
 	h.Facts["status"], h.Facts["outcome"] = string(e.status), e.outcome
+	if run.attempt > 0 {
+		h.Facts["attempt"] = strconv.Itoa(run.attempt)
+	}
 	if e.reason != nil {
 		h.Facts["reason"] = strings.ToLower(string(*e.reason))
 	}

@@ -47,8 +47,8 @@ func TestTheLogTellsOfEachRunUnderOneSetOfKeys(t *testing.T) {
 		}
 	}
 	want("run started", map[string]any{"level": "INFO", "attempt": 1.0, "source": "user"})
-	want("attempt ended", map[string]any{"level": "DEBUG", "attempt": "1"})
-	want("run ended", map[string]any{"level": "INFO", "status": "finished", "outcome": "processed"})
+	want("attempt ended", map[string]any{"level": "DEBUG", "attempt": 1.0})
+	want("run ended", map[string]any{"level": "INFO", "attempt": 1.0, "status": "finished", "outcome": "processed"})
 
 	w.pause(agent)
 	held := w.request(agent, func(*newRequest) {})

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -39,6 +40,14 @@ func keyOwner(ctx context.Context, owner xid.ID) xid.ID {
 	return owner
 }
 
+// stored is the key as it is kept: an agent may put a secret into it, so that only its digest is (SPEC S7.6).
+func (k Idempotency) stored(ctx context.Context) string {
+	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun {
+		return fmt.Sprintf("%x", sha256.Sum256([]byte(k.Key)))
+	}
+	return k.Key
+}
+
 // claimKey takes a mutation's key, or finds who took it. earlier is the first call's result, empty when this call is the
 // first. Two calls at once: the second waits here for the first to commit.
 func (t *tx) claimKey(ctx context.Context, owner xid.ID, mutation string, k Idempotency) (earlier xid.ID, err error) {
@@ -50,13 +59,13 @@ func (t *tx) claimKey(ctx context.Context, owner xid.ID, mutation string, k Idem
 		return "", domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeTooLong, "an idempotency key has at most 255 characters")
 	}
 	const forget = `DELETE FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3 AND created_at < clock_timestamp() - make_interval(secs => $4)`
-	if _, err := exec(ctx, t, forget, owner, mutation, k.Key, domain.MutationKeyLives.Seconds()); err != nil {
+	if _, err := exec(ctx, t, forget, owner, mutation, k.stored(ctx), domain.MutationKeyLives.Seconds()); err != nil {
 		return "", fmt.Errorf("forget an old mutation key: %w", err)
 	}
 	const take = `
 INSERT INTO mutation_keys (id, owner, mutation, key, input_digest) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (owner, mutation, key) DO NOTHING`
-	n, err := exec(ctx, t, take, xid.New("mky"), owner, mutation, k.Key, k.InputDigest)
+	n, err := exec(ctx, t, take, xid.New("mky"), owner, mutation, k.stored(ctx), k.InputDigest)
 	if err != nil {
 		return "", fmt.Errorf("take the mutation key: %w", err)
 	}
@@ -70,7 +79,7 @@ func (t *tx) earlierResult(ctx context.Context, owner xid.ID, mutation string, k
 	var digest string
 	var result xid.ID
 	const find = `SELECT input_digest, result_id FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3`
-	if err := queryRow(ctx, t, []any{&digest, &result}, find, owner, mutation, k.Key); err != nil {
+	if err := queryRow(ctx, t, []any{&digest, &result}, find, owner, mutation, k.stored(ctx)); err != nil {
 		return "", fmt.Errorf("read the mutation key: %w", err)
 	}
 	if digest != k.InputDigest {
@@ -87,7 +96,7 @@ func (t *tx) keepResult(ctx context.Context, owner xid.ID, mutation string, k Id
 	}
 	owner = keyOwner(ctx, owner)
 	const keep = `UPDATE mutation_keys SET result_id = $4 WHERE owner = $1 AND mutation = $2 AND key = $3`
-	if err := execOne(ctx, t, keep, owner, mutation, k.Key, result); err != nil {
+	if err := execOne(ctx, t, keep, owner, mutation, k.stored(ctx), result); err != nil {
 		return fmt.Errorf("keep the mutation's result: %w", err)
 	}
 	return nil

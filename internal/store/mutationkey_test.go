@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 )
 
@@ -39,5 +40,18 @@ func TestAWakeWithTheKeyOfARequestThatIsThereSaysSo(t *testing.T) {
 	w.sql(`UPDATE mutation_keys SET created_at = created_at - interval '25 hours'`)
 	if again := wake(); again.ID != first.ID || !again.Replayed || first.Replayed {
 		t.Errorf("the first wake made %+v, the second %+v", first, again)
+	}
+}
+
+func TestAnAgentsKeyIsKeptAsItsDigest(t *testing.T) {
+	w := newWorld(t)
+	ctx := auth.WithPrincipal(t.Context(), auth.Principal{Kind: auth.KindRun, WorkspaceID: w.workspace, AgentID: "agt_1", TaskID: "tsk_1"})
+	in := Wake{WorkspaceID: w.workspace, AgentID: w.agent("a"), UserID: "ann", Idempotency: Idempotency{Key: "hunter2", InputDigest: "x"}}
+	first, err := w.Wake(ctx, in)
+	w.ok(err)
+	again, err := w.Wake(ctx, in)
+	w.ok(err)
+	if n := one[int](w, `SELECT count(*) FROM mutation_keys WHERE key LIKE '%hunter2%'`); n != 0 || !again.Replayed || again.ID != first.ID {
+		t.Errorf("%d keys in clear, then %+v and %+v", n, first, again)
 	}
 }

@@ -96,7 +96,7 @@ func promptComment(c *ent.Comment) prompt.Comment {
 
 // recordsInPrompt fills in what the ids in the wakes' payloads stand for, in one query for each kind.
 func (t *tx) recordsInPrompt(ctx context.Context, wakes []prompt.Wake, of *prompt.Task) error {
-	var commentIDs, approvalIDs, agentIDs, taskIDs []string
+	var commentIDs, approvalIDs, agentIDs, taskIDs, toApprove []string
 	for _, w := range wakes {
 		switch p := w.Payload.(type) {
 		case *domain.CommentPayload:
@@ -109,7 +109,15 @@ func (t *tx) recordsInPrompt(ctx context.Context, wakes []prompt.Wake, of *promp
 			agentIDs = append(agentIDs, p.AgentID)
 		case *domain.BlockersPayload:
 			taskIDs = append(taskIDs, p.ResolvedBlockerIDs...)
+		case *domain.TaskPayload:
+			if p.Basis == domain.WakeBasisApprover {
+				toApprove = append(toApprove, p.TaskID)
+			}
 		}
+	}
+	open, err := t.openApprovals(ctx, toApprove)
+	if err != nil {
+		return err
 	}
 	comments, err := t.promptCommentsByID(ctx, commentIDs)
 	if err != nil {
@@ -144,9 +152,30 @@ func (t *tx) recordsInPrompt(ctx context.Context, wakes []prompt.Wake, of *promp
 			if w.Source == domain.WakeupSourceTaskChildrenCompleted && of != nil {
 				w.Tasks = of.Children
 			}
+			if p.Basis == domain.WakeBasisApprover {
+				w.Approvals = open[p.TaskID]
+			}
 		}
 	}
 	return nil
+}
+
+// promptApprovals is how many open approvals of tasks a prompt names.
+const promptApprovals = 20
+
+// openApprovals are what waits for a decision on tasks, by task, the oldest first.
+func (t *tx) openApprovals(ctx context.Context, taskIDs []string) (map[string][]prompt.Approval, error) {
+	found := map[string][]prompt.Approval{}
+	if len(taskIDs) == 0 {
+		return found, nil
+	}
+	_, err := collect(ctx, t, func(rows *sql.Rows) (a prompt.Approval, err error) {
+		var of string
+		err = rows.Scan(&of, &a.ID, &a.Question)
+		found[of] = append(found[of], a)
+		return a, err
+	}, `SELECT task_id, id, question FROM approvals WHERE task_id = ANY($1) AND status = 'PENDING' ORDER BY id LIMIT $2`, textArray(taskIDs), promptApprovals)
+	return found, wrap("read the open approvals", err)
 }
 
 func (t *tx) promptCommentsByID(ctx context.Context, list []string) (map[string]*prompt.Comment, error) {

@@ -61,7 +61,9 @@ func (p *Pool) tell(asked time.Time, states []store.AttemptState) {
 			a.gone()
 			a.stop(stopLost())
 		default:
-			a.renewed(asked)
+			if !s.Busy {
+				a.renewed(asked)
+			}
 			if s.CancelRequested {
 				a.stop(stopCancel())
 			}
