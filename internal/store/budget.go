@@ -205,8 +205,10 @@ func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) 
 		if err := execOne(ctx, t, `DELETE FROM budget_policies WHERE id = $1`, budgetID); err != nil {
 			return err
 		}
-		if err := t.wakeReserved(ctx, found); err != nil {
-			return err
+		if found[0].OnExceed == domain.BudgetActionPauseAgent { // one that only tells held nothing up
+			if err := t.wakeReserved(ctx, found); err != nil {
+				return err
+			}
 		}
 		t.publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
 		return t.noteBudget(ctx, found[0], "The budget was deleted.")
