@@ -75,7 +75,7 @@ func (t *tx) holdKey(ctx context.Context, in Acquire) error {
 	if _, err := exec(ctx, t, `SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 0))`, in.WorkspaceID, in.Key); err != nil {
 		return fmt.Errorf("wait for calls with the same key: %w", err)
 	}
-	taken, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT FROM attempt_leases WHERE workspace_id = $1 AND call_key = $2 AND owner IS NOT NULL)`, in.WorkspaceID, in.Key)
+	taken, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT `+takenByKey+`)`, in.WorkspaceID, in.Key, in.Queue)
 	if err == nil && taken {
 		err = errKeyTaken
 	}

@@ -29,11 +29,13 @@ func (s *Store) lendAgain(ctx context.Context, in Acquire) (lease *Lease, err er
 // lendTries is how often a run is looked for that other calls with the same key take at the same moment.
 const lendTries = 10
 
+// takenByKey are the attempts that a call took whose answer may be lost: $1 is the workspace, $2 the key, $3 the queue.
+const takenByKey = `
+FROM attempt_leases l JOIN run_attempts x ON x.run_id = l.run_id AND x.number = l.attempt
+WHERE l.workspace_id = $1 AND l.call_key = $2 AND l.queue = $3 AND l.owner IS NOT NULL AND l.log_bytes = 0 AND x.status = 'LAUNCHING'`
+
 func (s *Store) lendAgainOnce(ctx context.Context, in Acquire) (*Lease, error) {
-	const query = `
-SELECT l.run_id, l.attempt, l.owner FROM attempt_leases l JOIN run_attempts x ON x.run_id = l.run_id AND x.number = l.attempt
-WHERE l.workspace_id = $1 AND l.call_key = $2 AND l.queue = $3 AND l.owner IS NOT NULL AND l.log_bytes = 0 AND x.status = 'LAUNCHING'
-ORDER BY l.run_id LIMIT 1`
+	const query = `SELECT l.run_id, l.attempt, l.owner ` + takenByKey + ` ORDER BY l.run_id LIMIT 1`
 	taken, err := collect(ctx, s.db, func(rows *sql.Rows) (a Attempt, err error) { return a, rows.Scan(&a.RunID, &a.Number, &a.Owner) },
 		query, in.WorkspaceID, in.Key, in.Queue)
 	if err != nil || len(taken) == 0 {
