@@ -563,3 +563,32 @@ func TestARenewalPassesOverALeaseThatIsBeingEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestACallThatWaitsForLanesHoldsNoneThatComesLater: in the order of their heads it deadlocked with whatever locks several
+// lanes in the order of their agents.
+func TestACallThatWaitsForLanesHoldsNoneThatComesLater(t *testing.T) {
+	w := newWorld(t)
+	agents := []xid.ID{w.agent("one", pulled("q")), w.agent("two", pulled("q"))}
+	slices.Sort(agents)
+	low, high := agents[0], agents[1]
+	oldest := w.wake(high)
+	w.wake(low)
+	release := w.lockedLane(low)
+	leases := make(chan *Lease, 1)
+	go func() {
+		lease, err := w.Acquire(w.background(), Acquire{WorkspaceID: w.workspace, Queue: "q"})
+		if err != nil {
+			t.Error(err)
+		}
+		leases <- lease
+	}()
+	w.until("the call waits for the lane", func() bool {
+		return one[bool](w, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
+	})
+	w.sql(`SELECT 1 FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE NOWAIT`, high)
+	release()
+	if lease := <-leases; lease == nil || lease.RunID != w.runOf(oldest) {
+		t.Errorf("got %+v, want the oldest run", lease)
+	}
+	w.sound()
+}

@@ -190,6 +190,7 @@ func (b *batch) keepOwned() {
 	b.offered = all - len(b.claimed)
 }
 
+// lockDueLanes locks those of the lanes that are still due, and returns them with the oldest head first.
 func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]lane, error) {
 	skip := ` SKIP LOCKED`
 	if wait {
@@ -199,10 +200,17 @@ func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]la
 	if err != nil {
 		return nil, fmt.Errorf("lock due lanes: %w", err)
 	}
+	slices.SortFunc(lanes, func(a, b lane) int { // their heads may have changed while they were waited for
+		if a.headBefore(&b) {
+			return -1
+		}
+		return 1
+	})
 	return lanes, nil
 }
 
+// lockDueQuery locks in the order of the agents, as all who wait for several lanes do.
 const lockDueQuery = `
 SELECT ` + laneColumns + ` FROM agent_lanes
 WHERE agent_id = ANY($1) AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= clock_timestamp()
-ORDER BY head_at, head_id FOR NO KEY UPDATE`
+ORDER BY agent_id FOR NO KEY UPDATE`
