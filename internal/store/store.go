@@ -52,6 +52,7 @@ type Store struct {
 	starved  starved
 	stats    statsCache
 	awaited  awaited
+	grumbles grumbles
 
 	finishers finishers
 
@@ -84,6 +85,7 @@ type tx struct {
 	*ent.Tx
 	now time.Time
 	effects
+	spoiled error // why it must not be committed, whatever its caller made of the error
 }
 
 func (t *tx) publish(events ...event.Event)     { t.events = append(t.events, events...) }
@@ -130,6 +132,9 @@ func (s *Store) tryTx(ctx context.Context, f func(*tx) error) (effects, error) {
 	}()
 	err = f(t)
 	finished = true
+	if err == nil {
+		err = t.spoiled
+	}
 	if err != nil {
 		return effects{}, errors.Join(err, rollback(et))
 	}
