@@ -42,7 +42,7 @@ func (t *tx) previewFire(ctx context.Context, r routineRow, in FireRoutine) (out
 	if out.Problems, err = problemsOf(t.checkTrigger(ctx, in)); err != nil {
 		return out, err
 	}
-	location, err := t.zoneOfFire(ctx, r.workspaceID, in.TriggerID)
+	location, err := t.zoneOfFire(ctx, r, in.TriggerID)
 	if err != nil {
 		return out, err
 	}
