@@ -12,6 +12,7 @@ import (
 const (
 	maxSteps     = 1000
 	maxStepText  = 500 // bytes of a title or a path
+	maxStepWord  = 100 // bytes of a kind or a status
 	maxPlanText  = 240 // bytes of an entry of a plan
 	maxPlanned   = 50  // entries of a plan
 	maxLocations = 15

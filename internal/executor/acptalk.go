@@ -31,7 +31,6 @@ type conversation struct {
 	before     *float64
 
 	session acp.SessionId // set before ready is called
-	agent   string        // its name and version
 	started atomic.Bool   // the prompt was sent
 
 	done    chan struct{} // closed when hold has returned, after the members below were set
@@ -68,9 +67,6 @@ func (c *conversation) converse(ctx context.Context, req Request, ready func(ses
 	case hello.ProtocolVersion != acp.ProtocolVersionNumber:
 		return permanentLaunch("the agent speaks version %d of the Agent Client Protocol and rouse version %d: install a version of the agent that speaks it",
 			hello.ProtocolVersion, acp.ProtocolVersionNumber)
-	}
-	if hello.AgentInfo != nil {
-		c.agent = strings.TrimSpace(hello.AgentInfo.Name + " " + hello.AgentInfo.Version)
 	}
 	prompt, failure := c.openSession(ctx, req, hello)
 	if failure != nil {
@@ -188,7 +184,7 @@ func (c *conversation) update(p acp.SessionNotification) {
 func (c *conversation) permission(p acp.RequestPermissionRequest) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.transcript.tools[p.ToolCall.ToolCallId]
+	known := c.transcript.known(p.ToolCall.ToolCallId)
 	kind, title := known.kind, known.title
 	if p.ToolCall.Kind != nil && *p.ToolCall.Kind != "" {
 		kind = *p.ToolCall.Kind
