@@ -102,7 +102,7 @@ func (c *conversation) openSession(ctx context.Context, req Request, hello acp.I
 		c.out.say(fmt.Sprintf("the session %s could not be loaded, a new one is opened with the full prompt: %s", id, explain(err)))
 	}
 	opened, err := call[acp.NewSessionResponse](ctx, c, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: cwd, McpServers: []acp.McpServer{}})
-	if err == nil && badSession(string(opened.SessionId)) {
+	if err == nil && !domain.SessionIDFits(string(opened.SessionId)) {
 		err = errors.New("it gave no usable id")
 	}
 	if err != nil {

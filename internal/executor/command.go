@@ -129,9 +129,9 @@ func readResult(result *Result, out *output, req Request, sink Sink) {
 	if !ok {
 		return
 	}
-	result.Object = cleanValue(object, req.mask).(map[string]any)
+	result.Object = domain.CleanResult(object, req.mask).(map[string]any)
 	result.Usage = parseUsage(object)
-	session := namedSession(object)
+	session := domain.ResultSession(object)
 	if session == "" || req.mask(session) != session { // an id that holds a secret is not stored, and masked it names nothing
 		return
 	}

@@ -115,7 +115,7 @@ func (d *dialect) event(out *output, mask func(string) string, line []byte, tota
 		out.emit(domain.LogStreamStdout, line, total)
 		return
 	}
-	if now := d.reader.Report().Session; now != before && !badSession(now) && mask(now) == now {
+	if now := d.reader.Report().Session; now != before && domain.SessionIDFits(now) && mask(now) == now {
 		d.named(now)
 	}
 	for _, l := range lines {
@@ -136,7 +136,7 @@ func (d *dialect) read(result *Result, out *output, req Request) (said bool) {
 	object, said := parseResult(out.last)
 	switch {
 	case said:
-		result.Object = cleanValue(object, req.mask).(map[string]any)
+		result.Object = domain.CleanResult(object, req.mask).(map[string]any)
 		result.Usage = parseUsage(object)
 	case report.Text != "":
 		result.Object = map[string]any{"message": maskedText(report.Text, maxAnswer, req.mask)}

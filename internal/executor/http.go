@@ -305,7 +305,7 @@ func (c *httpCall) take(text []byte, long bool) {
 		c.takeText(text, long)
 		return
 	}
-	if session := namedSession(object); session != "" && c.req.mask(session) == session {
+	if session := domain.ResultSession(object); session != "" && c.req.mask(session) == session {
 		c.result.Resumable = true
 		if session != c.result.SessionID {
 			c.result.Fresh = c.req.ResumeSessionID != ""
@@ -319,7 +319,7 @@ func (c *httpCall) take(text []byte, long bool) {
 	if _, known := parseResult(text); !known {
 		object = map[string]any{"result": object}
 	}
-	c.result.Object = cleanValue(object, c.req.mask).(map[string]any)
+	c.result.Object = domain.CleanResult(object, c.req.mask).(map[string]any)
 }
 
 // takeText keeps an answer that is no JSON object: its lines in the log, and its beginning as the message.
@@ -331,7 +331,7 @@ func (c *httpCall) takeText(text []byte, long bool) {
 	if long {
 		c.out.say(fmt.Sprintf("the answer is longer than %d KiB; only its beginning was read", maxResultLine>>10))
 	}
-	message := cutText(c.req.mask(strings.TrimSpace(cleanText(string(text)))), maxAnswer)
+	message := cutText(c.req.mask(strings.TrimSpace(domain.StorableText(string(text)))), maxAnswer)
 	c.result.Object = map[string]any{"message": message}
 }
 
