@@ -56,12 +56,17 @@ func OpenDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Data
 	return d, nil
 }
 
-// openBeside is openFiles for a program that may run beside a server: then the address of its cluster is returned.
+// openBeside is openFiles for a program that may run beside a server: then the address of its cluster is returned. Of a
+// folder without a cluster nothing is needed, so it is neither made nor locked.
 func openBeside(c config.Config) (files, string, error) {
-	f, err := openFiles(c)
+	f, err := locate(c)
+	if err != nil || !f.private {
+		return f, c.DatabaseURL.Reveal(), err
+	}
+	f, err = openFiles(c)
 	inUse, ok := errors.AsType[*postgres.FolderInUseError](err)
 	if !ok {
-		return f, c.DatabaseURL.Reveal(), err
+		return f, "", err
 	}
 	address, running := postgres.RunningURL(f.cluster(), "")
 	if !running {
