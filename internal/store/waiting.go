@@ -32,7 +32,7 @@ func (s *Store) Waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (out m
 
 // atOneMoment lets f read from one snapshot, which ends whatever f does: its connection does not stay in a transaction.
 func (s *Store) atOneMoment(ctx context.Context, f func(querier) error) (err error) {
-	t, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	t, err := s.reads.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("begin a snapshot: %w", err)
 	}
