@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // maxResultDepth bounds the nesting of a result object, so that every store and reader can take it.
@@ -158,7 +160,7 @@ func badSession(id string) bool {
 }
 
 // parseUsage reads usage.input_tokens, usage.output_tokens and usage.cost_usd (or total_cost_usd beside usage). What is
-// negative or absurd counts as not said.
+// below nothing, and an absurd cost, counts as not said.
 func parseUsage(object map[string]any) *Usage {
 	usage, ok := object["usage"].(map[string]any)
 	if !ok {
@@ -173,14 +175,11 @@ func parseUsage(object map[string]any) *Usage {
 
 func count(v any) int64 {
 	n, _ := number(v)
-	if n < 0 || n > 1e15 {
-		return 0
-	}
-	return int64(n)
+	return domain.TokenCount(n)
 }
 
 func money(v float64) string {
-	if v < 0 || v > 1e9 {
+	if v < 0 || v > domain.MaxCostUSD {
 		v = 0
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
