@@ -60,13 +60,22 @@ type CoalescePlan struct {
 	// ParkedReason "" is due (NEW) or unchanged (MERGE); a zero ParkedUntil with a reason has no date.
 	ParkedReason ParkedReason
 	ParkedUntil  time.Time
+	Unblocked    []Unparked // other runs of the scope whose parking ends, too
+}
+
+// Unparked is what becomes of a run whose blockers are gone.
+type Unparked struct {
+	RunID        string
+	ParkedReason ParkedReason // "": due
 }
 
 // Coalesce decides whether a request is merged into a run of its scope or makes a new one (SPEC S3.5, S3.7; the table
 // "event × run state" of the queue's design).
 func Coalesce(f CoalesceFacts) CoalescePlan {
 	if run, ok := dueFirst(f); ok {
-		return mergeIntoQueued(f, run)
+		plan := mergeIntoQueued(f, run)
+		plan.Unblocked = unblocked(f, run, plan)
+		return plan
 	}
 	for _, run := range f.Runs {
 		if run.Status == RunStatusClaimed {
@@ -132,6 +141,28 @@ func mergeIntoQueued(f CoalesceFacts, run ScopeRun) CoalescePlan {
 	}
 	plan.MakeDue = true
 	return plan
+}
+
+// unblocked is what becomes of the other runs that wait for the blockers whose end the request tells: a run that is about
+// more than the assignment goes past one that a blocker holds, and the request is merged into the former. The oldest is due
+// when nothing of the scope is.
+func unblocked(f CoalesceFacts, merged ScopeRun, plan CoalescePlan) (list []Unparked) {
+	if f.Request.Source != WakeupSourceTaskBlockersResolved {
+		return nil
+	}
+	held := slices.DeleteFunc(slices.Clone(f.Runs), func(r ScopeRun) bool {
+		return r.ID == merged.ID || r.Status != RunStatusQueued || r.ParkedReason != ParkedReasonTaskBlocked
+	})
+	slices.SortFunc(held, func(a, b ScopeRun) int { return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), cmp.Compare(a.ID, b.ID)) })
+	taken := plan.MakeDue || scopeTaken(f, "")
+	for _, run := range held {
+		now := Unparked{RunID: run.ID}
+		if taken {
+			now.ParkedReason = ParkedReasonScopeBusy
+		}
+		list, taken = append(list, now), true
+	}
+	return list
 }
 
 // unparks says whether merging this request ends the parking: a person does not wait for a window or a backoff, and any

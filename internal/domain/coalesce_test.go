@@ -3,6 +3,8 @@ package domain
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -22,6 +24,7 @@ var (
 	assignment    = CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceTaskAssigned, Basis: WakeBasisAssignee}
 	review        = CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceTaskAssigned, Basis: WakeBasisReviewer}
 	heartbeat     = CoalesceRequest{Class: WakeClassPeriodic, Source: WakeupSourceRoutine, RoutineID: "R", Fingerprint: "f"}
+	resolved      = CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceTaskBlockersResolved}
 	merge         = func(id string) CoalescePlan { return CoalescePlan{Action: CoalesceMerge, RunID: id} }
 	behindTheLive = CoalescePlan{Action: CoalesceNew, ParkedReason: ParkedReasonScopeBusy}
 )
@@ -36,6 +39,10 @@ func TestCoalesce(t *testing.T) {
 	with := func(p CoalescePlan, change func(*CoalescePlan)) CoalescePlan { change(&p); return p }
 	promote := func(p *CoalescePlan) { p.Promote = true }
 	makeDue := func(p *CoalescePlan) { p.MakeDue = true }
+	unblocks := func(list ...Unparked) func(*CoalescePlan) { return func(p *CoalescePlan) { p.Unblocked = list } }
+	held := func(id string, minute int) ScopeRun {
+		return ScopeRun{ID: id, Status: RunStatusQueued, ParkedReason: ParkedReasonTaskBlocked, WakeClass: WakeClassEvent, RequestedAt: noon.Add(time.Duration(minute) * time.Minute)}
+	}
 	for _, c := range []struct {
 		name    string
 		runs    []ScopeRun
@@ -74,7 +81,16 @@ func TestCoalesce(t *testing.T) {
 		{"a comment unparks a run held by a blocker", []ScopeRun{parked(ParkedReasonTaskBlocked, time.Time{})}, comment, with(merge("run_parked"), makeDue)},
 		{"a review unparks a run held by a blocker", []ScopeRun{parked(ParkedReasonTaskBlocked, time.Time{})}, review, with(merge("run_parked"), makeDue)},
 		{"the end of the blockers unparks", []ScopeRun{parked(ParkedReasonTaskBlocked, time.Time{})},
-			CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceTaskBlockersResolved}, with(merge("run_parked"), makeDue)},
+			resolved, with(merge("run_parked"), makeDue)},
+		{"the end of the blockers reaches a run that is held beside the due one, which takes the message", []ScopeRun{dueEvent, held("run_b", 1), held("run_a", 0)}, resolved,
+			with(merge("run_due"), unblocks(Unparked{"run_a", ParkedReasonScopeBusy}, Unparked{"run_b", ParkedReasonScopeBusy}))},
+		{"the end of the blockers reaches a run that is held behind a retry", []ScopeRun{parked(ParkedReasonBackoff, later), held("run_a", 0), held("run_b", 1)}, resolved,
+			with(merge("run_parked"), unblocks(Unparked{RunID: "run_a"}, Unparked{"run_b", ParkedReasonScopeBusy}))},
+		{"the end of the blockers reaches both of two held runs", []ScopeRun{held("run_a", 0), held("run_b", 1)}, resolved,
+			with(with(merge("run_a"), makeDue), unblocks(Unparked{"run_b", ParkedReasonScopeBusy}))},
+		{"the end of the blockers reaches runs that are held beside a live one", []ScopeRun{started, held("run_a", 0), held("run_b", 1)}, resolved,
+			with(with(merge("run_a"), func(p *CoalescePlan) { p.ParkedReason = ParkedReasonScopeBusy }), unblocks(Unparked{"run_b", ParkedReasonScopeBusy}))},
+		{"a comment for the due run leaves the held one alone", []ScopeRun{dueEvent, held("run_a", 0)}, comment, merge("run_due")},
 		{"a second assignment leaves the blocker in force", []ScopeRun{parked(ParkedReasonTaskBlocked, time.Time{})}, assignment, merge("run_parked")},
 
 		{"C57 a comment merges into a run that has not started", []ScopeRun{claimed}, comment, merge("run_live")},
@@ -108,7 +124,7 @@ func TestCoalesce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Coalesce(CoalesceFacts{Runs: c.runs, Request: c.request, Window: 5 * time.Second, Now: noon})
-			if got != c.want {
+			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
@@ -116,7 +132,7 @@ func TestCoalesce(t *testing.T) {
 }
 
 func TestNoWindowMeansDueAtOnce(t *testing.T) {
-	if got := Coalesce(CoalesceFacts{Request: comment, Now: noon}); got != (CoalescePlan{Action: CoalesceNew}) {
+	if got := Coalesce(CoalesceFacts{Request: comment, Now: noon}); !reflect.DeepEqual(got, CoalescePlan{Action: CoalesceNew}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -140,7 +156,12 @@ func (m *scopeModel) route(request CoalesceRequest, now time.Time) (CoalescePlan
 	}
 	for i := range m.runs {
 		if m.runs[i].ID == plan.RunID {
-			return plan, m.join(&m.runs[i], request, plan)
+			err := m.join(&m.runs[i], request, plan)
+			for _, u := range plan.Unblocked {
+				j := slices.IndexFunc(m.runs, func(r ScopeRun) bool { return r.ID == u.RunID })
+				m.runs[j].ParkedReason = u.ParkedReason
+			}
+			return plan, err
 		}
 	}
 	return plan, fmt.Errorf("there is no run %s", plan.RunID)
@@ -220,7 +241,7 @@ func (m *scopeModel) check(now time.Time) error {
 }
 
 func TestRoutingKeepsItsPromises(t *testing.T) {
-	requests := []CoalesceRequest{comment, person, assignment, review, heartbeat, heartbeat,
+	requests := []CoalesceRequest{comment, person, assignment, review, resolved, heartbeat, heartbeat,
 		{Class: WakeClassPeriodic, RoutineID: "R", Fingerprint: "g"}, {Class: WakeClassEvent, Resend: true}}
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -234,7 +234,7 @@ func (q *sequence) drain(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.New("it does not come to an end")
+	return fmt.Errorf("it does not come to an end: %q wait", q.model.Open())
 }
 
 func (q *sequence) drainOnce(ctx context.Context) error {

@@ -5,17 +5,22 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/lib/pq"
 )
 
 // connector makes connections that send a statement and its parameters in one round trip (binary_parameters), and JSON
 // as text: in that mode the driver would send bytes as bytea, which jsonb refuses. No column of ours is a bytea.
-type connector struct{ *pq.Connector }
+type connector struct {
+	*pq.Connector
+	silence time.Duration // how long the server may say nothing; 0 is for ever
+}
 
 // Connect opens one connection.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	plain, err := c.Connector.Connect(ctx)
+	var w *wire
+	plain, err := c.Connector.Connect(context.WithValue(ctx, wireKey{}, &w))
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +28,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, fmt.Errorf("the database driver's %T lacks a part of database/sql's interfaces; it was changed by an update", plain)
 	}
-	return &conn{fullConn: full}, nil
+	w.open(c.silence)
+	return &conn{fullConn: full, wire: w}, nil
 }
 
 // fullConn is all that the driver's connections can do.
@@ -41,7 +47,26 @@ type fullConn interface {
 
 type conn struct {
 	fullConn
+	wire       *wire
 	statements statements
+}
+
+// BeginTx begins a transaction.
+func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	defer c.wire.until(ctx)()
+	return c.fullConn.BeginTx(ctx, options)
+}
+
+// PrepareContext prepares a statement.
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	defer c.wire.until(ctx)()
+	return c.fullConn.PrepareContext(ctx, query)
+}
+
+// Ping asks the server for an answer.
+func (c *conn) Ping(ctx context.Context) error {
+	defer c.wire.until(ctx)()
+	return c.fullConn.Ping(ctx)
 }
 
 // CheckNamedValue turns JSON into text.

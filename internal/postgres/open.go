@@ -16,7 +16,7 @@ import (
 	"github.com/lib/pq/pqerror"
 )
 
-// The pool of one rouse. PostgreSQL allows 100 connections by default, so several processes fit on one server. None is
+// A pool of one rouse. PostgreSQL allows 100 connections by default, so several processes fit on one server. None is
 // closed for being idle a moment: a new one has to plan every statement and read the catalogue again.
 const (
 	maxOpenConnections = 20
@@ -37,8 +37,13 @@ var sessionSettings = map[string]string{
 	"plan_cache_mode":                     "force_generic_plan",
 	"TimeZone":                            "UTC",
 	"application_name":                    "rouse",
+	"connect_timeout":                     "10",
 	"idle_in_transaction_session_timeout": "60s",
 }
+
+// isolation is that of every transaction, whatever the address, the database or the account says: they lock a row and then
+// read what its former holder committed. A stricter one would refuse that (40001) at every meeting of two.
+const isolation = "read committed"
 
 // Open connects to the database at a postgres:// URL with a bounded pool, and proves that it answers. Its errors say
 // what to do and never hold the password.
@@ -53,12 +58,14 @@ func Open(ctx context.Context, address string) (*sql.DB, error) {
 			query.Set(name, value)
 		}
 	}
+	query.Set("default_transaction_isolation", isolation)
 	u.RawQuery = query.Encode()
 	driver, err := pq.NewConnector(u.String())
 	if err != nil {
 		return nil, malformed(u, scrub(err, u))
 	}
-	db := sql.OpenDB(connector{driver})
+	driver.Dialer(&wireDialer{})
+	db := sql.OpenDB(connector{driver, silenceLimit(query.Get("statement_timeout"))})
 	db.SetMaxOpenConns(maxOpenConnections)
 	db.SetMaxIdleConns(maxOpenConnections)
 	db.SetConnMaxLifetime(connectionLifetime)
@@ -76,6 +83,7 @@ func Named(address, name string) (string, error) {
 }
 
 // Bounded is an address whose connections end a statement that takes longer than limit, unless it has a statement_timeout.
+// A server that then says nothing for 15 s longer is given up.
 func Bounded(address string, limit time.Duration) (string, error) {
 	return with(address, func(query url.Values) {
 		if !query.Has("statement_timeout") {

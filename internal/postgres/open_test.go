@@ -71,3 +71,21 @@ func FuzzAURLNeverLeaksItsPassword(f *testing.F) {
 		}
 	})
 }
+
+func TestTransactionsReadWhatIsCommittedWhateverTheDatabaseSays(t *testing.T) {
+	c := start(t, filepath.Join(folder(t), "postgres"))
+	for _, address := range []string{c.URL("rouse"), c.URL("rouse") + "&default_transaction_isolation=serializable"} {
+		db, err := Open(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.ExecContext(t.Context(), `ALTER DATABASE rouse SET default_transaction_isolation = 'repeatable read'`); err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		if err := db.QueryRowContext(t.Context(), `SHOW transaction_isolation`).Scan(&got); err != nil || got != "read committed" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+}

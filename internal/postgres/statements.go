@@ -101,6 +101,7 @@ func (s *statements) failed(query string, err error) {
 
 // QueryContext runs a query, prepared when it came before.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	defer c.wire.until(ctx)()
 	if len(args) == 0 {
 		return c.fullConn.QueryContext(ctx, query, args)
 	}
@@ -118,6 +119,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 // ExecContext runs a statement, prepared when it came before.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	defer c.wire.until(ctx)()
 	if len(args) == 0 {
 		return c.fullConn.ExecContext(ctx, query, args)
 	}

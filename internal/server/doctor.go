@@ -191,8 +191,8 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Server{options: Options{Config: d.config, Log: d.log}, files: db.files}
-	if err := s.prepareAgents(context.Background()); err != nil {
+	agents, err := accountOfAgents(d.config.AgentUser, db.files.dir)
+	if err != nil {
 		return nil, nil, err
 	}
 	var secrets worker.Opener
@@ -202,7 +202,7 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 	} else if err != nil {
 		return nil, nil, err
 	}
-	command := executor.NewCommand(s.agents.options(db.files.work()))
+	command := executor.NewCommand(agents.options(db.files.work()))
 	end := func() {
 		if err := command.Close(); err != nil {
 			d.fail("executors", err, "look for processes that are left, and end them")

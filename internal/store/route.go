@@ -296,16 +296,28 @@ func (r *router) join(q unroutedRequest, plan domain.CoalescePlan) {
 	m.requests = append(m.requests, q.id)
 	m.promote = m.promote || plan.Promote
 	m.hops = max(m.hops, q.hops) // else a chain that merges into a younger run would never be stopped (SPEC S3.10)
-	runs := r.scopes[q.key()]
-	i := slices.IndexFunc(runs, func(run domain.ScopeRun) bool { return run.ID == plan.RunID })
 	if plan.Promote {
-		runs[i].WakeClass = domain.WakeClassEvent
+		r.scopeRun(q.key(), plan.RunID).WakeClass = domain.WakeClassEvent
 	}
 	if plan.MakeDue || plan.ParkedReason != "" {
-		runs[i].ParkedReason, runs[i].ParkedUntil = plan.ParkedReason, plan.ParkedUntil
-		r.parked[plan.RunID] = runs[i]
-		r.touched[q.agentID] = true
+		r.park(q.key(), plan.RunID, plan.ParkedReason, plan.ParkedUntil)
 	}
+	for _, u := range plan.Unblocked {
+		r.park(q.key(), u.RunID, u.ParkedReason, time.Time{})
+	}
+}
+
+// park notes that a run of a scope is parked otherwise from now on, or due.
+func (r *router) park(key scopeKey, runID string, reason domain.ParkedReason, until time.Time) {
+	run := r.scopeRun(key, runID)
+	run.ParkedReason, run.ParkedUntil = reason, until
+	r.parked[runID] = *run
+	r.touched[key.agentID] = true
+}
+
+func (r *router) scopeRun(key scopeKey, runID string) *domain.ScopeRun {
+	runs := r.scopes[key]
+	return &runs[slices.IndexFunc(runs, func(run domain.ScopeRun) bool { return run.ID == runID })]
 }
 
 func (r *router) endUnrouted(ctx context.Context, q requestRow, status domain.WakeupStatus, reason domain.EndReason) error {

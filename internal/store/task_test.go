@@ -265,6 +265,24 @@ func TestBlockers(t *testing.T) {
 		w.wantSources(w.routed(sent), domain.WakeupSourceTaskBlockersResolved)
 		w.finishAll()
 	})
+	t.Run("the last end reaches a run that is held beside the one that takes the message", func(t *testing.T) {
+		blocker := w.task("beside")
+		task := w.task("two runs", assignedTo(a))
+		assigned := w.claim(10)[0]
+		w.start(assigned)
+		w.commentOn(task)
+		w.ok(w.HandBack(t.Context(), assigned.Attempt, Unfinished{}))
+		_, err := w.SetTaskBlockers(t.Context(), SetTaskBlockers{WorkspaceID: w.workspace, TaskID: task, BlockedBy: []xid.ID{blocker}})
+		w.ok(err)
+		commented := w.claim(10)[0]
+		w.wantRun(assigned.RunID, domain.RunStatusQueued, domain.ParkedReasonTaskBlocked)
+		w.ok(w.HandBack(t.Context(), commented.Attempt, Unfinished{}))
+		w.moveTo(blocker, domain.TaskStateDone)
+		w.wantRun(commented.RunID, domain.RunStatusQueued, "")
+		w.wantRun(assigned.RunID, domain.RunStatusQueued, domain.ParkedReasonScopeBusy)
+		w.finishAll()
+		w.wantRun(assigned.RunID, domain.RunStatusFinished, "")
+	})
 	t.Run("a circle is refused", func(t *testing.T) {
 		x := w.task("x")
 		y := w.task("y", blockedBy(x))

@@ -42,6 +42,7 @@ func (w *World) route(q *Request) {
 	case waiting != nil:
 		w.merge(q, waiting)
 		w.hasten(q, waiting)
+		w.unblock(q)
 	case live == nil && q.assignment() && len(q.Task.open()) > 0:
 		w.newRun(q, "TASK_BLOCKED")
 	case live == nil:
@@ -113,6 +114,20 @@ func (w *World) hasten(q *Request, run *Run) {
 	run.Parked, run.Until, run.Over = "", 0, false
 	if w.taken(run) {
 		run.Parked = "SCOPE_BUSY"
+	}
+}
+
+// unblock ends the wait of all runs of the scope for blockers that are gone, also of those that the request was not merged
+// into: else nothing would tell them (S5.3).
+func (w *World) unblock(q *Request) {
+	if q.Source != "TASK_BLOCKERS_RESOLVED" {
+		return
+	}
+	for _, run := range w.queue(q.Agent, func(r *Run) bool { return r.Scope == q.Scope && r.Parked == "TASK_BLOCKED" }) {
+		run.Parked = ""
+		if w.taken(run) {
+			run.Parked = "SCOPE_BUSY"
+		}
 	}
 }
 
