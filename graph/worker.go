@@ -20,8 +20,8 @@ import (
 type Launches interface {
 	// Environment is what the agent of a launch is given, in plain text. Its error names the variable and holds no secret.
 	Environment(l *store.Launch) ([]*model.EnvironmentVariable, error)
-	// Mask hides the sealed values of an executor, whose record is holder, in a text.
-	Mask(spec *domain.ExecutorSpec, holder xid.ID) func(string) string
+	// Mask hides sealed values in a text.
+	Mask(sets []domain.SealedSet) func(string) string
 }
 
 // Bounds of what workers send, and of how long they wait.
@@ -166,13 +166,14 @@ func fenced(err error) error {
 	return err
 }
 
-// maskOf hides in what is reported about a run the secrets of its executor, and whatever looks like a token of ours.
+// maskOf hides in what is reported about a run the secrets that its agent was launched with, those of its executor as it is set now, and
+// whatever looks like a token of ours.
 func (r *Resolver) maskOf(ctx context.Context, runID xid.ID) (func(string) string, error) {
-	spec, holder, err := r.Store.ExecutorOf(ctx, runID)
+	sets, err := r.Store.SecretsOf(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	values := r.Launches.Mask(spec, holder)
+	values := r.Launches.Mask(sets)
 	return func(text string) string { return ownTokens.ReplaceAllString(values(text), "***") }, nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -54,6 +55,18 @@ func signals() (stop, hurry context.Context, release func()) {
 	return stop, hurry, func() { close(done); first(); second() }
 }
 
+// interruptible does a task that SIGINT and SIGTERM break off: it still ends what it has started, such as a private database. A third
+// signal ends the process at once.
+func interruptible(do func(context.Context) error) error {
+	stop, _, release := signals()
+	defer release()
+	err := do(stop)
+	if err != nil && stop.Err() != nil {
+		return fmt.Errorf("a signal ended this before it was done; call it again: %w", err)
+	}
+	return err
+}
+
 type migrateCommand struct{ placeFlags }
 
 // Run migrates.
@@ -62,9 +75,11 @@ func (m migrateCommand) Run() error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	db, err := server.OpenDatabase(context.Background(), c, logger(c, os.Stderr))
-	if err != nil {
-		return err
-	}
-	return db.Close()
+	return interruptible(func(ctx context.Context) error {
+		db, err := server.OpenDatabase(ctx, c, logger(c, os.Stderr))
+		if err != nil {
+			return err
+		}
+		return db.Close()
+	})
 }

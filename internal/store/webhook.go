@@ -16,7 +16,7 @@ import (
 type SealedSecret struct{ Sealed, Hint string }
 
 // SecretPlace is what a webhook's secret is sealed for.
-func SecretPlace(triggerID xid.ID) string { return string(triggerID) + "/secret" }
+func SecretPlace(triggerID xid.ID) string { return domain.SealPlace(triggerID, "secret") }
 
 // NewTriggerID makes the id of a trigger, for a caller that seals its secret before it is made.
 func NewTriggerID(kind domain.TriggerKind) xid.ID { return xid.New(triggerPrefix[kind]) }
