@@ -1,8 +1,11 @@
 package store
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -145,8 +148,13 @@ func TestAnOfferThatNobodyTakesWaitsForAWorker(t *testing.T) {
 	if len(leases) != 1 || leases[0].Owner != "" {
 		t.Errorf("the sweep sees %+v, %v", leases, err)
 	}
+	var text bytes.Buffer
+	w.log = slog.New(slog.NewJSONHandler(&text, nil))
 	if done, err := w.Withdraw(t.Context(), offer); !done || err != nil {
 		t.Fatalf("not taken back: %v", err)
+	}
+	if line := logged(t, &text)["no worker took a run; it waits until one asks for its queue"]; line["queue"] != "gpu" || line["run_id"] != string(run) {
+		t.Errorf("the log says %v", line)
 	}
 	w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonNoWorker)
 	w.wantRequest(request, domain.WakeupStatusQueued)
