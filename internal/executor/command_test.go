@@ -320,7 +320,7 @@ func TestALeaderThatLeavesOthersBehind(t *testing.T) {
 		if err := syscall.Kill(pid, 0); err != nil {
 			t.Fatalf("the daemon is gone: %v", err)
 		}
-		if ended, err := EndLeftover(sink.groups[0]); !ended || err != nil {
+		if ended, err := EndLeftover("", sink.groups[0]); !ended || err != nil {
 			t.Fatalf("got %v, %v", ended, err)
 		}
 	})

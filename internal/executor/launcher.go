@@ -27,6 +27,9 @@ type Options struct {
 	User       string              // its name, for USER and LOGNAME; may be ""
 	Path       string              // PATH of commands; "": the server's, without what the account cannot enter
 	Drain      time.Duration       // 0: 2 s
+	// Installation is what a copy of the database does not share. It is in the mark of each launch, so that the server of a
+	// copy takes no process of this one for its own.
+	Installation string
 }
 
 // launcher starts processes of agents, and ends them: with their attempt, and with the server. Executors share one.
@@ -99,7 +102,7 @@ func (c *launcher) start(l launch) (*process, *Failure) {
 		pipes.closeOurs()
 		return nil, c.options.startFailure(l, err)
 	}
-	p := &process{pipes: pipes, leader: started, group: identify(started.Pid, l.mark), exited: make(chan struct{})}
+	p := &process{pipes: pipes, leader: started, group: identify(started.Pid, l.mark, c.options.Installation), exited: make(chan struct{})}
 	go func() { p.state = awaitExit(started); close(p.exited) }()
 	if err := c.watchdog.add(p.group.PGID); err != nil {
 		_ = p.group.signal(syscall.SIGKILL) // its leader is unreaped, so the group is there

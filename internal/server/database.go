@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -117,6 +119,16 @@ func (d *Database) bound(ctx context.Context, limit time.Duration) error {
 	unbound := d.DB
 	d.DB = db
 	return unbound.Close()
+}
+
+// installation tells this database from a copy, also one of its files: a private cluster's copy lies in another folder.
+func (d *Database) installation(ctx context.Context) (string, error) {
+	name, err := postgres.Identity(ctx, d.DB)
+	if err != nil || !d.files.private {
+		return name, err
+	}
+	place := sha256.Sum256([]byte(d.files.dir))
+	return name + "-" + hex.EncodeToString(place[:8]), nil
 }
 
 // PID is the private cluster's process id; 0 for a database elsewhere.

@@ -202,7 +202,7 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 	} else if err != nil {
 		return nil, nil, err
 	}
-	command := executor.NewCommand(agents.options(db.files.work()))
+	command := executor.NewCommand(agents.options(db.files.work(), ""))
 	end := func() {
 		if err := command.Close(); err != nil {
 			d.fail("executors", err, "look for processes that are left, and end them")
