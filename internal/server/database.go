@@ -121,8 +121,8 @@ func (d *Database) bound(ctx context.Context, limit time.Duration) error {
 	return unbound.Close()
 }
 
-// installation tells this database from a copy, also one of its files: a private cluster's copy lies in another folder.
-func (d *Database) installation(ctx context.Context) (string, error) {
+// identity tells this database from a copy, also one of its files: a private cluster's copy lies in another folder.
+func (d *Database) identity(ctx context.Context) (string, error) {
 	name, err := postgres.Identity(ctx, d.DB)
 	if err != nil || !d.files.private {
 		return name, err

@@ -49,6 +49,7 @@ type Server struct {
 	files    files
 	front    *front
 	db       *Database
+	identity string // of the database; a copy has another
 	store    *store.Store
 	reader   *ent.Client
 	box      *secret.Box
@@ -135,6 +136,9 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 	if err := s.db.migrate(ctx); err != nil {
 		return err
 	}
+	if s.identity, err = s.db.identity(ctx); err != nil {
+		return err
+	}
 	return s.db.bound(ctx, statementLimit)
 }
 
@@ -198,19 +202,20 @@ func (s *Server) startLoops(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	owner.BootID = executor.BootOf(owner.BootID, s.identity)
 	c := s.options.Config
 	allowed, err := c.AllowedAddresses()
 	if err != nil {
 		return err
 	}
-	s.command = executor.NewCommand(s.agents.options(s.files.work()))
+	s.command = executor.NewCommand(s.agents.options(s.files.work(), s.identity))
 	s.registry = executor.NewRegistry(s.command, allowed)
 	s.pool = worker.New(worker.Options{
 		Store: s.store, Executor: s.registry, Secrets: s.box, Watcher: s.hub,
 		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
 	})
 	s.loops = scheduler.New(scheduler.Options{
-		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
+		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
 	})
 	return s.loops.Start(context.WithoutCancel(ctx))
 }
