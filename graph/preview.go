@@ -68,10 +68,14 @@ func instants(times []time.Time) []*time.Time {
 	return out
 }
 
-// renderTemplate is a dry run of a template with the values given.
+// renderTemplate is a dry run of a template with the values given. It takes what saving the template and firing it would
+// take; of longer texts it shows nothing.
 func renderTemplate(in model.RenderTemplateInput, now time.Time) (*model.TemplatePreview, error) {
 	template := domain.TaskTemplate{Title: in.Title, Description: in.Description}
 	declared := declarations(in.Variables)
+	if err := joinProblems(domain.AsUserError(domain.CheckTemplate(declared, template)), checkObject([]string{"values"}, in.Values, givenBytesMax)); err != nil {
+		return nothingRendered(err)
+	}
 	problems := domain.CheckVariables(declared, false)
 	zone, err := time.LoadLocation(in.TimeZone)
 	if _, err := cron.Parse("* * * * *", in.TimeZone); err != nil {
@@ -92,7 +96,15 @@ func renderTemplate(in model.RenderTemplateInput, now time.Time) (*model.Templat
 		p.Field[0] = "values"
 		problems = append(problems, p)
 	}
-	return templatePreview(domain.RenderTask(template, domain.VariableValues(resolved)), resolved, domain.Undeclared(declared, &template), problems), nil
+	rendered := domain.RenderTask("", template, domain.VariableValues(resolved), domain.Missed{})
+	return templatePreview(rendered, resolved, domain.Undeclared(declared, &template), problems), nil
+}
+
+// nothingRendered is a preview of a template that was refused.
+func nothingRendered(err error) (*model.TemplatePreview, error) {
+	refused := templatePreview(domain.TaskTemplate{}, nil, nil, nil)
+	refused.UserErrors, err = problems(err)
+	return refused, err
 }
 
 func templatePreview(rendered domain.TaskTemplate, resolved []domain.ResolvedVariable, undeclared []string, list []domain.FieldError) *model.TemplatePreview {
@@ -134,15 +146,11 @@ func (r *Resolver) previewFire(ctx context.Context, in model.FireRoutineInput) (
 }
 
 func (r *Resolver) tryFire(ctx context.Context, in model.FireRoutineInput) (store.FirePreview, error) {
-	x, err := r.presentRoutine(ctx, in.RoutineID)
+	_, fire, err := r.readFire(ctx, in)
 	if err != nil {
 		return store.FirePreview{}, err
 	}
-	values, err := domain.ProvidedValues(in.Variables)
-	if err != nil {
-		return store.FirePreview{}, err
-	}
-	return r.Store.PreviewFire(ctx, store.FireRoutine{WorkspaceID: x.WorkspaceID, RoutineID: x.ID, TriggerID: idOf(in.TriggerID), Variables: values})
+	return r.Store.PreviewFire(ctx, fire)
 }
 
 // resolvedOf says where the values of a fire came from: the values are those that the fire recorded.

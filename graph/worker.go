@@ -198,6 +198,13 @@ func (r *Resolver) reportStarted(ctx context.Context, in model.ReportRunStartedI
 	if err != nil {
 		return nil, err
 	}
+	mask, err := r.maskOf(ctx, a.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	if mask(in.SessionID) != in.SessionID {
+		return nil, domain.RefuseField([]string{"sessionId"}, domain.UserErrorCodeInvalid, "holds a secret of the executor, which would be stored and shown: name the session by another id")
+	}
 	if err := r.Store.RecordSession(ctx, a.Attempt, in.SessionID); err != nil {
 		if !errors.Is(err, store.ErrFenced) { // the launch goes on without it, and nobody tries again
 			r.Store.SessionNotStored(a.run.WorkspaceID)
@@ -279,7 +286,7 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 	ok := store.Success{Usage: usage, Fresh: in.FreshSession}
 	if in.Result != nil {
 		ok.Result = domain.CleanResult(in.Result, mask).(map[string]any)
-		ok.Summary, ok.SessionID = domain.ResultSummary(ok.Result), domain.ResultSession(ok.Result)
+		ok.Summary, ok.SessionID = domain.ResultSummary(ok.Result), openSession(domain.ResultSession(in.Result), mask)
 		ok.Resumable = ok.SessionID != ""
 		if usage == nil {
 			ok.Usage = saidUsage(ok.Result)
@@ -343,17 +350,23 @@ func (r *Resolver) readUnfinished(ctx context.Context, lease *model.RunLeaseInpu
 	if in.result != nil {
 		u.Result = domain.CleanResult(in.result, mask).(map[string]any)
 		if u.SessionID == "" {
-			u.SessionID = domain.ResultSession(u.Result)
+			u.SessionID = domain.ResultSession(in.result)
 		}
 		if u.Usage == nil {
 			u.Usage = saidUsage(u.Result)
 		}
 	}
-	if mask(u.SessionID) != u.SessionID { // an id that holds a secret is not stored, and masked it names nothing
-		u.SessionID = ""
-	}
+	u.SessionID = openSession(u.SessionID, mask)
 	u.Resumable = u.SessionID != ""
 	return a, u, mask, nil
+}
+
+// openSession is a session's id, or "" for one that holds a secret: it is not stored, and masked it names nothing.
+func openSession(id string, mask func(string) string) string {
+	if mask(id) != id {
+		return ""
+	}
+	return id
 }
 
 func checkSession(id *string) error {

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -98,11 +99,20 @@ func resultNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// CleanResult makes every string of a result storable and masks it, the names of members too.
+// CleanResult makes every string of a result storable and masks it, the names of members too, and masks a number whose digits hold a
+// secret (SPEC S7.6). It changes nothing in place.
 func CleanResult(v any, mask func(string) string) any {
 	switch v := v.(type) {
 	case string:
 		return mask(StorableText(v))
+	case json.Number, float64, int64, int:
+		text := fmt.Sprint(v)
+		if written, err := json.Marshal(v); err == nil {
+			text = string(written)
+		}
+		if masked := mask(text); masked != text {
+			return masked
+		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, member := range v {

@@ -76,11 +76,17 @@ func TestTheSessionOfAResult(t *testing.T) {
 }
 
 func TestAResultIsCleanedAndMasked(t *testing.T) {
-	mask := func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") }
-	got := CleanResult(map[string]any{"a hunter2": []any{"x\x00y", "hunter2", 3}, "b": map[string]any{"c": "\xff"}}, mask)
-	want := map[string]any{"a ***": []any{"x\uFFFDy", "***", 3}, "b": map[string]any{"c": "\uFFFD"}}
+	mask := func(s string) string { return strings.NewReplacer("hunter2", "***", "81745023", "***").Replace(s) }
+	in := map[string]any{"a hunter2": []any{"x\x00y", "hunter2", 3, true, nil}, "b": map[string]any{"c": "\xff", "81745023": 1.5},
+		"numbers": []any{json.Number("81745023"), 81745023, int64(81745023), 81745023.0, json.Number("1817450234"), json.Number("81745"), int64(7)}}
+	got := CleanResult(in, mask)
+	want := map[string]any{"a ***": []any{"x\uFFFDy", "***", 3, true, nil}, "b": map[string]any{"c": "\uFFFD", "***": 1.5},
+		"numbers": []any{"***", "***", "***", "***", "1***4", json.Number("81745"), int64(7)}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %#v", got)
+	}
+	if in["a hunter2"].([]any)[1] != "hunter2" {
+		t.Error("the result was changed in place")
 	}
 }
 

@@ -46,7 +46,7 @@ func (a *ACP) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 	}
 	result, failure := a.run(ctx, req, &oneAtATime{sink: sink})
 	if failure != nil {
-		failure.Message = req.mask(cleanText(failure.Message))
+		failure.Message = req.told(failure.Message)
 		return result, failure
 	}
 	return result, nil
@@ -162,10 +162,10 @@ func (c *conversation) fill(result *Result, req Request, answered bool) {
 	defer c.mu.Unlock()
 	result.Tail = c.out.tailText()
 	if object, ok := parseResult(c.out.last); ok {
-		result.Object = cleanValue(object, req.mask).(map[string]any)
+		result.Object = domain.CleanResult(object, req.mask).(map[string]any)
 		result.Usage = parseUsage(object)
 	} else if text := c.transcript.text(); answered && text != "" {
-		result.Object = map[string]any{"message": req.mask(cleanText(text)), "stop_reason": string(c.answer.StopReason)}
+		result.Object = map[string]any{"message": text, "stop_reason": cutText(req.mask(domain.StorableText(string(c.answer.StopReason))), maxStepWord)}
 	}
 	if result.Usage == nil {
 		result.Usage = c.usage(req.ResumeSessionID != "" && c.session == acp.SessionId(req.ResumeSessionID))

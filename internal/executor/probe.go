@@ -61,7 +61,7 @@ func (p *probe) pass(name, detail string) {
 
 func (p *probe) fail(name, detail, hint string) {
 	p.failed = true
-	p.checks = append(p.checks, domain.Check{Name: name, Detail: cutText(p.req.mask(cleanText(detail)), maxTail), Hint: hint})
+	p.checks = append(p.checks, domain.Check{Name: name, Detail: cutText(p.req.mask(domain.StorableText(detail)), maxTail), Hint: hint})
 }
 
 // program looks for the program and the folder, and asks a preset's program for its version.

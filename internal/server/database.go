@@ -25,8 +25,9 @@ const (
 
 // Database is an open database, with the private cluster that serves it, if there is one.
 type Database struct {
-	DB  *sql.DB
-	URL string // holds the password, if there is one
+	DB    *sql.DB
+	Reads *sql.DB // for what the API shows; nil unless a server is open
+	URL   string  // holds the password, if there is one
 
 	log      *slog.Logger
 	files    files
@@ -106,12 +107,19 @@ func (d *Database) migrate(ctx context.Context) error {
 // their contexts; should the cancel get lost, a statement must not keep its locks for ever.
 const statementLimit = time.Minute
 
-// bound opens the pool again, with a limit for each statement. A migration, before it, has none.
-func (d *Database) bound(ctx context.Context, limit time.Duration) error {
-	address, err := postgres.Bounded(d.URL, limit)
+// readConnections bounds the pool that the API's reads share. They may make each other wait, but no lease, claim or report.
+const readConnections = 10
+
+// openPools opens the pools of a server, with a limit for each statement. A migration, before it, has none.
+func (d *Database) openPools(ctx context.Context) error {
+	address, err := postgres.Bounded(d.URL, statementLimit)
 	if err != nil {
 		return err
 	}
+	if d.Reads, err = postgres.Open(ctx, address); err != nil {
+		return err
+	}
+	d.Reads.SetMaxOpenConns(readConnections)
 	db, err := postgres.Open(ctx, address)
 	if err != nil {
 		return err
@@ -229,8 +237,10 @@ func (d *Database) close(limit time.Duration) error {
 	close(d.stopping)
 	d.watching.Wait()
 	var err error
-	if d.DB != nil {
-		err = d.DB.Close()
+	for _, pool := range []*sql.DB{d.DB, d.Reads} {
+		if pool != nil {
+			err = errors.Join(err, pool.Close())
+		}
 	}
 	return errors.Join(err, d.stopCluster(limit))
 }

@@ -139,7 +139,7 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 	if s.identity, err = s.db.identity(ctx); err != nil {
 		return err
 	}
-	return s.db.bound(ctx, statementLimit)
+	return s.db.openPools(ctx)
 }
 
 func (s *Server) openStore(ctx context.Context) error {
@@ -158,7 +158,7 @@ func (s *Server) openStore(ctx context.Context) error {
 	if err := s.hub.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	o := store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64}
+	o := store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64, Reads: s.db.Reads}
 	if telemetry.Configured() {
 		if s.traces, err = telemetry.Start(ctx, s.options.Version); err != nil {
 			return err

@@ -293,7 +293,7 @@ SELECT d.trigger_id, d.routine_run_id, d.created_at, d.status, d.outcome, d.deta
 FROM unnest($1::text[]) AS t (id) CROSS JOIN LATERAL (
   SELECT * FROM webhook_deliveries WHERE trigger_id = t.id ORDER BY created_at DESC, id DESC LIMIT $2) AS d
 ORDER BY d.trigger_id, d.created_at DESC, d.id DESC`
-	all, err := collect(ctx, s.db, func(rows *sql.Rows) (d LoggedDelivery, err error) {
+	all, err := collect(ctx, s.reads, func(rows *sql.Rows) (d LoggedDelivery, err error) {
 		return d, rows.Scan(&d.TriggerID, &d.RoutineRunID, &d.ReceivedAt, &d.Status, &d.Outcome, &d.Detail)
 	}, query, ids(triggerIDs), most)
 	if err != nil {
