@@ -62,9 +62,5 @@ func (m migrateCommand) Run() error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	db, err := server.OpenDatabase(context.Background(), c, logger(c, os.Stderr))
-	if err != nil {
-		return err
-	}
-	return db.Close()
+	return server.Migrate(context.Background(), c, logger(c, os.Stderr))
 }

@@ -119,7 +119,7 @@ func (d *doctor) database(ctx context.Context, db *Database) bool {
 }
 
 func (d *doctor) migrations(ctx context.Context, db *Database) bool {
-	missing, err := postgres.Pending(ctx, db.DB, migrations.FS)
+	missing, _, err := postgres.Pending(ctx, db.DB, migrations.FS)
 	switch {
 	case err != nil:
 		d.fail("migrations", err, "give the account of "+config.EnvDatabaseURL+" the right to read the tables, or run `rouse migrate` as their owner")

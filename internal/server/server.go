@@ -155,9 +155,6 @@ func (s *Server) openStore(ctx context.Context) error {
 		return err
 	}
 	s.hub = event.New(event.HubOptions{URL: listener, DB: s.db.DB, Log: s.log})
-	if err := s.hub.Start(context.WithoutCancel(ctx)); err != nil {
-		return err
-	}
 	o := store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64, Reads: s.db.Reads}
 	if telemetry.Configured() {
 		if s.traces, err = telemetry.Start(ctx, s.options.Version); err != nil {
@@ -167,7 +164,10 @@ func (s *Server) openStore(ctx context.Context) error {
 	}
 	s.store = store.New(s.db.DB, o)
 	s.reader = s.store.Reader()
-	if err := s.bindKey(ctx, key.ID()); err != nil {
+	if err := s.bindKey(ctx, key.ID()); err != nil { // before the hub, by whose connection others see a server
+		return err
+	}
+	if err := s.hub.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	if err := s.store.Activate(ctx); err != nil {
@@ -178,13 +178,29 @@ func (s *Server) openStore(ctx context.Context) error {
 
 // bindKey refuses a key that is not the one which sealed this database's secrets: with it, runs would fail one by one.
 func (s *Server) bindKey(ctx context.Context, keyID string) error {
-	bound, err := s.store.BindSealingKey(ctx, keyID, s.options.Config.NewSecretKey)
+	bound, err := s.store.BindSealingKey(ctx, keyID, false)
 	if err != nil || bound == keyID {
 		return err
+	}
+	if s.options.Config.NewSecretKey {
+		return s.replaceKey(ctx, keyID, bound)
 	}
 	return fmt.Errorf("this database's secrets are sealed with key %s, and this process has key %s: give it the same %s as the other processes, "+
 		"or put back the file %s; if the key is lost, start once with --new-secret-key and enter the secrets of your agents again",
 		bound, keyID, config.EnvSecretKey, filepath.Join(s.files.dir, secret.KeyFileName))
+}
+
+// replaceKey goes on with another key. A server that works with the old one would go on sealing with it.
+func (s *Server) replaceKey(ctx context.Context, keyID, bound string) error {
+	others, err := s.db.servers(ctx)
+	if err != nil {
+		return err
+	}
+	if others != "" {
+		return fmt.Errorf("--new-secret-key is refused while other servers work with key %s (%s): give this process their %s, or end all of them first", bound, others, config.EnvSecretKey)
+	}
+	_, err = s.store.BindSealingKey(ctx, keyID, true)
+	return err
 }
 
 // loadKey finds the key that seals secrets. A key file is for what stays on this machine: the private cluster it lies
