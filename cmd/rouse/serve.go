@@ -14,7 +14,8 @@ type serveCommand struct {
 	placeFlags
 	serveFlags
 	retentionFlags
-	Demo bool `help:"Make the demo workspace in an empty database; a private one gets it anyway."`
+	Standby bool `help:"Serve the API alone: no schedule fires and no run begins. For a restored copy: pause there what must not go on, then start without this."`
+	Demo    bool `help:"Make the demo workspace in an empty database; a private one gets it anyway."`
 }
 
 // Run serves until SIGINT or SIGTERM; a second one ends live runs at once, a third the process.
@@ -26,7 +27,7 @@ func (s serveCommand) Run(stdout io.Writer) error {
 	log := logger(c, os.Stderr)
 	stop, hurry, release := signals()
 	defer release()
-	err := server.Run(stop, hurry, server.Options{Config: c, Demo: s.Demo, Version: version(), Stdout: stdout, Log: log})
+	err := server.Run(stop, hurry, server.Options{Config: c, Demo: s.Demo, Standby: s.Standby, Version: version(), Stdout: stdout, Log: log})
 	if err == nil {
 		log.Info("stopped")
 	}

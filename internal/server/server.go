@@ -30,6 +30,7 @@ import (
 type Options struct {
 	Config  config.Config // valid (Config.Validate)
 	Demo    bool          // make the demo workspace in an empty database even when it is not a private cluster
+	Standby bool          // serve the API, and start no loop
 	Version string
 	Stdout  io.Writer // what a person is told at the start
 	Log     *slog.Logger
@@ -233,6 +234,10 @@ func (s *Server) startLoops(ctx context.Context) error {
 	s.loops = scheduler.New(scheduler.Options{
 		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
 	})
+	if s.options.Standby {
+		s.log.Warn("on standby: no schedule fires, no run is started, and none of another process is ended; start without --standby when all is as it should be")
+		return nil
+	}
 	return s.loops.Start(context.WithoutCancel(ctx))
 }
 
