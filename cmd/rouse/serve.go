@@ -34,25 +34,41 @@ func (s serveCommand) Run(stdout io.Writer) error {
 	return err
 }
 
-// signals gives a context that ends with the first signal and one that ends with the second.
+// signals gives a context that ends with the first signal and one that ends with the second. A terminal that is closed may
+// hang up more than once, which is no hurry; where a hang-up is ignored (nohup), it stays so.
 func signals() (stop, hurry context.Context, release func()) {
 	stop, first := context.WithCancel(context.Background())
 	hurry, second := context.WithCancel(context.Background())
 	got := make(chan os.Signal, 2)
 	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(got, syscall.SIGHUP)
+	}
 	done := make(chan struct{})
 	go func() {
 		for _, end := range []context.CancelFunc{first, second} {
-			select {
-			case <-got:
-				end()
-			case <-done:
+			if !await(got, stop, done) {
 				return
 			}
+			end()
 		}
 		signal.Stop(got) // the third ends the process
 	}()
 	return stop, hurry, func() { close(done); first(); second() }
+}
+
+// await waits for a signal that counts; false when done comes first.
+func await(got <-chan os.Signal, stopping context.Context, done <-chan struct{}) bool {
+	for {
+		select {
+		case s := <-got:
+			if s != syscall.SIGHUP || stopping.Err() == nil {
+				return true
+			}
+		case <-done:
+			return false
+		}
+	}
 }
 
 type migrateCommand struct{ placeFlags }

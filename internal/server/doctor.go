@@ -120,7 +120,11 @@ func (d *doctor) database(ctx context.Context, db *Database) bool {
 
 func (d *doctor) migrations(ctx context.Context, db *Database) bool {
 	missing, _, err := postgres.Pending(ctx, db.DB, migrations.FS)
+	_, newer := errors.AsType[*postgres.NewerDatabaseError](err)
 	switch {
+	case newer:
+		d.fail("migrations", err, "call the doctor of that newer program, and give this one no database to serve")
+		return false
 	case err != nil:
 		d.fail("migrations", err, "give the account of "+config.EnvDatabaseURL+" the right to read the tables, or run `rouse migrate` as their owner")
 		return false
