@@ -79,6 +79,17 @@ func TestAMarkedLeftoverIsEndedAtTheNextStart(t *testing.T) {
 	}
 }
 
+func TestWhatAnAttemptStartedEndsWithIt(t *testing.T) {
+	c := newCommand(t, Options{})
+	alive, gone := fifo(t)
+	script := `setsid sh -c 'trap "" TERM HUP; exec 9>"$ALIVE" >/dev/null 2>&1; echo free >&9; sleep 1000' & read -r line <"$ALIVE"; echo "$line"`
+	result, err := c.Run(t.Context(), shell(script, Variable{"ALIVE", alive}), &recorder{})
+	if err != nil || result.Survivors {
+		t.Fatalf("got %v, %+v", err, result)
+	}
+	gone()
+}
+
 func TestEndLeftoverTouchesNoStranger(t *testing.T) {
 	stranger := exec.Command("sleep", "1000")
 	stranger.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -114,9 +114,9 @@ func (c *launcher) start(l launch) (*process, *Failure) {
 	return p, nil
 }
 
-// reap lets the leader go and makes sure that nothing of the launch is left. A forced end also finds the processes that
-// left the group; what an agent detached before it ended by itself may go on.
-func (c *launcher) reap(p *process, forced bool, result *Result) *os.ProcessState {
+// reap lets the leader go and makes sure that nothing of the launch is left, in the group or out of it: what an attempt
+// started ends with the attempt, however that ended.
+func (c *launcher) reap(p *process, result *Result) *os.ProcessState {
 	deadline := time.Now().Add(endLimit)
 	select {
 	case <-p.exited:
@@ -127,10 +127,6 @@ func (c *launcher) reap(p *process, forced bool, result *Result) *os.ProcessStat
 	}
 	state := p.release(&c.watchdog)
 	result.ExitCode = exitCode(state)
-	err := awaitGroupEnd(p.group, deadline)
-	if forced {
-		err = errors.Join(err, endMarked(p.group, deadline))
-	}
-	result.Survivors = err != nil
+	result.Survivors = errors.Join(awaitGroupEnd(p.group, deadline), endMarked(p.group, deadline)) != nil
 	return state
 }
