@@ -393,9 +393,12 @@ func usageOf(in *model.RunUsageInput) (*store.Usage, error) {
 		return nil, nil
 	}
 	p := &report{}
-	for name, n := range map[string]int{"inputTokens": in.InputTokens, "outputTokens": in.OutputTokens} {
-		if n < 0 { // and at most MaxTokens, as any Int
-			p.add([]string{"usage", name}, domain.UserErrorCodeOutOfRange, "must be from 0 to %d", domain.MaxTokens)
+	for _, of := range []struct {
+		name string
+		n    int
+	}{{"inputTokens", in.InputTokens}, {"outputTokens", in.OutputTokens}} {
+		if of.n < 0 { // and at most MaxTokens, as any Int
+			p.add([]string{"usage", of.name}, domain.UserErrorCodeOutOfRange, "must be from 0 to %d", domain.MaxTokens)
 		}
 	}
 	if !decimalCost.MatchString(in.CostUsd) {

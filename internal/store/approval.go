@@ -239,7 +239,7 @@ func (t *tx) decide(ctx context.Context, tasks map[xid.ID]*taskRow, taskID xid.I
 	return t.completionDecided(ctx, tasks, r, in, by)
 }
 
-// completionDecided moves the task as the decision says; one that has left review meanwhile stays where it is.
+// completionDecided moves the task as the decision says; one that has ended meanwhile stays where it is.
 func (t *tx) completionDecided(ctx context.Context, tasks map[xid.ID]*taskRow, r *taskRow, in Decide, by cause) ([]xid.ID, error) {
 	if r.ended() {
 		return nil, nil

@@ -112,31 +112,39 @@ func (t *tx) isOffered(ctx context.Context, run runRow) (bool, error) {
 // unparkLanes bounds the lanes that one call makes due.
 const unparkLanes = 64
 
-// unparkOffers makes runs of a queue due that no worker had taken.
+// unparkOffers makes runs of a queue due that no worker had taken. A lane that fails keeps no other.
 func (s *Store) unparkOffers(ctx context.Context, workspaceID xid.ID, queue string, agents []xid.ID) error {
-	lanes, err := collect(ctx, s.db, scanOne[xid.ID], unparkLanesQuery, workspaceID, queue, ids(agents), unparkLanes)
-	if err != nil {
-		return fmt.Errorf("list runs that wait for a worker: %w", err)
-	}
-	for _, agentID := range lanes {
-		err := s.inTx(ctx, func(t *tx) error {
-			l, err := t.lockLane(ctx, agentID)
-			if err != nil {
-				return err
-			}
-			_, err = t.unpark(ctx, l, `r.status = 'QUEUED' AND r.parked_reason = 'NO_WORKER' AND `+queueOfRun+` = $2`, queue)
-			return err
-		})
+	var failed []xid.ID
+	var problems []error
+	for len(failed) < lanesPassedOver {
+		lanes, err := collect(ctx, s.db, scanOne[xid.ID], unparkLanesQuery, workspaceID, queue, ids(agents), unparkLanes, ids(failed))
 		if err != nil {
-			return fmt.Errorf("make runs due that wait for a worker: %w", err)
+			return errors.Join(append(problems, &listError{"runs that wait for a worker", err})...)
 		}
+		unfit, err := each(ctx, lanes, func(agentID xid.ID) error {
+			return s.inTx(ctx, func(t *tx) error { return t.unparkQueue(ctx, agentID, queue) })
+		}, blaming("make runs due that wait for a worker: lane"))
+		problems = appendError(problems, err)
+		if len(lanes) == 0 || len(unfit) < len(lanes) || endsAll(ctx, err) {
+			break
+		}
+		failed = append(failed, unfit...)
 	}
-	return nil
+	return errors.Join(problems...)
+}
+
+func (t *tx) unparkQueue(ctx context.Context, agentID xid.ID, queue string) error {
+	l, err := t.lockLane(ctx, agentID)
+	if err != nil {
+		return err
+	}
+	_, err = t.unpark(ctx, l, `r.status = 'QUEUED' AND r.parked_reason = 'NO_WORKER' AND `+queueOfRun+` = $2`, queue)
+	return err
 }
 
 const unparkLanesQuery = `
 SELECT DISTINCT agent_id FROM runs r WHERE workspace_id = $1 AND status = 'QUEUED' AND parked_reason = 'NO_WORKER'
-  AND ` + queueOfRun + ` = $2 AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) LIMIT $4`
+  AND ` + queueOfRun + ` = $2 AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) AND agent_id <> ALL($5) LIMIT $4`
 
 // unpark makes parked runs r of the lane due that meet a condition, oldest first, and says how many. The condition's
 // arguments are $2 and so on.
