@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	entagent "rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/internal/domain"
 )
 
@@ -47,8 +48,15 @@ func TestTheExecutorOfARunIsTheSameInSQLAndInGo(t *testing.T) {
 		if has := one[bool](w, `SELECT `+executorOfRun+` IS NOT NULL FROM runs r WHERE id = $1`, run); has != (want != nil) {
 			t.Errorf("%s: there is one in SQL: %t, in Go: %t", name, has, want != nil)
 		}
-		read, _, err := w.ExecutorOf(t.Context(), run)
-		if w.ok(err); read.Queue() != want.Queue() || (read == nil) != (want == nil) {
+		var read *domain.ExecutorSpec
+		w.ok(w.inTx(t.Context(), func(x *tx) error {
+			ag, err := x.Agent.Query().Where(entagent.ID(agent)).WithWorkspace().Only(t.Context())
+			if err == nil {
+				read, _, err = x.resolveExecutor(t.Context(), w.run(run), ag)
+			}
+			return err
+		}))
+		if read.Queue() != want.Queue() || (read == nil) != (want == nil) {
 			t.Errorf("%s: the start resolves %+v, want %+v", name, read, want)
 		}
 	}

@@ -81,13 +81,19 @@ func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusInterrupted})
 }
 
-// lockOffered locks a run that is offered to workers, and reads until when; ErrFenced when it is not any more.
+// lockOffered locks a run that is offered to workers, and reads to which queue and until when; ErrFenced when it is not any
+// more.
 func (t *tx) lockOffered(ctx context.Context, a Attempt) (runRow, time.Time, error) {
 	const query = `
-SELECT ` + runColumns + `, l.lease_until FROM runs r JOIN attempt_leases l ON l.run_id = r.id
+SELECT ` + runColumns + `, l.lease_until, coalesce(l.queue, '') FROM runs r JOIN attempt_leases l ON l.run_id = r.id
 WHERE r.id = $1 AND r.status = 'CLAIMED' AND r.attempt = $2 AND l.attempt = $2 AND l.owner IS NULL FOR NO KEY UPDATE OF r`
 	var until time.Time
-	runs, err := collect(ctx, t, func(rows *sql.Rows) (runRow, error) { return scanRunAnd(rows, &until) }, query, a.RunID, a.Number)
+	runs, err := collect(ctx, t, func(rows *sql.Rows) (runRow, error) {
+		var queue string
+		run, err := scanRunAnd(rows, &until, &queue)
+		run.queue = queue
+		return run, err
+	}, query, a.RunID, a.Number)
 	if err != nil {
 		return runRow{}, until, fmt.Errorf("lock run: %w", err)
 	}
