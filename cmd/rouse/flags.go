@@ -7,11 +7,11 @@ import (
 	"rouse.dev/rouse/internal/secret"
 )
 
-// placeFlags say where the database is, for every command. Secrets come from the environment alone: a command line is
-// visible to everybody on the machine.
+// placeFlags say where the database is, for every command. Flags of secrets are for a try: a command line is visible to everybody on the
+// machine, the environment to the account alone. Those that nothing but a secret can be in are left out of the help.
 type placeFlags struct {
 	DataDir     string        `name:"data-dir" env:"ROUSE_DATA_DIR" placeholder:"FOLDER" help:"Data folder: private database, secret key, agents' work (default ./.rouse, for root /var/lib/rouse)."`
-	DatabaseURL secret.String `name:"database-url" env:"ROUSE_DATABASE_URL" placeholder:"URL" help:"Use this PostgreSQL database instead of a private one."`
+	DatabaseURL secret.String `name:"database-url" env:"ROUSE_DATABASE_URL" placeholder:"URL" help:"Use this PostgreSQL database instead of a private one; one with a password is better given in ROUSE_DATABASE_URL, since a command line is visible to everybody on the machine."`
 	LogLevel    string        `name:"log-level" env:"ROUSE_LOG_LEVEL" default:"${log_level}" help:"debug, info, warn or error."`
 	LogFormat   string        `name:"log-format" env:"ROUSE_LOG_FORMAT" default:"${log_format}" help:"text or json."`
 }

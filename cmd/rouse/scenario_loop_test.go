@@ -65,12 +65,12 @@ func stoppedLoops(t *testing.T) {
 	}
 	for range 20 {
 		n := watched.passes.Load()
-		s.Wake()
+		hub.Publish(event.Event{Kind: event.Queue})
 		eventually(t, "a pass", patience, func() bool { return watched.passes.Load() > n })
 	}
 
 	table := block(t, h.db, `LOCK TABLE wakeup_requests IN ACCESS EXCLUSIVE MODE`)
-	s.Wake()
+	hub.Publish(event.Event{Kind: event.Queue})
 	eventually(t, "the blocked pass", patience, func() bool { return blocked(t, h.db) >= 1 && watched.live.Load() == 1 })
 	var stops sync.WaitGroup
 	var stopped atomic.Int64
@@ -87,7 +87,7 @@ func stoppedLoops(t *testing.T) {
 	if s.State() != lifecycle.Stopped || watched.live.Load() != 0 {
 		t.Errorf("state %s, %d passes in progress", s.State(), watched.live.Load())
 	}
-	s.Wake()
+	hub.Publish(event.Event{Kind: event.Queue})
 	s.Stop()
 
 	ctx, cancel := context.WithCancel(t.Context())

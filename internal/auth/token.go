@@ -104,20 +104,6 @@ func isBody(body string) bool {
 	return true
 }
 
-// ParseBearer reads the value of an Authorization header or of the socket's connection_init: `Bearer <token>`, the word in any case
-// (RFC 6750, RFC 9110). An empty value is ErrNoToken, everything else that is no token ErrMalformedToken.
-func ParseBearer(header string) (Token, error) {
-	header = strings.Trim(header, " \t")
-	if header == "" {
-		return Token{}, ErrNoToken
-	}
-	scheme, text, ok := strings.Cut(header, " ")
-	if text = strings.TrimLeft(text, " "); !ok || !strings.EqualFold(scheme, "Bearer") || text == "" {
-		return Token{}, ErrMalformedToken
-	}
-	return ParseToken(text)
-}
-
 // IsRun reports whether this is a run token.
 func (t Token) IsRun() bool { return strings.HasPrefix(t.Reveal(), runMark) }
 

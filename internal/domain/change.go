@@ -9,9 +9,6 @@ type Change[T any] struct {
 // To is a change that gives a field a value.
 func To[T any](v T) Change[T] { return Change[T]{Set: true, Value: &v} }
 
-// Clear is a change that clears a field.
-func Clear[T any]() Change[T] { return Change[T]{Set: true} }
-
 // Or is the field after the change: old when it stays, cleared when it is cleared.
 func (c Change[T]) Or(old, cleared T) T {
 	switch {

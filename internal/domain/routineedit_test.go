@@ -27,12 +27,12 @@ func TestAPatchOfARoutine(t *testing.T) {
 			s.Description = "{{branch}} of {{repo}}"
 			s.Variables = append(slices.Clone(s.Variables), RoutineVariable{Name: "repo", Type: VariableTypeText})
 		}, []string{"description", "variables"}, ""},
-		{"declarations that are cleared come back where they are used", RoutinePatch{Variables: Clear[[]RoutineVariable]()}, true, nil, nil, ""},
+		{"declarations that are cleared come back where they are used", RoutinePatch{Variables: Change[[]RoutineVariable]{Set: true}}, true, nil, nil, ""},
 		{"a template makes it heavy, and its names are declared", RoutinePatch{Template: To(TaskTemplate{Title: "Review {{area}}"})}, false, func(s *RoutineSettings) {
 			s.Template = &TaskTemplate{Title: "Review {{area}}"}
 			s.Variables = append(slices.Clone(s.Variables), RoutineVariable{Name: "area", Type: VariableTypeText})
 		}, []string{"taskTemplate", "variables"}, ""},
-		{"what is cleared gets its default", RoutinePatch{Policy: Clear[ConcurrencyPolicy](), CatchUp: Clear[CatchUpPolicy](), CatchUpMax: Clear[int]()}, true, func(s *RoutineSettings) {
+		{"what is cleared gets its default", RoutinePatch{Policy: Change[ConcurrencyPolicy]{Set: true}, CatchUp: Change[CatchUpPolicy]{Set: true}, CatchUpMax: Change[int]{Set: true}}, true, func(s *RoutineSettings) {
 			s.Policy, s.CatchUp, s.CatchUpMax = ConcurrencyPolicyCoalesceIfActive, CatchUpPolicyEnqueueMissedWithCap, 25
 		}, []string{"concurrencyPolicy", "catchUpPolicy", "catchUpMax"}, ""},
 		{"a cap outside its bounds is clamped", RoutinePatch{CatchUpMax: To(5000)}, true, func(s *RoutineSettings) { s.CatchUpMax = 1000 }, []string{"catchUpMax"}, ""},
@@ -40,8 +40,8 @@ func TestAPatchOfARoutine(t *testing.T) {
 		{"without a schedule it may be required", RoutinePatch{Variables: To([]RoutineVariable{{Name: "branch", Type: VariableTypeText, Required: true}})}, false, func(s *RoutineSettings) {
 			s.Variables = []RoutineVariable{{Name: "branch", Type: VariableTypeText, Required: true}}
 		}, []string{"variables"}, ""},
-		{"a name cannot be cleared", RoutinePatch{Name: Clear[string]()}, true, nil, nil, UserErrorCodeRequired},
-		{"an assignee cannot be cleared", RoutinePatch{AssigneeID: Clear[xid.ID]()}, true, nil, nil, UserErrorCodeRequired},
+		{"a name cannot be cleared", RoutinePatch{Name: Change[string]{Set: true}}, true, nil, nil, UserErrorCodeRequired},
+		{"an assignee cannot be cleared", RoutinePatch{AssigneeID: Change[xid.ID]{Set: true}}, true, nil, nil, UserErrorCodeRequired},
 		{"a task needs a title", RoutinePatch{Template: To(TaskTemplate{Title: " "})}, true, nil, nil, UserErrorCodeRequired},
 		{"a text declares no more than a routine may have", RoutinePatch{Description: To(names(101))}, true, nil, nil, UserErrorCodeTooLong},
 		{"65 KiB of a title are too long", RoutinePatch{Template: To(TaskTemplate{Title: strings.Repeat("x", 65<<10)})}, true, nil, nil, UserErrorCodeTooLong},

@@ -1,7 +1,5 @@
 package domain
 
-import "strings"
-
 // ScopeTaskless is the scope of wakes that are neither about a task nor a lightweight fire (SPEC S3.4).
 const ScopeTaskless = "taskless"
 
@@ -22,15 +20,6 @@ func WakeScope(source WakeupSource, taskID string) string {
 		return TaskScope(taskID)
 	}
 	return ScopeTaskless
-}
-
-// ScopeTask is the id of the task that a scope is about, or "".
-func ScopeTask(scope string) string {
-	id, _ := strings.CutPrefix(scope, "task:")
-	if id == scope {
-		return ""
-	}
-	return id
 }
 
 // TaskBound says whether wakes of this source are about a task (SPEC S3.1).

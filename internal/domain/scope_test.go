@@ -10,8 +10,6 @@ func TestScopes(t *testing.T) {
 		{"an approval is taskless, though it has a task", WakeScope(WakeupSourceApprovalResolved, "tsk_1"), "taskless"},
 		{"a lightweight fire is about its routine", RoutineScope("rtn_1"), "routine:rtn_1"},
 		{"a fire that is always enqueued is on its own", FireScope("rrn_1"), "fire:rrn_1"},
-		{"the task of a scope", ScopeTask("task:tsk_1"), "tsk_1"},
-		{"the task of a scope without one", ScopeTask("taskless"), ""},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, c.got, c.want)

@@ -20,7 +20,7 @@ func TestAPatchOfSettings(t *testing.T) {
 		{"hours are clamped and said so", SettingsPatch{LookbackHours: To(5000)}, Settings{new(4), 720, 5 * time.Second, "UTC"}, []string{"recoveryLookbackHours"}, []string{"recoveryLookbackHours"}, ""},
 		{"so are few hours and a long window", SettingsPatch{LookbackHours: To(0), Window: To(time.Hour)}, Settings{new(4), 1, time.Minute, "UTC"},
 			[]string{"recoveryLookbackHours", "coalescingWindow"}, []string{"recoveryLookbackHours", "coalescingWindow"}, ""},
-		{"a ceiling is lifted", SettingsPatch{MaxRuns: Clear[int]()}, Settings{nil, 24, 5 * time.Second, "UTC"}, []string{"maxConcurrentRuns"}, nil, ""},
+		{"a ceiling is lifted", SettingsPatch{MaxRuns: Change[int]{Set: true}}, Settings{nil, 24, 5 * time.Second, "UTC"}, []string{"maxConcurrentRuns"}, nil, ""},
 		{"a ceiling of 0 is refused", SettingsPatch{MaxRuns: To(0)}, now, nil, nil, UserErrorCodeOutOfRange},
 		{"a zone that nobody knows is refused", SettingsPatch{TimeZone: To("Mars/Olympus")}, now, nil, nil, UserErrorCodeUnknownTimeZone},
 		{"a zone", SettingsPatch{TimeZone: To("Europe/Lisbon")}, Settings{new(4), 24, 5 * time.Second, "Europe/Lisbon"}, []string{"defaultTimeZone"}, nil, ""},

@@ -88,22 +88,6 @@ const (
 	ParticipantKindApprover ParticipantKind = "APPROVER" // decides its approvals
 )
 
-var participantKindValues = []ParticipantKind{
-	ParticipantKindReviewer,
-	ParticipantKindApprover,
-}
-
-// Values lists every ParticipantKind, for the database check and the API enum.
-func (ParticipantKind) Values() []string { return enumValues(participantKindValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v ParticipantKind) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *ParticipantKind) UnmarshalGQL(in any) error {
-	return unmarshalEnum(v, in, participantKindValues)
-}
-
 // AuthorKind is who wrote a comment or did something.
 type AuthorKind string
 

@@ -104,10 +104,10 @@ func TestAChangeOfATaskIsHeldToTheTextsThatItGives(t *testing.T) {
 		{"nothing", Change[string]{}, Change[string]{}, "", nil},
 		{"a title", To(" new "), Change[string]{}, "new", nil},
 		{"an empty title", To(" "), Change[string]{}, "", []string{"title REQUIRED"}},
-		{"a cleared title", Clear[string](), Change[string]{}, "", []string{"title REQUIRED"}},
+		{"a cleared title", Change[string]{Set: true}, Change[string]{}, "", []string{"title REQUIRED"}},
 		{"a long title", To(strings.Repeat("é", 201)), Change[string]{}, strings.Repeat("é", 201), []string{"title TOO_LONG"}},
 		{"a description", Change[string]{}, To("short"), "", nil},
-		{"a cleared description", Change[string]{}, Clear[string](), "", nil},
+		{"a cleared description", Change[string]{}, Change[string]{Set: true}, "", nil},
 		{"a long description", Change[string]{}, To(long + "y"), "", []string{"description TOO_LONG"}},
 	} {
 		title, description, problems := ChangedTaskTexts("", long, c.title, c.description)

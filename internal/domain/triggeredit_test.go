@@ -25,7 +25,7 @@ func TestAPatchOfATrigger(t *testing.T) {
 		{"the same value is no change", schedule, TriggerPatch{Cron: To("0 9 * * *"), Enabled: To(true)}, nil, false, ""},
 		{"C204 another expression goes on from now", schedule, TriggerPatch{Cron: To("0 8 * * *")}, []string{"cron"}, true, ""},
 		{"C204 another zone goes on from now", schedule, TriggerPatch{TimeZone: To("UTC")}, []string{"timeZone"}, true, ""},
-		{"a cleared zone is the workspace's", schedule, TriggerPatch{TimeZone: Clear[string]()}, []string{"timeZone"}, true, ""},
+		{"a cleared zone is the workspace's", schedule, TriggerPatch{TimeZone: Change[string]{Set: true}}, []string{"timeZone"}, true, ""},
 		{"one that is switched on goes on from now", off, TriggerPatch{Enabled: To(true)}, []string{"enabled"}, true, ""},
 		{"one that is switched off does not", schedule, TriggerPatch{Enabled: To(false)}, []string{"enabled"}, false, ""},
 		{"another expression of one that is off arms nothing", off, TriggerPatch{Cron: To("0 8 * * *")}, []string{"cron"}, false, ""},

@@ -47,7 +47,7 @@ type socket struct {
 	ctx     context.Context // ends with the socket
 	cancel  context.CancelFunc
 	opCtx   context.Context // ctx as Authenticate returned it; nil before the acknowledgement
-	init    *time.Timer     // fires when connection_init does not come; nil once it has
+	init    *time.Timer     // fires when connection_init does not come; stopped once it has
 
 	ending     atomic.Bool // nothing is written any more but the close frame
 	once       sync.Once

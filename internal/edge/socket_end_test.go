@@ -15,6 +15,13 @@ import (
 	"github.com/coder/websocket"
 )
 
+// openSockets is how many sockets there are.
+func openSockets(s *Server) int {
+	s.sockets.mu.Lock()
+	defer s.sockets.mu.Unlock()
+	return len(s.sockets.open)
+}
+
 func TestShutdown(t *testing.T) {
 	f := newFixture(t, Options{})
 	ts := f.listen(t)
@@ -47,7 +54,7 @@ func TestShutdown(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if n := f.sockets.count(); n != 0 || f.graph.Live.Load() != 0 {
+	if n := openSockets(f.Server); n != 0 || f.graph.Live.Load() != 0 {
 		t.Errorf("%d sockets and %d streams are left", n, f.graph.Live.Load())
 	}
 	_, resp, err := websocket.Dial(t.Context(), ts.URL, &websocket.DialOptions{Subprotocols: []string{subprotocol}})
@@ -69,7 +76,7 @@ func TestShutdownDoesNotWaitForDeafPeersPastItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	start := time.Now()
-	waitFor(t, "the cut socket to end", func() bool { return f.sockets.count() == 0 })
+	waitFor(t, "the cut socket to end", func() bool { return openSockets(f.Server) == 0 })
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("the cut took %v", took)
 	}
@@ -89,7 +96,7 @@ func TestTheEndOfTheBaseContextClosesSockets(t *testing.T) {
 	if c := p.end(); c.Code != websocket.StatusServiceRestart {
 		t.Errorf("closed with %d %q", c.Code, c.Reason)
 	}
-	waitFor(t, "the socket to end", func() bool { return f.sockets.count() == 0 })
+	waitFor(t, "the socket to end", func() bool { return openSockets(f.Server) == 0 })
 }
 
 // revocable gives contexts that revoke ends.
@@ -211,14 +218,14 @@ func TestASlowReaderIsCutOff(t *testing.T) {
 	p.subscribe("1", "subscription{ticks(n:0,size:262144)}")
 	p.subscribe("2", "subscription{ticks(n:0,size:262144)}")
 	waitFor(t, "the socket and its streams to start", func() bool { return f.graph.Live.Load() == 2 })
-	waitFor(t, "the socket and its streams to end", func() bool { return f.graph.Live.Load() == 0 && f.sockets.count() == 0 })
+	waitFor(t, "the socket and its streams to end", func() bool { return f.graph.Live.Load() == 0 && openSockets(f.Server) == 0 })
 }
 
 func TestAPeerThatDoesNotAnswerPingsIsCutOff(t *testing.T) {
 	f := newFixture(t, Options{Limits: Limits{PingInterval: time.Millisecond, WriteTimeout: 100 * time.Millisecond}})
 	ts := f.listen(t)
 	open(t, ts) // does not read, so does not answer
-	waitFor(t, "the socket to end", func() bool { return f.sockets.count() == 0 })
+	waitFor(t, "the socket to end", func() bool { return openSockets(f.Server) == 0 })
 }
 
 // A ping is sent only when the one before was answered, so the third proves that answers count.
@@ -283,5 +290,5 @@ func TestAHundredSockets(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	waitFor(t, "sockets to end", func() bool { return f.sockets.count() == 0 && f.graph.Live.Load() == 0 })
+	waitFor(t, "sockets to end", func() bool { return openSockets(f.Server) == 0 && f.graph.Live.Load() == 0 })
 }

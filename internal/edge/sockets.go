@@ -45,12 +45,6 @@ func (s *sockets) leave(c *socket) {
 	}
 }
 
-func (s *sockets) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.open)
-}
-
 // shutdown may be called again; each call waits for the same end.
 func (s *sockets) shutdown(ctx context.Context) error {
 	s.mu.Lock()

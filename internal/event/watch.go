@@ -78,10 +78,3 @@ func wake(set map[chan struct{}]struct{}) {
 		}
 	}
 }
-
-// count is the number of open watches.
-func (w *watchers) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.open
-}

@@ -69,8 +69,10 @@ func TestAWatchEndsWithItsContextAndLeavesNothing(t *testing.T) {
 			}
 		}
 		h.Publish(Event{Kind: Queue})
-		if h.watchers.count() != 0 || len(h.watchers.of) != 0 {
-			t.Errorf("%d watches and %d topics are left", h.watchers.count(), len(h.watchers.of))
+		h.watchers.mu.Lock()
+		defer h.watchers.mu.Unlock()
+		if h.watchers.open != 0 || len(h.watchers.of) != 0 {
+			t.Errorf("%d watches and %d topics are left", h.watchers.open, len(h.watchers.of))
 		}
 	})
 }

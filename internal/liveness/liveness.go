@@ -43,12 +43,6 @@ func Judge(f Facts) domain.LoopVerdict {
 	return domain.LoopVerdictHealthy
 }
 
-// IsDead says whether an eligible trigger in this condition is evidence. One that is mid-claim is not, and neither late
-// nor stranded (AC-OFFICE-LOOP-LIVENESS-004.15).
-func IsDead(c domain.TriggerCondition) bool {
-	return c == domain.TriggerConditionOverdue || c == domain.TriggerConditionStranded
-}
-
 // ClaimInstant is when a trigger last claimed a slot; one that never fired counts from when it was made.
 func ClaimInstant(t domain.TriggerFacts) time.Time {
 	if t.LastFiredAt != nil {

@@ -80,7 +80,7 @@ func TestTriggerConditions(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
-		if IsDead(got) && LateBy(c.t, now) != c.late {
+		if dead := got == domain.TriggerConditionOverdue || got == domain.TriggerConditionStranded; dead && LateBy(c.t, now) != c.late {
 			t.Errorf("%s: late by %s, want %s", c.name, LateBy(c.t, now), c.late)
 		}
 	}

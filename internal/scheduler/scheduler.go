@@ -73,9 +73,6 @@ func New(o Options) *Scheduler {
 	return s
 }
 
-// Wake makes the dispatcher look at once.
-func (s *Scheduler) Wake() { s.dispatch.Wake() }
-
 // State is where the loops stand.
 func (s *Scheduler) State() lifecycle.State { return s.life.State() }
 

@@ -28,7 +28,7 @@ func TestAllLoopsSurviveTheStressTest(t *testing.T) { // C111
 			}
 			h.store.set(func() { h.store.due, h.store.away = min(h.store.due+1, 3), i%10 == 0 })
 			h.hub.publish()
-			h.Wake()
+			h.dispatch.Wake()
 			h.worker.free(0)
 		}
 	})
@@ -37,7 +37,7 @@ func TestAllLoopsSurviveTheStressTest(t *testing.T) { // C111
 			t.Errorf("state is %s", state)
 		}
 		h.log.take()
-		h.Wake()
+		h.dispatch.Wake()
 		h.worker.take()
 		if text := h.log.take(); text != "" || len(h.worker.take()) != 0 {
 			t.Errorf("a loop went on after Stop: %s", text)

@@ -22,24 +22,17 @@ const hashLength = 4
 type Masker struct {
 	patterns map[uint32][]string // by their first bytes, longest first
 	filter   [1 << 10]uint64     // one bit per hash of first bytes, to pass over most positions at once
-	skipped  int
 }
 
 // ownID is an id of a record of ours: no secret, and what an agent acts on.
 var ownID = regexp.MustCompile(`^(agt|apr|prj|rtn|run|tsk|wsp)_0[0-9a-hjkmnp-tv-z]{25}$`)
 
-// NewMasker makes a masker of values; those shorter than MinMaskLength are left out (see Skipped), and so are ids of records.
+// NewMasker makes a masker of values; those shorter than MinMaskLength are left out, and so are ids of records.
 func NewMasker(values ...string) *Masker {
 	m := &Masker{patterns: map[uint32][]string{}}
 	seen := map[string]bool{}
 	for _, value := range values {
-		if ownID.MatchString(value) {
-			continue
-		}
-		if len(value) < MinMaskLength {
-			if value != "" {
-				m.skipped++
-			}
+		if len(value) < MinMaskLength || ownID.MatchString(value) {
 			continue
 		}
 		for _, pattern := range forms(value) {
@@ -53,14 +46,6 @@ func NewMasker(values ...string) *Masker {
 		slices.SortFunc(patterns, func(a, b string) int { return len(b) - len(a) })
 	}
 	return m
-}
-
-// Skipped is how many values are too short to be masked, so that whoever sets them can be warned.
-func (m *Masker) Skipped() int {
-	if m == nil {
-		return 0
-	}
-	return m.skipped
 }
 
 func (m *Masker) add(pattern string) {

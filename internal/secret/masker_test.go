@@ -69,13 +69,9 @@ func TestBasicAuthenticationIsMaskedWhateverTheNameBeforeTheSecret(t *testing.T)
 	}
 }
 
-func TestShortSecretsAreCounted(t *testing.T) {
-	if got := NewMasker("a", "12345", "", "123456").Skipped(); got != 2 {
-		t.Errorf("skipped %d, want 2", got)
-	}
-	var none *Masker
-	if none.Skipped() != 0 || none.Mask("x") != "x" {
-		t.Error("a nil masker does something")
+func TestANilMaskerMasksNothing(t *testing.T) {
+	if got := (*Masker)(nil).Mask("x"); got != "x" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -127,8 +123,8 @@ func BenchmarkNewMasker(b *testing.B) {
 // An agent is given the id of another one as a variable, and names it in an action: that must arrive.
 func TestIdsOfRecordsAreNoSecrets(t *testing.T) {
 	m := NewMasker("agt_01m8m4b7h7f78sgj204gvw1c8j", "agt_01m8m4b7h7f78sgj204gvw1c8j-and-more")
-	if got := m.Mask("to agt_01m8m4b7h7f78sgj204gvw1c8j"); got != "to agt_01m8m4b7h7f78sgj204gvw1c8j" || m.Skipped() != 0 {
-		t.Errorf("%q, %d skipped", got, m.Skipped())
+	if got := m.Mask("to agt_01m8m4b7h7f78sgj204gvw1c8j"); got != "to agt_01m8m4b7h7f78sgj204gvw1c8j" {
+		t.Errorf("%q", got)
 	}
 	if got := m.Mask("agt_01m8m4b7h7f78sgj204gvw1c8j-and-more"); got != "***" {
 		t.Errorf("a value that only begins like an id: %q", got)

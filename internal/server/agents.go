@@ -30,13 +30,19 @@ func (a agentAccount) String() string {
 	return "you, the account that started rouse"
 }
 
-// prepareAgents settles the account of agents' commands, and gives one without a home a folder as home.
+// prepareAgents settles the account of agents' commands.
 func (s *Server) prepareAgents(context.Context) (err error) {
-	s.agents, err = accountOfAgents(s.options.Config.AgentUser, s.files.dir)
+	s.agents, err = prepareAccount(s.options.Config.AgentUser, s.files.dir)
+	return err
+}
+
+// prepareAccount is accountOfAgents, and makes the home that is lent.
+func prepareAccount(name, dir string) (agentAccount, error) {
+	a, err := accountOfAgents(name, dir)
 	if err != nil {
-		return err
+		return a, err
 	}
-	return s.agents.makeHome()
+	return a, a.makeHome()
 }
 
 // accountOfAgents says who agents run as, and makes nothing; dir is the folder in which one without a home gets one.

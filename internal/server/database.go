@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/config"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/store/migrations"
 )
 
@@ -285,4 +288,11 @@ func (d *Database) stopCluster(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return cluster.Stop(ctx)
+}
+
+// quietStore is a store for a command that works beside a server or without one: it wakes nobody, since nobody waits in this process,
+// and counts nothing.
+func (d *Database) quietStore() *store.Store {
+	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started
+	return store.New(d.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log})
 }

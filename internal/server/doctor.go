@@ -15,9 +15,7 @@ import (
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/executor"
-	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/store"
@@ -161,8 +159,7 @@ func (d *doctor) clock(ctx context.Context, db *Database) {
 
 // agents looks at the executor of each agent that may be woken.
 func (d *doctor) agents(ctx context.Context, db *Database) {
-	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: reading signals nothing
-	records := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log})
+	records := db.quietStore()
 	t, end, err := d.tester(db, records)
 	if err != nil {
 		d.fail("executors", err, "run the doctor as the account that the server runs as, with its --agent-user and --http-allow")

@@ -3,20 +3,16 @@ package server
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/event"
-	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store"
 )
 
 // loops asks of each workspace whether its loop is alive (SPEC S10.4). Only DEAD is unwell: a due trigger did not fire.
 func (d *doctor) loops(ctx context.Context, db *Database) {
-	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: reading signals nothing
-	s := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log})
+	s := db.quietStore()
 	all, err := s.Reader().Workspace.Query().Order(workspace.ByID()).All(auth.WithPrincipal(ctx, auth.Local()))
 	if err != nil {
 		d.fail("loop", fmt.Errorf("read the workspaces: %w", err), "see the log of PostgreSQL")

@@ -81,9 +81,5 @@ func prepareWorker(o WorkerOptions) (agentAccount, error) {
 			return agentAccount{}, fmt.Errorf("make the folder that agents work in: %w; choose another with --data-dir", err)
 		}
 	}
-	agents, err := accountOfAgents(o.AgentUser, o.Dir)
-	if err != nil {
-		return agents, err
-	}
-	return agents, agents.makeHome()
+	return prepareAccount(o.AgentUser, o.Dir)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/event"
-	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -25,8 +22,7 @@ type Tokens struct{ store *store.Store }
 
 // NewTokens works on an open database, beside whatever else uses it.
 func NewTokens(db *Database) *Tokens {
-	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: tokens signal nothing
-	return &Tokens{store: store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: db.log})}
+	return &Tokens{store: db.quietStore()}
 }
 
 // TokenSpec is a token to make. Expires 0 means never; Workspace is an id or a slug, "" makes a token of the instance.

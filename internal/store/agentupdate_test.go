@@ -68,7 +68,7 @@ func TestAnUpdateOfAnAgent(t *testing.T) {
 		t.Errorf("the revision is %d after a change of nothing, want 1", revision())
 	}
 	w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: ptr(1),
-		Patch: domain.AgentPatch{Instructions: domain.To("Be kind.")}, Executor: domain.Clear[domain.ExecutorSpec]()}))
+		Patch: domain.AgentPatch{Instructions: domain.To("Be kind.")}, Executor: domain.Change[domain.ExecutorSpec]{Set: true}}))
 	if revision() != 2 || one[string](w, `SELECT instructions FROM agents WHERE id = $1 AND executor IS NULL`, agent) != "Be kind." {
 		t.Errorf("the change is not there, or the revision is %d", revision())
 	}
@@ -89,7 +89,7 @@ func TestACeilingIsRaisedAndLowered(t *testing.T) {
 	if got := w.claim(10); len(got) != 0 {
 		t.Errorf("claimed %d runs above the ceiling", len(got))
 	}
-	set(domain.SettingsPatch{MaxRuns: domain.Clear[int]()})
+	set(domain.SettingsPatch{MaxRuns: domain.Change[int]{Set: true}})
 	w.claimOne()
 	w.sound()
 }

@@ -206,7 +206,7 @@ func TestAReviewerIsLaunchedOnSomebodyElsesTask(t *testing.T) {
 	w.moveTo(task, domain.TaskStateInProgress)
 	w.finishAll()
 	again := w.moveTo(task, domain.TaskStateInReview)
-	_, cancelled, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Reviewers: domain.Clear[[]xid.ID]()})
+	_, cancelled, err := w.SetTaskParticipants(t.Context(), SetTaskParticipants{WorkspaceID: w.workspace, TaskID: task, Reviewers: domain.Change[[]xid.ID]{Set: true}})
 	w.ok(err)
 	if !slices.Equal(cancelled, again) {
 		t.Errorf("cancelled %v, want %v", cancelled, again)
@@ -722,7 +722,7 @@ func TestATaskThatLeavesTheLoopWhileItWaitsIsStillTold(t *testing.T) {
 	if got := one[string](w, `SELECT parked_reason FROM runs`); got != "TASK_BLOCKED" {
 		t.Fatalf("the run waits for %s", got)
 	}
-	_, err := w.UpdateTask(t.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, ProjectID: domain.Clear[string]()})
+	_, err := w.UpdateTask(t.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, ProjectID: domain.Change[string]{Set: true}})
 	w.ok(err)
 	w.wantSources(w.moveTo(blocker, domain.TaskStateDone), domain.WakeupSourceTaskBlockersResolved)
 	w.finishAll()
@@ -756,7 +756,7 @@ func TestParticipantsThatAreNotNamedStay(t *testing.T) {
 		{"both are set", SetTaskParticipants{Reviewers: domain.To([]xid.ID{a, b}), Approvers: domain.To([]xid.ID{a})}, "2 1"},
 		{"none is named", SetTaskParticipants{}, "2 1"},
 		{"approvers alone", SetTaskParticipants{Approvers: domain.To([]xid.ID{a, b})}, "2 2"},
-		{"reviewers are cleared", SetTaskParticipants{Reviewers: domain.Clear[[]xid.ID]()}, "0 2"},
+		{"reviewers are cleared", SetTaskParticipants{Reviewers: domain.Change[[]xid.ID]{Set: true}}, "0 2"},
 		{"an empty list", SetTaskParticipants{Approvers: domain.To([]xid.ID{})}, "0 0"},
 	} {
 		if set(c.in); lists() != c.want {

@@ -83,9 +83,7 @@ func attributes(facts map[string]string) (out []attribute.KeyValue) {
 	return out
 }
 
-// TraceID is the id of a cause's trace, as collectors show it.
-func TraceID(causationID xid.ID) string { return traceID(causationID).String() }
-
+// traceID is the id of a cause's trace.
 func traceID(causationID xid.ID) (id trace.TraceID) {
 	sum := sha256.Sum256([]byte(causationID))
 	copy(id[:], sum[:])

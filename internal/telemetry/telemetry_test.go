@@ -32,7 +32,7 @@ func TestACauseIsOneTraceWhoeverWorksOnIt(t *testing.T) {
 	}
 	wakeup, attempt, run := all[0], all[1], all[2]
 	for _, span := range all {
-		if got := span.SpanContext.TraceID().String(); got != TraceID("cau_1") {
+		if got := span.SpanContext.TraceID(); got != traceID("cau_1") {
 			t.Errorf("%s is in trace %s", span.Name, got)
 		}
 	}
@@ -48,7 +48,7 @@ func TestACauseIsOneTraceWhoeverWorksOnIt(t *testing.T) {
 	if !run.EndTime.Equal(began.Add(time.Minute)) || len(wakeup.Attributes) != 1 {
 		t.Errorf("%v, %v", run.EndTime, wakeup.Attributes)
 	}
-	if TraceID("cau_2") == TraceID("cau_1") {
+	if traceID("cau_2") == traceID("cau_1") {
 		t.Error("two causes share a trace")
 	}
 }
