@@ -114,7 +114,7 @@ func (r *Resolver) costs(ctx context.Context, workspaceID xid.ID, from, until ti
 	}
 	out := make([]*model.CostGroup, len(groups))
 	for i, g := range groups {
-		out[i] = &model.CostGroup{CostUsd: g.Cost.String(), InputTokens: g.InputTokens, OutputTokens: g.OutputTokens, Runs: g.Runs}
+		out[i] = &model.CostGroup{CostUsd: g.Cost.String(), InputTokens: int64(g.InputTokens), OutputTokens: int64(g.OutputTokens), Runs: g.Runs}
 		if g.SubjectID != "" {
 			out[i].SubjectID = &g.SubjectID
 		}
