@@ -1,10 +1,10 @@
 package graph
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -68,10 +68,14 @@ func instants(times []time.Time) []*time.Time {
 	return out
 }
 
-// renderTemplate is a dry run of a template with the values given.
+// renderTemplate is a dry run of a template with the values given. It takes what saving the template and firing it would
+// take; of longer texts it shows nothing.
 func renderTemplate(in model.RenderTemplateInput, now time.Time) (*model.TemplatePreview, error) {
 	template := domain.TaskTemplate{Title: in.Title, Description: in.Description}
 	declared := declarations(in.Variables)
+	if err := joinProblems(domain.AsUserError(domain.CheckTemplate(declared, template)), checkObject([]string{"values"}, in.Values, givenBytesMax)); err != nil {
+		return nothingRendered(err)
+	}
 	problems := domain.CheckVariables(declared, false)
 	zone, err := time.LoadLocation(in.TimeZone)
 	if _, err := cron.Parse("* * * * *", in.TimeZone); err != nil {
@@ -92,7 +96,15 @@ func renderTemplate(in model.RenderTemplateInput, now time.Time) (*model.Templat
 		p.Field[0] = "values"
 		problems = append(problems, p)
 	}
-	return templatePreview(domain.RenderTask(template, domain.VariableValues(resolved)), resolved, domain.Undeclared(declared, &template), problems), nil
+	rendered := domain.RenderTask("", template, domain.VariableValues(resolved), domain.Missed{})
+	return templatePreview(rendered, resolved, domain.Undeclared(declared, &template), problems), nil
+}
+
+// nothingRendered is a preview of a template that was refused.
+func nothingRendered(err error) (*model.TemplatePreview, error) {
+	refused := templatePreview(domain.TaskTemplate{}, nil, nil, nil)
+	refused.UserErrors, err = problems(err)
+	return refused, err
 }
 
 func templatePreview(rendered domain.TaskTemplate, resolved []domain.ResolvedVariable, undeclared []string, list []domain.FieldError) *model.TemplatePreview {
@@ -134,15 +146,12 @@ func (r *Resolver) previewFire(ctx context.Context, in model.FireRoutineInput) (
 }
 
 func (r *Resolver) tryFire(ctx context.Context, in model.FireRoutineInput) (store.FirePreview, error) {
-	x, err := r.presentRoutine(ctx, in.RoutineID)
+	in.IdempotencyKey = nil // it does not matter
+	_, fire, err := r.readFire(ctx, in)
 	if err != nil {
 		return store.FirePreview{}, err
 	}
-	values, err := domain.ProvidedValues(in.Variables)
-	if err != nil {
-		return store.FirePreview{}, err
-	}
-	return r.Store.PreviewFire(ctx, store.FireRoutine{WorkspaceID: x.WorkspaceID, RoutineID: x.ID, TriggerID: idOf(in.TriggerID), Variables: values})
+	return r.Store.PreviewFire(ctx, fire)
 }
 
 // resolvedOf says where the values of a fire came from: the values are those that the fire recorded.
@@ -157,8 +166,8 @@ func resolvedOf(x *ent.Routine, fire *ent.RoutineRun, provided map[string]string
 	return resolvedValues(resolved)
 }
 
-// upcomingFires is the first fires before an instant of the schedules that fire. Of those that begin later than the first
-// n of them none can be among the first n fires.
+// upcomingFires is the first fires before an instant of the schedules that fire, found one after the other. Of schedules
+// that begin later than the first n of them none can be among the first n fires.
 func (r *Resolver) upcomingFires(ctx context.Context, w *ent.Workspace, until, now time.Time, first int) ([]*model.PlannedFire, error) {
 	if first < 1 || first > plannedMax {
 		return nil, badInput("first is 1 to %d, not %d", plannedMax, first)
@@ -169,24 +178,56 @@ func (r *Resolver) upcomingFires(ctx context.Context, w *ent.Workspace, until, n
 	rows, err := r.Reader.RoutineTrigger.Query().Where(
 		routinetrigger.WorkspaceID(w.ID), routinetrigger.KindEQ(domain.TriggerKindSchedule), routinetrigger.Enabled(true), routinetrigger.NextRunAtLT(until),
 		routinetrigger.HasRoutineWith(routine.StatusEQ(domain.RoutineStatusActive), routine.DeletedAtIsNil(), routine.HasAssigneeWith(agent.DeletedAtIsNil())),
-	).Order(routinetrigger.ByNextRunAt(), routinetrigger.ByID()).Limit(first).All(ctx)
+	).Order(routinetrigger.ByNextRunAt(), routinetrigger.ByID()).Limit(first).WithRoutine().All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list schedules: %w", err)
 	}
-	var planned []*model.PlannedFire
-	for _, row := range rows {
-		schedule, err := scheduleOf(row)
-		if err != nil {
-			continue // its condition says so
-		}
-		x, err := required(ctx, load(ctx).routines, row.RoutineID)
-		if err != nil {
-			return nil, err
-		}
-		for _, at := range append([]time.Time{*row.NextRunAt}, schedule.Between(row.NextRunAt.Add(time.Second), until, first-1)...) {
-			planned = append(planned, &model.PlannedFire{At: at, Trigger: &model.ScheduleTrigger{RoutineTrigger: row}, Routine: x})
+	var calendar upcoming
+	for i, row := range rows {
+		if schedule, err := scheduleOf(row); err == nil { // the condition of another says what is wrong with it
+			calendar = append(calendar, &upcomingFire{at: *row.NextRunAt, place: i, trigger: row, schedule: schedule})
 		}
 	}
-	slices.SortStableFunc(planned, func(a, b *model.PlannedFire) int { return a.At.Compare(b.At) })
-	return append([]*model.PlannedFire{}, planned[:min(len(planned), first)]...), nil
+	heap.Init(&calendar)
+	planned := []*model.PlannedFire{}
+	for len(planned) < first && len(calendar) > 0 && calendar[0].at.Before(until) {
+		next := calendar[0]
+		planned = append(planned, &model.PlannedFire{At: next.at, Trigger: &model.ScheduleTrigger{RoutineTrigger: next.trigger}, Routine: next.trigger.Edges.Routine})
+		if next.at = next.schedule.Next(next.at); next.at.IsZero() {
+			heap.Pop(&calendar)
+		} else {
+			heap.Fix(&calendar, 0)
+		}
+	}
+	return planned, nil
+}
+
+// upcomingFire is the next fire of a schedule. Of fires at one instant the one whose place is first comes first.
+type upcomingFire struct {
+	at       time.Time
+	place    int
+	trigger  *ent.RoutineTrigger
+	schedule cron.Schedule
+}
+
+// upcoming is a heap of the next fires of several schedules.
+type upcoming []*upcomingFire
+
+func (u upcoming) Len() int      { return len(u) }
+func (u upcoming) Swap(i, j int) { u[i], u[j] = u[j], u[i] }
+func (u upcoming) Less(i, j int) bool {
+	if u[i].at.Equal(u[j].at) {
+		return u[i].place < u[j].place
+	}
+	return u[i].at.Before(u[j].at)
+}
+
+// Push adds a fire, and Pop takes the last of the slice: container/heap calls them.
+func (u *upcoming) Push(x any) { *u = append(*u, x.(*upcomingFire)) }
+
+// Pop takes the last of the slice.
+func (u *upcoming) Pop() any {
+	last := (*u)[len(*u)-1]
+	*u = (*u)[:len(*u)-1]
+	return last
 }

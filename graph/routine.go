@@ -53,24 +53,28 @@ func (r *Resolver) createRoutine(ctx context.Context, in model.CreateRoutineInpu
 	return made, secrets, err
 }
 
-// fireRoutine fires by hand and routes what the fire made before it answers.
-func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (*model.FireRoutinePayload, error) {
-	out := &model.FireRoutinePayload{Resolved: []*model.ResolvedVariable{}}
+// readFire reads the input of a fire by hand, and of its preview, which refuses what the fire would.
+func (r *Resolver) readFire(ctx context.Context, in model.FireRoutineInput) (*ent.Routine, store.FireRoutine, error) {
 	x, err := r.presentRoutine(ctx, in.RoutineID)
 	if err != nil {
-		return out, err
+		return nil, store.FireRoutine{}, err
 	}
 	variables, err := domain.ProvidedValues(in.Variables)
 	if err := joinProblems(err, checkObject([]string{"variables"}, in.Variables, givenBytesMax)); err != nil {
-		return out, err
+		return nil, store.FireRoutine{}, err
 	}
 	once, err := idempotency(in, in.IdempotencyKey)
+	return x, store.FireRoutine{WorkspaceID: x.WorkspaceID, RoutineID: x.ID, TriggerID: idOf(in.TriggerID), Variables: variables, Idempotency: once}, err
+}
+
+// fireRoutine fires by hand and routes what the fire made before it answers.
+func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (*model.FireRoutinePayload, error) {
+	out := &model.FireRoutinePayload{Resolved: []*model.ResolvedVariable{}}
+	x, fire, err := r.readFire(ctx, in)
 	if err != nil {
 		return out, err
 	}
-	made, agentID, err := r.Store.FireRoutine(ctx, store.FireRoutine{
-		WorkspaceID: x.WorkspaceID, RoutineID: x.ID, TriggerID: idOf(in.TriggerID), Variables: variables, Idempotency: once,
-	})
+	made, agentID, err := r.Store.FireRoutine(ctx, fire)
 	if err != nil {
 		return out, err
 	}
@@ -81,7 +85,7 @@ func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (
 	if out.RoutineRun, err = r.Reader.RoutineRun.Get(ctx, made.ID); err != nil {
 		return nil, fmt.Errorf("read new routine run: %w", err)
 	}
-	out.Resolved = resolvedOf(x, out.RoutineRun, variables)
+	out.Resolved = resolvedOf(x, out.RoutineRun, fire.Variables)
 	return out, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -21,8 +20,8 @@ import (
 type Launches interface {
 	// Environment is what the agent of a launch is given, in plain text. Its error names the variable and holds no secret.
 	Environment(l *store.Launch) ([]*model.EnvironmentVariable, error)
-	// Mask hides the sealed values of an executor, whose record is holder, in a text.
-	Mask(spec *domain.ExecutorSpec, holder xid.ID) func(string) string
+	// Mask hides sealed values in a text.
+	Mask(sets []domain.SealedSet) func(string) string
 }
 
 // Bounds of what workers send, and of how long they wait.
@@ -74,8 +73,8 @@ func (r *Resolver) checkAcquire(ctx context.Context, in model.AcquireRunInput) e
 	if len(in.AgentIds) > acquireAgentsMax {
 		p.add([]string{"agentIds"}, domain.UserErrorCodeTooLong, "must be at most %d agents; leave it out for all", acquireAgentsMax)
 	}
-	if key := in.IdempotencyKey; key != nil && (*key == "" || len([]rune(*key)) > keyMax) {
-		p.add([]string{"idempotencyKey"}, domain.UserErrorCodeInvalid, "must be 1..%d characters; leave it out to have none", keyMax)
+	if key := in.IdempotencyKey; key != nil && (*key == "" || len([]rune(*key)) > keyMax || !plain(*key)) {
+		p.add([]string{"idempotencyKey"}, domain.UserErrorCodeInvalid, "must be 1..%d characters without NUL (U+0000); leave it out to have none", keyMax)
 	}
 	if in.WaitUpTo != nil {
 		p.duration([]string{"waitUpTo"}, *in.WaitUpTo, 0, domain.MaxAcquireWait)
@@ -167,13 +166,14 @@ func fenced(err error) error {
 	return err
 }
 
-// maskOf hides in what is reported about a run the secrets of its executor, and whatever looks like a token of ours.
+// maskOf hides in what is reported about a run the secrets that its agent was launched with, those of its executor as it is set now, and
+// whatever looks like a token of ours.
 func (r *Resolver) maskOf(ctx context.Context, runID xid.ID) (func(string) string, error) {
-	spec, holder, err := r.Store.ExecutorOf(ctx, runID)
+	sets, err := r.Store.SecretsOf(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	values := r.Launches.Mask(spec, holder)
+	values := r.Launches.Mask(sets)
 	return func(text string) string { return ownTokens.ReplaceAllString(values(text), "***") }, nil
 }
 
@@ -197,6 +197,13 @@ func (r *Resolver) reportStarted(ctx context.Context, in model.ReportRunStartedI
 	a, err := r.attemptOf(ctx, in.Lease)
 	if err != nil {
 		return nil, err
+	}
+	mask, err := r.maskOf(ctx, a.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	if mask(in.SessionID) != in.SessionID {
+		return nil, domain.RefuseField([]string{"sessionId"}, domain.UserErrorCodeInvalid, "holds a secret of the executor, which would be stored and shown: name the session by another id")
 	}
 	if err := r.Store.RecordSession(ctx, a.Attempt, in.SessionID); err != nil {
 		if !errors.Is(err, store.ErrFenced) { // the launch goes on without it, and nobody tries again
@@ -279,7 +286,7 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 	ok := store.Success{Usage: usage, Fresh: in.FreshSession}
 	if in.Result != nil {
 		ok.Result = domain.CleanResult(in.Result, mask).(map[string]any)
-		ok.Summary, ok.SessionID = domain.ResultSummary(ok.Result), domain.ResultSession(ok.Result)
+		ok.Summary, ok.SessionID = domain.ResultSummary(ok.Result), openSession(domain.ResultSession(in.Result), mask)
 		ok.Resumable = ok.SessionID != ""
 		if usage == nil {
 			ok.Usage = saidUsage(ok.Result)
@@ -343,17 +350,23 @@ func (r *Resolver) readUnfinished(ctx context.Context, lease *model.RunLeaseInpu
 	if in.result != nil {
 		u.Result = domain.CleanResult(in.result, mask).(map[string]any)
 		if u.SessionID == "" {
-			u.SessionID = domain.ResultSession(u.Result)
+			u.SessionID = domain.ResultSession(in.result)
 		}
 		if u.Usage == nil {
 			u.Usage = saidUsage(u.Result)
 		}
 	}
-	if mask(u.SessionID) != u.SessionID { // an id that holds a secret is not stored, and masked it names nothing
-		u.SessionID = ""
-	}
+	u.SessionID = openSession(u.SessionID, mask)
 	u.Resumable = u.SessionID != ""
 	return a, u, mask, nil
+}
+
+// openSession is a session's id, or "" for one that holds a secret: it is not stored, and masked it names nothing.
+func openSession(id string, mask func(string) string) string {
+	if mask(id) != id {
+		return ""
+	}
+	return id
 }
 
 func checkSession(id *string) error {
@@ -381,8 +394,8 @@ func usageOf(in *model.RunUsageInput) (*store.Usage, error) {
 	}
 	p := &report{}
 	for name, n := range map[string]int{"inputTokens": in.InputTokens, "outputTokens": in.OutputTokens} {
-		if n < 0 || n > domain.MaxTokens {
-			p.add([]string{"usage", name}, domain.UserErrorCodeOutOfRange, "must be from 0 to %s", strconv.Itoa(domain.MaxTokens))
+		if n < 0 { // and at most MaxTokens, as any Int
+			p.add([]string{"usage", name}, domain.UserErrorCodeOutOfRange, "must be from 0 to %d", domain.MaxTokens)
 		}
 	}
 	if !decimalCost.MatchString(in.CostUsd) {

@@ -64,7 +64,8 @@ type AttemptLease struct{ ent.Schema }
 // its queue; NULL is an offer that no worker has taken yet. lease_ms is for how long a worker's sign of life renews it, and
 // log_bytes is what such a worker has stored of its output so far. call_key names the call that a worker took it with, so that the
 // call can be repeated when its answer was lost. process_started is the kernel's start time of the group's
-// leader, in clock ticks since boot.
+// leader, in clock ticks since boot. secrets are the values that the agent was launched with, sealed as on the executor's record,
+// which may have got others since; they are gone with the lease.
 func (AttemptLease) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("run_id").MaxRuneLen(64),
@@ -83,6 +84,7 @@ func (AttemptLease) Fields() []ent.Field {
 		field.Int64("owner_started").Optional().Nillable(),
 		field.Int("process_group").Optional().Nillable(),
 		field.Int64("process_started").Optional().Nillable(),
+		field.JSON("secrets", &domain.SealedSet{}).Optional().SchemaType(jsonb()),
 	}
 }
 

@@ -48,7 +48,9 @@ func TestTheUseOfAResult(t *testing.T) {
 	}{
 		{"tokens and cost", `{"usage":{"input_tokens":3,"output_tokens":4,"cost_usd":0.25}}`, &AttemptUsage{3, 4, "0.25"}},
 		{"the cost may stand beside the tokens", `{"usage":{"input_tokens":3},"total_cost_usd":0.5}`, &AttemptUsage{3, 0, "0.5"}},
-		{"what is absurd counts as not said", `{"usage":{"input_tokens":-1,"output_tokens":1e30,"cost_usd":-5}}`, &AttemptUsage{0, 0, "0"}},
+		{"what is below nothing counts as not said", `{"usage":{"input_tokens":-1,"output_tokens":3,"cost_usd":-5}}`, &AttemptUsage{0, 3, "0"}},
+		{"and so does an absurd cost", `{"usage":{"cost_usd":1e30}}`, &AttemptUsage{0, 0, "0"}},
+		{"the most tokens that an Int of the API has", `{"usage":{"input_tokens":2147483648,"output_tokens":1e30}}`, &AttemptUsage{1<<31 - 1, 1<<31 - 1, "0"}},
 		{"nothing said", `{"summary":"x"}`, nil},
 		{"something else said", `{"usage":"much"}`, nil},
 	} {
@@ -73,14 +75,23 @@ func TestTheSessionOfAResult(t *testing.T) {
 			}
 		})
 	}
+	if ResultSession(map[string]any{"session_id": "a\xff"}) != "" {
+		t.Error("one that is no UTF-8 is taken")
+	}
 }
 
 func TestAResultIsCleanedAndMasked(t *testing.T) {
-	mask := func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") }
-	got := CleanResult(map[string]any{"a hunter2": []any{"x\x00y", "hunter2", 3}, "b": map[string]any{"c": "\xff"}}, mask)
-	want := map[string]any{"a ***": []any{"x\uFFFDy", "***", 3}, "b": map[string]any{"c": "\uFFFD"}}
+	mask := func(s string) string { return strings.NewReplacer("hunter2", "***", "81745023", "***").Replace(s) }
+	in := map[string]any{"a hunter2": []any{"x\x00y", "hunter2", 3, true, nil}, "b": map[string]any{"c": "\xff", "81745023": 1.5},
+		"numbers": []any{json.Number("81745023"), 81745023, int64(81745023), 81745023.0, json.Number("1817450234"), json.Number("81745"), int64(7)}}
+	got := CleanResult(in, mask)
+	want := map[string]any{"a ***": []any{"x\uFFFDy", "***", 3, true, nil}, "b": map[string]any{"c": "\uFFFD", "***": 1.5},
+		"numbers": []any{"***", "***", "***", "***", "1***4", json.Number("81745"), int64(7)}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %#v", got)
+	}
+	if in["a hunter2"].([]any)[1] != "hunter2" {
+		t.Error("the result was changed in place")
 	}
 }
 

@@ -36,21 +36,46 @@ func (s RoutineSettings) Check(hasSchedule bool) (_ RoutineSettings, clamped []s
 	if len(s.Description) > maxDescription {
 		problem(UserErrorCodeTooLong, "a description has at most 64 KiB", "description")
 	}
-	if len(s.Variables) > maxVariables {
-		problem(UserErrorCodeTooLong, "a routine has at most 100 variables", "variables")
-	}
 	if t := s.Template; t != nil && strings.TrimSpace(t.Title) == "" {
 		problem(UserErrorCodeRequired, "give the task a title", "taskTemplate", "title")
 	}
-	if t := s.Template; t != nil && len(t.Title) > maxDescription || s.Template != nil && len(s.Template.Description) > maxDescription {
-		problem(UserErrorCodeTooLong, "title and description of a template have at most 64 KiB each", "taskTemplate")
+	if t := s.Template; t != nil {
+		for _, p := range t.tooLong() {
+			problems = append(problems, p.Under("taskTemplate"))
+		}
 	}
 	var wasClamped bool
 	if s.CatchUpMax, wasClamped = ClampCatchUpMax(s.CatchUpMax); wasClamped {
 		clamped = []string{"catchUpMax"}
 	}
 	s.Variables = Declared(s.Variables, s.Text())
+	problems = append(problems, tooManyVariables(s.Variables)...)
 	return s, clamped, append(problems, CheckVariables(s.Variables, hasSchedule)...)
+}
+
+// CheckTemplate says of a template and its declarations, before anything is rendered, what is longer than a routine's may
+// be.
+func CheckTemplate(declared []RoutineVariable, t TaskTemplate) []FieldError {
+	return append(t.tooLong(), tooManyVariables(Declared(declared, &t))...)
+}
+
+func (t TaskTemplate) tooLong() (problems []FieldError) {
+	for _, text := range []struct{ field, text string }{{"title", t.Title}, {"description", t.Description}} {
+		if len(text.text) > maxDescription {
+			problems = append(problems, FieldError{Field: []string{text.field}, Code: UserErrorCodeTooLong,
+				Message: "title and description of a template have at most 64 KiB each: shorten it, or let a variable name where the agent finds the rest"})
+		}
+	}
+	return problems
+}
+
+// tooManyVariables counts declarations, those included that saving a text adds.
+func tooManyVariables(declared []RoutineVariable) []FieldError {
+	if len(declared) <= maxVariables {
+		return nil
+	}
+	return []FieldError{{Field: []string{"variables"}, Code: UserErrorCodeTooLong,
+		Message: "a routine has at most 100 variables, those included that its text uses and nobody declared"}}
 }
 
 // Text is what {{variables}} are put into: the template, or a lightweight routine's description, which becomes the prompt.

@@ -1,13 +1,16 @@
 package domain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
 
-// Bounds of a task's texts and lists.
+// MaxTaskTitle is the longest title of a task, in characters.
+const MaxTaskTitle = 200
+
+// Bounds of a task's other texts and lists.
 const (
-	maxTaskTitle       = 200
 	maxTaskDescription = 64 << 10 // bytes
 	maxTaskLinks       = 100      // blockers, reviewers, approvers, each
 	maxCommentBody     = 64 << 10 // bytes
@@ -24,17 +27,39 @@ func IsOffice(hasProject, inOfficeWorkflow bool, kind WorkflowKind) bool {
 
 // CheckTaskTexts trims a task's title and adds what is wrong with its texts to problems.
 func CheckTaskTexts(title, description string, problems []FieldError) (string, []FieldError) {
+	title, problems = checkTitle(title, problems)
+	return title, checkDescription(description, problems)
+}
+
+func checkTitle(title string, problems []FieldError) (string, []FieldError) {
 	title = strings.TrimSpace(title)
 	switch {
 	case title == "":
 		problems = append(problems, FieldError{Field: []string{"title"}, Code: UserErrorCodeRequired, Message: "give the task a title"})
-	case len([]rune(title)) > maxTaskTitle:
-		problems = append(problems, FieldError{Field: []string{"title"}, Code: UserErrorCodeTooLong, Message: "a title has at most 200 characters"})
+	case len([]rune(title)) > MaxTaskTitle:
+		problems = append(problems, FieldError{Field: []string{"title"}, Code: UserErrorCodeTooLong, Message: fmt.Sprintf("a title has at most %d characters", MaxTaskTitle)})
 	}
+	return title, problems
+}
+
+func checkDescription(description string, problems []FieldError) []FieldError {
 	if len(description) > maxTaskDescription {
 		problems = append(problems, FieldError{Field: []string{"description"}, Code: UserErrorCodeTooLong, Message: "a description has at most 64 KiB"})
 	}
-	return title, problems
+	return problems
+}
+
+// ChangedTaskTexts is a task's title and description after a change, and what is wrong with those that the change gives:
+// a text that it leaves alone keeps no other change from being made.
+func ChangedTaskTexts(oldTitle, oldDescription string, title, description Change[string]) (newTitle, newDescription string, problems []FieldError) {
+	newTitle, newDescription = oldTitle, description.Or(oldDescription, "")
+	if title.Set {
+		newTitle, problems = checkTitle(title.Or("", ""), nil)
+	}
+	if description.Set {
+		problems = checkDescription(newDescription, problems)
+	}
+	return newTitle, newDescription, problems
 }
 
 // CheckCommentBody says what is wrong with the text of a comment, a note or a question.
@@ -46,6 +71,14 @@ func CheckCommentBody(field, body string) []FieldError {
 		return []FieldError{{Field: []string{field}, Code: UserErrorCodeTooLong, Message: "a text has at most 64 KiB"}}
 	}
 	return nil
+}
+
+// CheckNote says what is wrong with a text that may also be left out.
+func CheckNote(field, note string) []FieldError {
+	if note == "" {
+		return nil
+	}
+	return CheckCommentBody(field, note)
 }
 
 // CheckLinks says what is wrong with a list of tasks or agents that a task is to be linked to.

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -9,19 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// MaxTaskTitle is the longest title of a task that a routine makes, in characters (SPEC S4.8).
-const MaxTaskTitle = 200
-
 // placeholder is a variable in a template; blanks inside the braces do not matter.
 var placeholder = regexp.MustCompile(`\{\{[ \t]*([A-Za-z_][A-Za-z0-9_-]{0,63})[ \t]*\}\}`)
 
 // Placeholders is the names of the variables that texts use, each once, in order of first use.
 func Placeholders(texts ...string) []string {
 	var names []string
+	seen := map[string]bool{}
 	for _, text := range texts {
 		for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
-			if !slices.Contains(names, match[1]) {
-				names = append(names, match[1])
+			if name := match[1]; !seen[name] {
+				names, seen[name] = append(names, name), true
 			}
 		}
 	}
@@ -33,9 +32,11 @@ func Undeclared(declared []RoutineVariable, template *TaskTemplate) []string {
 	if template == nil {
 		return nil
 	}
-	return slices.DeleteFunc(Placeholders(template.Title, template.Description), func(name string) bool {
-		return isBuiltIn(name) || slices.ContainsFunc(declared, func(v RoutineVariable) bool { return v.Name == name })
-	})
+	known := map[string]bool{}
+	for _, v := range declared {
+		known[v.Name] = true
+	}
+	return slices.DeleteFunc(Placeholders(template.Title, template.Description), func(name string) bool { return isBuiltIn(name) || known[name] })
 }
 
 // Declared is the declarations that saving a template leaves: those given, and an optional TEXT for each other name
@@ -49,21 +50,44 @@ func Declared(declared []RoutineVariable, template *TaskTemplate) []RoutineVaria
 }
 
 // Render puts values in place of {{name}}. A name without a value stays as written; what a value holds is not looked
-// at again, so that no value can pull in another.
-func Render(text string, values map[string]string) string {
-	return placeholder.ReplaceAllStringFunc(text, func(match string) string {
-		name := placeholder.FindStringSubmatch(match)[1]
-		if value, ok := values[name]; ok {
-			return value
+// at again, so that no value can pull in another. A text repeats its values as often as it names them: Render stops once
+// the text is longer than limit, in bytes, and returns a beginning that is at most a rune longer, for CutText to mark.
+func Render(text string, values map[string]string, limit int) string {
+	var out strings.Builder
+	add := func(part string) { out.WriteString(CutText(part, max(limit+utf8.UTFMax-out.Len(), 0), "")) }
+	at := 0
+	for at < len(text) && out.Len() <= limit {
+		found := placeholder.FindStringSubmatchIndex(text[at:])
+		if found == nil {
+			add(text[at:])
+			break
 		}
-		return match
-	})
+		add(text[at : at+found[0]])
+		value, ok := values[text[at+found[2]:at+found[3]]]
+		if !ok {
+			value = text[at+found[0] : at+found[1]]
+		}
+		add(value)
+		at += found[1]
+	}
+	return out.String()
 }
 
-// RenderTask is the template with values in place, its title on one line and cut at MaxTaskTitle characters.
-func RenderTask(template TaskTemplate, values map[string]string) TaskTemplate {
-	template.Title = cutTitle(Render(template.Title, values))
-	template.Description = Render(template.Description, values)
+// cutMark ends a text that was cut since what is filled in makes it longer than a task's may be.
+const cutMark = " [… cut at 64 KiB: what is filled in makes it longer]"
+
+// renderText is a text with values in place, as it can be stored, of at most limit bytes.
+func renderText(text string, values map[string]string, limit int) string {
+	return CutText(StorableText(Render(text, values, limit)), limit, cutMark)
+}
+
+// RenderTask is the task that a fire makes of its routine's template, within the bounds that CheckTaskTexts sets for any
+// task: values in place, the title on one line and cut at MaxTaskTitle characters, the description cut at 64 KiB before
+// what it says of missed slots. A title that comes out empty is the routine's name.
+func RenderTask(name string, template TaskTemplate, values map[string]string, missed Missed) TaskTemplate {
+	told := MissedText(missed)
+	template.Title = cmp.Or(cutTitle(StorableText(Render(template.Title, values, maxTaskDescription))), cutTitle(name))
+	template.Description = renderText(template.Description, values, maxTaskDescription-len(told)) + told
 	return template
 }
 
@@ -72,24 +96,22 @@ func cutTitle(title string) string {
 	if utf8.RuneCountInString(title) <= MaxTaskTitle {
 		return title
 	}
-	return string([]rune(title)[:MaxTaskTitle])
+	return strings.TrimSpace(string([]rune(title)[:MaxTaskTitle]))
 }
 
 func isLineBreak(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }
 
-// maxFireText bounds the text that a fire keeps, in bytes: a description without long values fits.
-const maxFireText = 64 << 10
-
 // FireText is what a lightweight fire asks for: the routine's description with the values in place, as it was when it
-// fired.
+// fired, cut at the bound of a task's description.
 func FireText(description string, values map[string]string) string {
-	return CutText(strings.ToValidUTF8(Render(description, values), "\uFFFD"), maxFireText, " [… cut at 64 KiB: the values make it longer]")
+	return renderText(description, values, maxTaskDescription)
 }
 
-// RenderFire is what a fire hands on: the task of a heavy routine, or a lightweight one's name and text.
+// RenderFire is what a fire without missed slots hands on: the task of a heavy routine, or a lightweight one's name and
+// text.
 func RenderFire(name, description string, template *TaskTemplate, values map[string]string) TaskTemplate {
 	if template != nil {
-		return RenderTask(*template, values)
+		return RenderTask(name, *template, values, Missed{})
 	}
 	return TaskTemplate{Title: name, Description: FireText(description, values)}
 }

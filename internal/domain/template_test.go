@@ -24,7 +24,7 @@ func TestRender(t *testing.T) {
 		{"an empty value", "[{{empty}}]", "[]"},
 	} {
 		resolved, problems := ResolveVariables(nil, map[string]string{"name": "Security", "nested": "{{name}}", "empty": ""}, builtIns)
-		if got := Render(c.template, VariableValues(resolved)); got != c.want || len(problems) != 0 {
+		if got := Render(c.template, VariableValues(resolved), 100); got != c.want || len(problems) != 0 {
 			t.Errorf("%s: %q %v", c.name, got, problems)
 		}
 	}
@@ -33,12 +33,91 @@ func TestRender(t *testing.T) {
 // SPEC S4.8: titles are cut at 200 characters.
 func TestRenderTaskCutsTheTitle(t *testing.T) { // C54
 	long := strings.Repeat("ä", 300)
-	got := RenderTask(TaskTemplate{Title: "{{x}}", Description: "{{x}}", RequiresApproval: true}, map[string]string{"x": long})
+	got := RenderTask("Scan", TaskTemplate{Title: "{{x}}", Description: "{{x}}", RequiresApproval: true}, map[string]string{"x": long}, Missed{})
 	if utf8.RuneCountInString(got.Title) != MaxTaskTitle || !utf8.ValidString(got.Title) || got.Description != long || !got.RequiresApproval {
 		t.Errorf("title of %d characters, description of %d", utf8.RuneCountInString(got.Title), utf8.RuneCountInString(got.Description))
 	}
-	if got := RenderTask(TaskTemplate{Title: "a\r\nb\n"}, nil); got.Title != "a b" {
+	if got := RenderTask("Scan", TaskTemplate{Title: "a\r\nb\n"}, nil, Missed{}); got.Title != "a b" {
 		t.Errorf("title %q", got.Title)
+	}
+}
+
+// What a fire makes is a task like any other: createTask would take its texts as they are.
+func TestTheTaskOfAFireObeysTheRulesOfTasks(t *testing.T) {
+	missed := Missed{Ticks: 3, Since: time.Date(2026, 4, 25, 9, 0, 0, 0, time.UTC)}
+	const cut, told = "[… cut at 64 KiB: what is filled in makes it longer]", "\n\nYou missed 3 ticks since 2026-04-25T09:00:00Z."
+	whole := strings.Repeat("é", 32<<10)
+	for _, c := range []struct {
+		name, title, description, value string
+		missed                          Missed
+		wantTitle, wantEnd              string
+	}{
+		{"short texts", "Scan {{v}}", "of {{v}}", "main", Missed{}, "Scan main", "of main"},
+		{"a title that comes out empty is the routine's name", "{{v}}", "", "", Missed{}, "Nightly", ""},
+		{"and so is one of blanks", " {{v}}\n", "", " \t\r\n", Missed{}, "Nightly", ""},
+		{"a cut that leaves blanks at the end", "{{v}}", "", strings.Repeat("a", 199) + " b", Missed{}, strings.Repeat("a", 199), ""},
+		{"a long title", "{{v}}{{v}}", "", strings.Repeat("é", 150), Missed{}, strings.Repeat("é", 200), ""},
+		{"a title of a megabyte", strings.Repeat("{{v}}", 1000), "", strings.Repeat("é", 500), Missed{}, strings.Repeat("é", 200), ""},
+		{"NUL and broken UTF-8", "a\x00{{v}}", "\xff{{v}}", "b\x00", Missed{}, "a\uFFFDb\uFFFD", "\uFFFDb\uFFFD"},
+		{"a description that just fits", "t", "{{v}}", whole, Missed{}, "t", "éé"},
+		{"a description that does not", "t", "{{v}}.", whole, Missed{}, "t", cut},
+		{"values that are named many times", "t", strings.Repeat("{{v}}", 4000), strings.Repeat("é", 15<<10), Missed{}, "t", cut},
+		{"missed slots", "t", "{{v}}", "x", missed, "t", "x" + told},
+		{"missed slots of a description that just fits", "t", "{{v}}", whole, missed, "t", cut + told},
+	} {
+		task := RenderTask("Nightly", TaskTemplate{Title: c.title, Description: c.description}, map[string]string{"v": c.value}, c.missed)
+		if title, problems := CheckTaskTexts(task.Title, task.Description, nil); len(problems) > 0 || title != task.Title {
+			t.Errorf("%s: createTask would not take %q: %v", c.name, task.Title, problems)
+		}
+		if task.Title != c.wantTitle || !strings.HasSuffix(task.Description, c.wantEnd) || StorableText(task.Description) != task.Description {
+			t.Errorf("%s: title %q, description of %d bytes", c.name, task.Title, len(task.Description))
+		}
+	}
+}
+
+// A text of 64 KiB names a value of 64 KiB thousands of times; what is made of it is bounded before it is made.
+func TestRenderStopsAtItsLimit(t *testing.T) {
+	text, values := strings.Repeat("{{v}}", 13_000), map[string]string{"v": strings.Repeat("é", 32<<10)}
+	for _, limit := range []int{0, 1, 7, 1000, 64 << 10} {
+		got := Render(text, values, limit)
+		if len(got) <= limit || len(got) > limit+utf8.UTFMax || !utf8.ValidString(got) {
+			t.Errorf("at most %d bytes: got %d, valid %v", limit, len(got), utf8.ValidString(got))
+		}
+	}
+	if got := Render("a{{v}}", map[string]string{"v": "é"}, 3); got != "aé" {
+		t.Errorf("a text that fits is %q", got)
+	}
+	allocated := testing.AllocsPerRun(5, func() { Render(text, values, 1000) })
+	if allocated > 20 {
+		t.Errorf("%v allocations for 1000 bytes: it goes on after the limit", allocated)
+	}
+}
+
+func TestAChangeOfATaskIsHeldToTheTextsThatItGives(t *testing.T) {
+	long := strings.Repeat("x", 64<<10+1)
+	for _, c := range []struct {
+		name               string
+		title, description Change[string]
+		wantTitle          string
+		want               []string
+	}{
+		{"nothing", Change[string]{}, Change[string]{}, "", nil},
+		{"a title", To(" new "), Change[string]{}, "new", nil},
+		{"an empty title", To(" "), Change[string]{}, "", []string{"title REQUIRED"}},
+		{"a cleared title", Clear[string](), Change[string]{}, "", []string{"title REQUIRED"}},
+		{"a long title", To(strings.Repeat("é", 201)), Change[string]{}, strings.Repeat("é", 201), []string{"title TOO_LONG"}},
+		{"a description", Change[string]{}, To("short"), "", nil},
+		{"a cleared description", Change[string]{}, Clear[string](), "", nil},
+		{"a long description", Change[string]{}, To(long + "y"), "", []string{"description TOO_LONG"}},
+	} {
+		title, description, problems := ChangedTaskTexts("", long, c.title, c.description)
+		var got []string
+		for _, p := range problems {
+			got = append(got, p.Field[0]+" "+string(p.Code))
+		}
+		if title != c.wantTitle || description != c.description.Or(long, "") || !slices.Equal(got, c.want) {
+			t.Errorf("%s: title %q, description of %d bytes, %v", c.name, title, len(description), got)
+		}
 	}
 }
 
@@ -216,12 +295,12 @@ func FuzzWebhookValues(f *testing.F) {
 func FuzzRender(f *testing.F) {
 	f.Add("{{a}} {{ b }} {{{a}}", "{{b}}")
 	f.Fuzz(func(t *testing.T, template, value string) {
-		if Render(template, nil) != template {
+		if Render(template, nil, len(template)) != template {
 			t.Fatalf("%q changes without values", template)
 		}
-		task := RenderTask(TaskTemplate{Title: template}, map[string]string{"a": value})
-		if utf8.RuneCountInString(task.Title) > MaxTaskTitle {
-			t.Fatalf("%q is too long a title", task.Title)
+		task := RenderTask("name", TaskTemplate{Title: template, Description: template}, map[string]string{"a": value}, Missed{})
+		if title, problems := CheckTaskTexts(task.Title, task.Description, nil); len(problems) > 0 || title != task.Title {
+			t.Fatalf("%q: %v", task.Title, problems)
 		}
 	})
 }
@@ -242,7 +321,7 @@ func TestTheTextOfAFireIsKeptWholeOrSaysThatItIsCut(t *testing.T) {
 		t.Errorf("a description of 64 KiB was cut to %d bytes", len(got))
 	}
 	got := FireText(whole+"{{v}}", map[string]string{"v": "more"})
-	if len(got) > 64<<10 || !strings.HasSuffix(got, "[… cut at 64 KiB: the values make it longer]") || !utf8.ValidString(got) {
+	if len(got) > 64<<10 || !strings.HasSuffix(got, "[… cut at 64 KiB: what is filled in makes it longer]") || !utf8.ValidString(got) {
 		t.Errorf("%d bytes, valid %v", len(got), utf8.ValidString(got))
 	}
 }

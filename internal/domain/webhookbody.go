@@ -23,9 +23,9 @@ func WebhookValues(body []byte) (map[string]string, error) {
 	}
 	values := make(map[string]string, len(members)+1)
 	for name, raw := range members {
-		values[storable(name)] = storable(jsonText(raw))
+		values[StorableText(name)] = StorableText(jsonText(raw))
 	}
-	values[payloadVariable] = storable(string(body))
+	values[payloadVariable] = StorableText(string(body))
 	return values, nil
 }
 
@@ -39,7 +39,7 @@ func ProvidedValues(object map[string]any) (map[string]string, error) {
 		if err := encoder.Encode(member); err != nil {
 			return nil, fmt.Errorf("write variable %q as JSON: %w", name, err)
 		}
-		values[storable(name)] = storable(jsonText(raw.Bytes()))
+		values[StorableText(name)] = StorableText(jsonText(raw.Bytes()))
 	}
 	return values, nil
 }
@@ -55,12 +55,6 @@ func jsonText(raw json.RawMessage) string {
 		return string(raw)
 	}
 	return compact.String()
-}
-
-// storable replaces what PostgreSQL refuses in a text: broken UTF-8 and the character NUL.
-func storable(text string) string {
-	const replacement = "\uFFFD"
-	return strings.ReplaceAll(strings.ToValidUTF8(text, replacement), "\x00", replacement)
 }
 
 // SampleBody is a webhook body that gives every declared variable a value of its type: its default, else an example.

@@ -12,7 +12,7 @@ import (
 
 // costWalk measures a validated operation. The cost of a field is n × (weight + cost of its selections): weight is that of @cost, else 1 for an object
 // and 0 for a leaf; n is the page size for first and last, the argument that @cost calls multiplier (a number, or the length of a list), ListSize
-// for any other list of objects, else 1. Introspection has fixed costs. Fields that @skip and @include leave out are free. Each fragment is
+// for any other list of objects, else 1. A page costs pageCost more, since it is a statement of its own for each of its parents. Introspection has fixed costs. Fields that @skip and @include leave out are free. Each fragment is
 // measured once, whatever the number of its spreads. On the way the walk holds pages to their bounds and notes where a default is due.
 type costWalk struct {
 	limits    Limits
@@ -28,6 +28,7 @@ type measure struct{ cost, depth int }
 
 const (
 	costCeiling = math.MaxInt32
+	pageCost    = 10
 	// Introspection answers with the whole schema, up to 30 aliases wide: a few of them fit into one operation.
 	schemaCost = 1000
 	typeCost   = 100
@@ -99,7 +100,11 @@ func (w *costWalk) field(f *ast.Field, inPage bool) measure {
 		return measure{}
 	}
 	inner := w.set(f.SelectionSet, isConnection(f.Definition.Type))
-	return measure{mulCost(n, addCost(weight(f), inner.cost)), inner.depth + 1}
+	cost := mulCost(n, addCost(weight(f), inner.cost))
+	if isConnection(f.Definition.Type) {
+		cost = addCost(cost, pageCost)
+	}
+	return measure{cost, inner.depth + 1}
 }
 
 // weight is the cost of one value of the field itself.

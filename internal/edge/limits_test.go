@@ -77,6 +77,8 @@ func TestLimits(t *testing.T) {
 		{"the default of a multiplier counts", "{upcoming{id children(first:100){edges{node{id}}}}}", "cost"},
 		{"lists in lists without arguments do not", "{list{" + nest(6, "siblings{", "id", "}") + "}}", "cost"},
 		{"three levels of pages do not", "{items(first:50){edges{node{children(first:50){edges{node{children(first:50){edges{node{id}}}}}}}}}}", "cost"},
+		{"a few pages for each of a hundred pass", "{items(first:100){edges{node{" + repeat(3, "a#:children(first:1){edges{cursor}} ") + "}}}}", ""},
+		{"many pages for each of a hundred do not, though each is small", "{items(first:100){edges{node{" + repeat(5, "a#:children(first:1){edges{cursor}} ") + "}}}}", "cost"},
 		{"pages in the default size count", "{items{edges{node{children{edges{node{children{edges{node{id}}}}}}}}}}", "cost"},
 		{"a page of 100 with details passes", "{items(first:100){totalCount edges{cursor node{id name parent{id} children(first:1){totalCount}}}}}", ""},
 		{"six copies of the schema do not", "{" + repeat(6, "a#:__schema{queryType{name}} ") + "}", "cost"},

@@ -46,7 +46,7 @@ func (a *ACP) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 	}
 	result, failure := a.run(ctx, req, &oneAtATime{sink: sink})
 	if failure != nil {
-		failure.Message = req.mask(cleanText(failure.Message))
+		failure.Message = req.told(failure.Message)
 		return result, failure
 	}
 	return result, nil
@@ -72,7 +72,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 	out := newOutput(req, sink)
 	if err := sink.Process(p.group); err != nil {
 		p.end(a.options.Drain, out)
-		a.reap(p, true, &result)
+		a.reap(p, &result)
 		return result, launchFailure(err, "the process was ended at once because it could not be recorded: %v", err)
 	}
 	talk := newConversation(p, out, folder, spec.Permissions)
@@ -94,7 +94,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 	p.end(a.options.Drain, out)
 	talk.wire.close()
 	<-talk.done
-	state := a.reap(p, end.forced, &result)
+	state := a.reap(p, &result)
 	talk.fill(&result, req, answered)
 	return result, talk.judge(ctx, result, answered, end, state, limits{spec.Timeout, acpGrace})
 }
@@ -162,10 +162,10 @@ func (c *conversation) fill(result *Result, req Request, answered bool) {
 	defer c.mu.Unlock()
 	result.Tail = c.out.tailText()
 	if object, ok := parseResult(c.out.last); ok {
-		result.Object = cleanValue(object, req.mask).(map[string]any)
+		result.Object = domain.CleanResult(object, req.mask).(map[string]any)
 		result.Usage = parseUsage(object)
 	} else if text := c.transcript.text(); answered && text != "" {
-		result.Object = map[string]any{"message": req.mask(cleanText(text)), "stop_reason": string(c.answer.StopReason)}
+		result.Object = map[string]any{"message": text, "stop_reason": cutText(req.mask(domain.StorableText(string(c.answer.StopReason))), maxStepWord)}
 	}
 	if result.Usage == nil {
 		result.Usage = c.usage(req.ResumeSessionID != "" && c.session == acp.SessionId(req.ResumeSessionID))

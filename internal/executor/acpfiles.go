@@ -80,24 +80,38 @@ func (f *folder) read(path string, line, limit int) (string, error) {
 	return readLines(bufio.NewReader(file), max(line, 1), limit)
 }
 
+// readLines returns the lines of the part. Memory is bounded by maxFile, whatever the file holds; so is a line that is passed over.
 func readLines(r *bufio.Reader, line, limit int) (string, error) {
 	var text strings.Builder
-	for n := 1; limit <= 0 || n < line+limit; n++ {
-		part, err := r.ReadString('\n')
-		if n >= line {
-			text.WriteString(part)
+	for n := 1; limit <= 0 || n < line || n-line < limit; n++ {
+		keep := &text
+		if n < line {
+			keep = nil
 		}
-		if text.Len() > maxFile || len(part) > maxFile {
-			return "", fmt.Errorf("the part is larger than %d MiB: read less of it", maxFile>>20)
-		}
-		if errors.Is(err, io.EOF) {
-			return text.String(), nil
-		}
-		if err != nil {
+		if err := readLine(r, keep); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
 			return "", err
 		}
 	}
 	return text.String(), nil
+}
+
+// readLine adds the next line, with its end, to the text; nil passes over it. What is longer than maxFile is refused before it
+// is held.
+func readLine(r *bufio.Reader, to *strings.Builder) error {
+	for length := 0; ; {
+		part, err := r.ReadSlice('\n')
+		if length += len(part); length > maxFile || to != nil && to.Len()+len(part) > maxFile {
+			return fmt.Errorf("the part is larger than %d MiB: read less of it", maxFile>>20)
+		}
+		if to != nil {
+			to.Write(part)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
 }
 
 // write replaces a file's content, and makes the file and the folders to it when they are missing.

@@ -3,8 +3,10 @@
 package executor
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,7 +30,7 @@ func TestFilesAreReadInPartsAndWithinBounds(t *testing.T) {
 	for _, test := range []struct {
 		line, limit int
 		want        string
-	}{{0, 0, "one\ntwo\nthree\nfour"}, {2, 2, "two\nthree\n"}, {4, 0, "four"}, {1, 1, "one\n"}, {9, 1, ""}} {
+	}{{0, 0, "one\ntwo\nthree\nfour"}, {2, 2, "two\nthree\n"}, {4, 0, "four"}, {1, 1, "one\n"}, {9, 1, ""}, {2, math.MaxInt, "two\nthree\nfour"}} {
 		if got, err := f.read(name, test.line, test.limit); err != nil || got != test.want {
 			t.Errorf("%d, %d: got %q, %v", test.line, test.limit, got, err)
 		}
@@ -59,6 +61,38 @@ func TestFilesAreReadInPartsAndWithinBounds(t *testing.T) {
 		if err := f.write(name, "x"); err == nil {
 			t.Errorf("%s was written", name)
 		}
+	}
+}
+
+// A sparse file costs an agent nothing, and must cost rouse no more than it answers with.
+func TestALineLongerThanTheBoundIsRefusedBeforeItIsHeld(t *testing.T) {
+	dir := t.TempDir()
+	f, err := openFolder(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	name := filepath.Join(dir, "sparse")
+	if err := os.WriteFile(name, []byte("one\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(name, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []struct{ line, limit int }{{2, 1}, {2, 0}, {3, 1}} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := f.read(name, part.line, part.limit)
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), "read less") {
+			t.Errorf("line %d, limit %d: %v", part.line, part.limit, err)
+		}
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 8*maxFile {
+			t.Errorf("line %d, limit %d: %d MiB were held", part.line, part.limit, grown>>20)
+		}
+	}
+	if got, err := f.read(name, 1, 1); err != nil || got != "one\n" {
+		t.Errorf("a line before the long one: %q, %v", got, err)
 	}
 }
 

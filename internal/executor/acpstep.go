@@ -12,6 +12,7 @@ import (
 const (
 	maxSteps     = 1000
 	maxStepText  = 500 // bytes of a title or a path
+	maxStepWord  = 100 // bytes of a kind or a status
 	maxPlanText  = 240 // bytes of an entry of a plan
 	maxPlanned   = 50  // entries of a plan
 	maxLocations = 15
@@ -34,7 +35,9 @@ func (s *steps) tell(name string, what any) {
 	}
 }
 
-func (s *steps) short(text string, limit int) string { return cutText(s.mask(cleanText(text)), limit) }
+func (s *steps) short(text string, limit int) string {
+	return cutText(s.mask(domain.StorableText(text)), limit)
+}
 
 // set adds a member that is known.
 func (s *steps) set(step map[string]any, name, text string) {

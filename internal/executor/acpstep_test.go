@@ -5,6 +5,7 @@ package executor
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -49,5 +50,51 @@ func TestStepsAreBoundedAndMasked(t *testing.T) {
 	}
 	if lines := len(sink.lines); lines < maxSteps+10 {
 		t.Errorf("the log has %d lines: it goes on", lines)
+	}
+}
+
+func TestWhatIsKeptOfAnAgentsToolsAndPlansIsShort(t *testing.T) {
+	sink := &recorder{}
+	talk := newTranscript(newOutput(Request{Mask: hidden}, sink))
+	long := strings.Repeat("x", maxStepText-len(cutMark)-3) + "hunter2" + strings.Repeat("y", 1<<20)
+	kind, status := acp.ToolKind(long), acp.ToolCallStatus(long)
+	talk.tool(acp.ToolCallId(long), &long, &kind, &status, nil)
+	talk.planned([]acp.PlanEntry{{Content: long}})
+	for id, call := range talk.tools {
+		if size := len(id) + len(call.title) + len(call.kind) + len(call.status); size > 2*maxStepText || strings.Contains(call.title, "hun") {
+			t.Errorf("%d bytes are kept of a tool, its title is %q", size, call.title)
+		}
+	}
+	if len(talk.tools) != 1 || len(talk.plan) > maxStepText {
+		t.Errorf("%d tools, %d bytes of the plan", len(talk.tools), len(talk.plan))
+	}
+	if got := talk.known(acp.ToolCallId(long)); got.title == "" {
+		t.Error("a tool of a long id is not known again")
+	}
+	lines := len(sink.lines)
+	talk.tool(acp.ToolCallId(long), nil, nil, &status, nil)
+	talk.planned([]acp.PlanEntry{{Content: long}})
+	if len(sink.lines) != lines {
+		t.Errorf("the same again left %d lines", len(sink.lines)-lines)
+	}
+}
+
+func TestASecretThatCrossesACutDoesNotShowItsFirstHalf(t *testing.T) {
+	talk := newTranscript(newOutput(Request{Mask: hidden}, &recorder{}))
+	talk.say(strings.Repeat("x", maxAnswer-len(cutMark)-3) + "hunter2 and more" + strings.Repeat("y", 1<<20))
+	call := &httpCall{req: Request{Mask: hidden}}
+	answer := &http.Response{Status: "500 Internal Server Error", Header: http.Header{"Retry-After": {strings.Repeat("9", 1<<16)}}}
+	for name, text := range map[string]string{
+		"an agent's message":    talk.text(),
+		"a service's refusal":   call.refusal(answer, []byte(strings.Repeat("x", httpErrorBytes-3)+"hunter2")).Message,
+		"a failure's message":   call.req.told(strings.Repeat("x", maxFailure-len(cutMark)-3) + "hunter2" + strings.Repeat("y", 1<<20)),
+		"the end of a long one": maskedText(strings.Repeat("x", 997)+"hunter2", 1000, hidden),
+	} {
+		if strings.Contains(text, "hun") || len(text) > 1<<17 || !strings.Contains(text, "xxx") {
+			t.Errorf("%s: %d bytes that end with %q", name, len(text), text[max(0, len(text)-40):])
+		}
+	}
+	if got := len(talk.text()); got > maxAnswer || cap(talk.answer) > 4*maxAnswer {
+		t.Errorf("%d bytes of the message, %d are kept", got, cap(talk.answer))
 	}
 }

@@ -31,7 +31,6 @@ type conversation struct {
 	before     *float64
 
 	session acp.SessionId // set before ready is called
-	agent   string        // its name and version
 	started atomic.Bool   // the prompt was sent
 
 	done    chan struct{} // closed when hold has returned, after the members below were set
@@ -69,9 +68,6 @@ func (c *conversation) converse(ctx context.Context, req Request, ready func(ses
 		return permanentLaunch("the agent speaks version %d of the Agent Client Protocol and rouse version %d: install a version of the agent that speaks it",
 			hello.ProtocolVersion, acp.ProtocolVersionNumber)
 	}
-	if hello.AgentInfo != nil {
-		c.agent = strings.TrimSpace(hello.AgentInfo.Name + " " + hello.AgentInfo.Version)
-	}
 	prompt, failure := c.openSession(ctx, req, hello)
 	if failure != nil {
 		return failure
@@ -106,7 +102,7 @@ func (c *conversation) openSession(ctx context.Context, req Request, hello acp.I
 		c.out.say(fmt.Sprintf("the session %s could not be loaded, a new one is opened with the full prompt: %s", id, explain(err)))
 	}
 	opened, err := call[acp.NewSessionResponse](ctx, c, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: cwd, McpServers: []acp.McpServer{}})
-	if err == nil && badSession(string(opened.SessionId)) {
+	if err == nil && !domain.SessionIDFits(string(opened.SessionId)) {
 		err = errors.New("it gave no usable id")
 	}
 	if err != nil {
@@ -188,7 +184,7 @@ func (c *conversation) update(p acp.SessionNotification) {
 func (c *conversation) permission(p acp.RequestPermissionRequest) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.transcript.tools[p.ToolCall.ToolCallId]
+	known := c.transcript.known(p.ToolCall.ToolCallId)
 	kind, title := known.kind, known.title
 	if p.ToolCall.Kind != nil && *p.ToolCall.Kind != "" {
 		kind = *p.ToolCall.Kind

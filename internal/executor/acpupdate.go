@@ -3,6 +3,9 @@
 package executor
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -21,15 +24,14 @@ type transcript struct {
 	steps   *steps
 	message splitter // what the agent says
 	thought splitter
-	answer  []byte // the agent's last message
-	cut     bool
-	spoke   bool // the last update was a part of the message
-	tools   map[acp.ToolCallId]toolCall
-	plan    string
-	cost    *float64 // of the session so far, in US dollars
+	answer  []byte              // the agent's last message, cut at maxAnswer and what the mask has to see beyond
+	spoke   bool                // the last update was a part of the message
+	tools   map[string]toolCall // by brief ids
+	plan    string              // the last one, brief
+	cost    *float64            // of the session so far, in US dollars
 }
 
-// toolCall is what is known of one use of a tool.
+// toolCall is what is kept of one use of a tool, masked and cut: an agent may use thousands, with titles of megabytes.
 type toolCall struct {
 	title  string
 	kind   acp.ToolKind
@@ -37,7 +39,7 @@ type toolCall struct {
 }
 
 func newTranscript(out *output) *transcript {
-	t := &transcript{out: out, steps: &steps{sink: out.sink, mask: out.mask}, tools: map[acp.ToolCallId]toolCall{}}
+	t := &transcript{out: out, steps: &steps{sink: out.sink, mask: out.mask}, tools: map[string]toolCall{}}
 	t.message = splitter{keep: maxResultLine, emit: func(line []byte, total int64) { out.emit(domain.LogStreamStdout, line, total) }}
 	t.thought = splitter{keep: maskWindow, emit: func(line []byte, total int64) {
 		out.emit(domain.LogStreamSystem, append([]byte("thinks: "), line...), total+8)
@@ -80,39 +82,37 @@ func (t *transcript) say(text string) {
 	}
 	if !t.spoke {
 		t.flush()
-		t.answer, t.cut = t.answer[:0], false
+		t.answer = t.answer[:0]
 	}
 	t.spoke = true
 	t.message.write([]byte(text))
-	if len(t.answer)+len(text) > maxAnswer {
-		text, t.cut = cutRunes(text, max(0, maxAnswer-len(t.answer))), true
-	}
-	if len(t.answer) < maxAnswer {
-		t.answer = append(t.answer, text...)
+	if room := maxAnswer + maskReach - len(t.answer); room > 0 {
+		t.answer = append(t.answer, text[:min(room, len(text))]...)
 	}
 }
 
 // tool writes a line when a tool is first used and when its status changes.
 func (t *transcript) tool(id acp.ToolCallId, title *string, kind *acp.ToolKind, status *acp.ToolCallStatus, at []acp.ToolCallLocation) {
-	call, known := t.tools[id]
-	before := call
+	key := brief(string(id))
+	call, known := t.tools[key]
+	before, shown := call, call.title
 	if title != nil && *title != "" {
-		call.title = *title
+		call.title, shown = t.steps.short(*title, maxStepText), *title
 	}
 	if kind != nil && *kind != "" {
-		call.kind = *kind
+		call.kind = acp.ToolKind(t.steps.short(string(*kind), maxStepWord))
 	}
 	if status != nil && *status != "" {
-		call.status = *status
+		call.status = acp.ToolCallStatus(t.steps.short(string(*status), maxStepWord))
 	}
 	if len(t.tools) < maxRunLines {
-		t.tools[id] = call
+		t.tools[key] = call
 	}
 	if known && before == call {
 		return
 	}
 	t.flush()
-	line := "uses a tool: " + firstOf(call.title, string(id))
+	line := "uses a tool: " + firstOf(shown, string(id))
 	if call.kind != "" {
 		line += " (" + string(call.kind) + ")"
 	}
@@ -133,10 +133,10 @@ func (t *transcript) planned(entries []acp.PlanEntry) {
 		lines = append(lines, fmt.Sprintf("plan: %s (%s)", e.Content, strings.ReplaceAll(string(e.Status), "_", " ")))
 	}
 	plan := strings.Join(lines, "\n")
-	if plan == t.plan {
+	if brief(plan) == t.plan {
 		return
 	}
-	t.plan = plan
+	t.plan = brief(plan)
 	t.flush()
 	t.note(plan)
 	t.steps.plan(entries)
@@ -155,18 +155,26 @@ func (t *transcript) flush() {
 	t.thought.flush()
 }
 
-// text is the agent's last message.
+// known is what is kept of a use of a tool.
+func (t *transcript) known(id acp.ToolCallId) toolCall { return t.tools[brief(string(id))] }
+
+// text is the agent's last message, masked.
 func (t *transcript) text() string {
-	text := strings.TrimSpace(string(t.answer))
-	if t.cut {
-		text += cutMark
-	}
-	return text
+	return maskedText(string(bytes.TrimSpace(t.answer)), maxAnswer, t.out.mask)
 }
 
 // forget drops what was said, such as the history that comes with a session that is loaded.
 func (t *transcript) forget() {
-	t.answer, t.cut, t.spoke, t.plan = nil, false, false, ""
+	t.answer, t.spoke, t.plan = nil, false, ""
+}
+
+// brief is a text to be compared later: a long one is its digest, so that it is not kept.
+func brief(text string) string {
+	if len(text) <= maxStepText {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // blockText is what a block of content says; what is no text is named.

@@ -11,13 +11,16 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	acp "github.com/coder/acp-go-sdk"
 )
 
 // Bounds of what an ACP agent may send.
 const (
-	maxMessage    = 8 << 20 // bytes of one message
-	maxUnhandled  = 256     // updates read but not yet passed on; then the agent has to wait
-	maxUnanswered = 64      // requests that wait for an answer, or for the agent to read it
+	maxMessage    = 8 << 20  // bytes of one message
+	maxUnhandled  = 256      // updates read but not yet passed on; then the agent has to wait
+	maxUnanswered = 64       // requests that wait for an answer, or for the agent to read it
+	longMessage   = 64 << 10 // bytes from which a message is held alone, so that the bounds above bound memory, too
 	replyLimit    = 2 * time.Second
 )
 
@@ -103,6 +106,7 @@ const (
 	messageNone messageKind = iota
 	messageNotification
 	messageRequest
+	messageFileRead // a request whose answer may be long
 	messageReply
 	messageCancel // of a request; the connection handles it by itself
 )
@@ -120,6 +124,8 @@ func kindOf(line []byte) messageKind {
 		return messageCancel
 	case m.Method != "" && m.ID == nil:
 		return messageNotification
+	case m.Method == acp.ClientMethodFsReadTextFile:
+		return messageFileRead
 	case m.Method != "":
 		return messageRequest
 	case m.ID != nil:
@@ -135,7 +141,7 @@ func (w *wire) forward(line []byte) error {
 		w.text(line)
 		return nil
 	}
-	if err := w.admit(kind); err != nil {
+	if err := w.admit(kind, len(line) > longMessage); err != nil {
 		return err
 	}
 	if _, err := w.out.Write(append(line, '\n')); err != nil {
@@ -145,20 +151,16 @@ func (w *wire) forward(line []byte) error {
 }
 
 // admit waits until the message may follow those before it, and counts it.
-func (w *wire) admit(kind messageKind) error {
+func (w *wire) admit(kind messageKind, long bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	most := 1 // whatever is not an update comes after all before it
-	if kind == messageNotification {
-		most = maxUnhandled
-	}
-	for w.open >= most && !w.closed {
+	for !w.mayFollow(kind, long) && !w.closed {
 		w.changed.Wait()
 	}
 	switch kind {
 	case messageNotification:
 		w.open++
-	case messageRequest:
+	case messageRequest, messageFileRead:
 		if w.asked++; w.asked > maxUnanswered {
 			return errUnanswered
 		}
@@ -167,6 +169,19 @@ func (w *wire) admit(kind messageKind) error {
 		w.replies++
 	}
 	return nil
+}
+
+// mayFollow says whether a message may be passed on now; mu is held. Updates may queue, though long ones not together. Whatever is no
+// update comes after all before it, and what is held until its answer is read, when it is long, after the agent has read the answers
+// before.
+func (w *wire) mayFollow(kind messageKind, long bool) bool {
+	switch {
+	case kind == messageNotification && !long:
+		return w.open < maxUnhandled
+	case kind == messageFileRead, kind == messageRequest && long:
+		return w.open == 0 && w.asked == 0
+	}
+	return w.open == 0
 }
 
 // handled counts a message that the handler is done with.

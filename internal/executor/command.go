@@ -40,7 +40,7 @@ func (c *Command) Run(ctx context.Context, req Request, sink Sink) (Result, erro
 	}
 	result, failure := c.run(ctx, req, sink)
 	if failure != nil {
-		failure.Message = req.mask(cleanText(failure.Message))
+		failure.Message = req.told(failure.Message)
 		return result, failure
 	}
 	return result, nil
@@ -48,7 +48,7 @@ func (c *Command) Run(ctx context.Context, req Request, sink Sink) (Result, erro
 
 // run launches the command; a preset's session that cannot be resumed is tried without it.
 func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Failure) {
-	d, failure := dialectOf(req.Spec.Command)
+	d, failure := dialectOf(req)
 	if failure != nil {
 		return Result{ExitCode: -1}, failure
 	}
@@ -61,7 +61,7 @@ func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Fai
 	out := newOutput(req, one)
 	out.say(fmt.Sprintf("the session %s could not be resumed, a new one is opened with the full prompt: %s", req.ResumeSessionID, firstLine(failure.Message)))
 	req.Prompt, req.ResumeSessionID = req.fullPrompt(), ""
-	result, failure = c.launch(ctx, req, one, d.again())
+	result, failure = c.launch(ctx, req, one, d.again(req))
 	result.Fresh = result.Launched
 	return result, failure
 }
@@ -87,7 +87,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect
 	out := newOutput(req, sink)
 	if err := sink.Process(p.group); err != nil {
 		p.end(c.options.Drain, out)
-		c.reap(p, true, &result)
+		c.reap(p, &result)
 		return result, launchFailure(err, "the process was ended at once because it could not be recorded: %v", err)
 	}
 	result.SessionID = firstOf(req.ResumeSessionID, xid.New("ses").String())
@@ -99,7 +99,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect
 	p.communicate(prompt, out, d.reading(out, req.mask))
 	end := p.supervise(ctx, bounds)
 	p.end(c.options.Drain, out)
-	state := c.reap(p, end.forced, &result)
+	state := c.reap(p, &result)
 	if d.preset {
 		said := d.read(&result, out, req)
 		return result, d.judge(ctx, result, said, out, end, state, bounds)
@@ -129,9 +129,9 @@ func readResult(result *Result, out *output, req Request, sink Sink) {
 	if !ok {
 		return
 	}
-	result.Object = cleanValue(object, req.mask).(map[string]any)
+	result.Object = domain.CleanResult(object, req.mask).(map[string]any)
 	result.Usage = parseUsage(object)
-	session := namedSession(object)
+	session := domain.ResultSession(object)
 	if session == "" || req.mask(session) != session { // an id that holds a secret is not stored, and masked it names nothing
 		return
 	}

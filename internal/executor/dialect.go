@@ -25,8 +25,9 @@ type dialect struct {
 	named  func(session string) // told each session that the agent names
 }
 
-// dialectOf finds the preset of a command.
-func dialectOf(spec *domain.CommandSpec) (*dialect, *Failure) {
+// dialectOf finds the preset of a request's command.
+func dialectOf(req Request) (*dialect, *Failure) {
+	spec := req.Spec.Command
 	if spec.Preset == "" {
 		return &dialect{}, nil
 	}
@@ -34,12 +35,12 @@ func dialectOf(spec *domain.CommandSpec) (*dialect, *Failure) {
 	if !ok {
 		return nil, permanentLaunch("the preset %q is not known to this version of rouse; it knows %s", spec.Preset, strings.Join(preset.Names(), ", "))
 	}
-	return &dialect{preset: true, spec: found, reader: found.NewReader()}, nil
+	return &dialect{preset: true, spec: found, reader: found.NewReader(req.mask)}, nil
 }
 
 // again is the dialect for another launch of the same command.
-func (d *dialect) again() *dialect {
-	return &dialect{preset: d.preset, spec: d.spec, reader: d.spec.NewReader()}
+func (d *dialect) again(req Request) *dialect {
+	return &dialect{preset: d.preset, spec: d.spec, reader: d.spec.NewReader(req.mask)}
 }
 
 // commandLine is the command's arguments and what it gets on standard input. cleanUp is to be called after its end.
@@ -62,7 +63,7 @@ func (d *dialect) commandLine(req Request, o Options) (argv []string, prompt str
 // promptFile writes a prompt where the agent's account alone can read it. It is named after its attempt, so that the next
 // server finds it should this one be killed.
 func (o Options) promptFile(run xid.ID, attempt int, prompt string) (path string, err error) {
-	file, err := os.CreateTemp("", promptFiles(run.String(), strconv.Itoa(attempt)))
+	file, err := os.CreateTemp("", promptFiles(o.Installation, run.String(), strconv.Itoa(attempt)))
 	if err != nil {
 		return "", err
 	}
@@ -77,16 +78,18 @@ func (o Options) promptFile(run xid.ID, attempt int, prompt string) (path string
 }
 
 // promptFiles is a pattern of the names of an attempt's prompt files.
-func promptFiles(run, attempt string) string { return "rouse-prompt-" + run + "." + attempt + "-*" }
+func promptFiles(installation, run, attempt string) string {
+	return "rouse-prompt-" + installation + "." + run + "." + attempt + "-*"
+}
 
 // removePromptFiles removes what a launch, or all launches of an attempt, left in the temporary folder. A file that cannot be
 // removed is of no harm to the run, which must not wait for it.
 func removePromptFiles(launch string) {
 	parts := strings.Split(launch, "/")
-	if len(parts) < 3 || strings.ContainsAny(launch, `*?[\`) {
+	if len(parts) < 4 || strings.ContainsAny(launch, `*?[\`) {
 		return
 	}
-	files, _ := filepath.Glob(filepath.Join(os.TempDir(), promptFiles(parts[0], parts[1]))) // the pattern is a good one
+	files, _ := filepath.Glob(filepath.Join(os.TempDir(), promptFiles(parts[0], parts[1], parts[2]))) // the pattern is a good one
 	for _, file := range files {
 		_ = os.Remove(file)
 	}
@@ -114,7 +117,7 @@ func (d *dialect) event(out *output, mask func(string) string, line []byte, tota
 		out.emit(domain.LogStreamStdout, line, total)
 		return
 	}
-	if now := d.reader.Report().Session; now != before && !badSession(now) && mask(now) == now {
+	if now := d.reader.Report().Session; now != before && domain.SessionIDFits(now) && mask(now) == now {
 		d.named(now)
 	}
 	for _, l := range lines {
@@ -135,10 +138,10 @@ func (d *dialect) read(result *Result, out *output, req Request) (said bool) {
 	object, said := parseResult(out.last)
 	switch {
 	case said:
-		result.Object = cleanValue(object, req.mask).(map[string]any)
+		result.Object = domain.CleanResult(object, req.mask).(map[string]any)
 		result.Usage = parseUsage(object)
 	case report.Text != "":
-		result.Object = map[string]any{"message": req.mask(cleanText(report.Text))}
+		result.Object = map[string]any{"message": maskedText(report.Text, maxAnswer, req.mask)}
 	}
 	if u := report.Usage; u != nil && (result.Usage == nil || *result.Usage == Usage{CostUSD: "0"}) {
 		result.Usage = &Usage{InputTokens: count(u.InputTokens), OutputTokens: count(u.OutputTokens), CostUSD: money(u.CostUSD)}
@@ -158,7 +161,7 @@ func (d *dialect) judge(ctx context.Context, result Result, said bool, out *outp
 	case said && reportedError(result.Object) != "":
 		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + cutText(reportedError(result.Object), maxTail)}
 	case report.Error != "":
-		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + cutText(report.Error, maxTail)}
+		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + maskedText(report.Error, maxTail, out.mask)}
 	case report.Ended && !end.timedOut:
 		return nil
 	}

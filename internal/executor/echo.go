@@ -43,7 +43,7 @@ func (Echo) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 	result.Tail = out.tailText()
 	result.Object = map[string]any{
 		"summary": echoSummary,
-		"message": cutText(req.mask(cleanText(req.Prompt)), maxEcho),
+		"message": cutText(req.mask(domain.StorableText(req.Prompt)), maxEcho),
 		"echo":    true,
 	}
 	return result, nil

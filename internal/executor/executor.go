@@ -156,3 +156,11 @@ func (r Request) mask(s string) string {
 	}
 	return r.Mask(s)
 }
+
+// maxFailure is the most bytes of a failure's message; it lies on the run's row and goes to the inbox.
+const maxFailure = 8 << 10
+
+// told is a message as it may be stored: masked, and cut after that.
+func (r Request) told(message string) string {
+	return cutText(r.mask(domain.StorableText(message)), maxFailure)
+}

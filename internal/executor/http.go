@@ -89,7 +89,7 @@ func (h *HTTP) Run(ctx context.Context, req Request, sink Sink) (Result, error) 
 	}
 	result, failure := h.run(ctx, req, sink)
 	if failure != nil {
-		failure.Message = req.mask(cleanText(failure.Message))
+		failure.Message = req.told(failure.Message)
 		return result, failure
 	}
 	return result, nil
@@ -270,10 +270,10 @@ func (c *httpCall) read(answer *http.Response) error {
 	switch status := answer.StatusCode; {
 	case status >= 300 && status < 400:
 		c.failure = &Failure{Code: domain.RunErrorCodeOther, Message: fmt.Sprintf(
-			"the agent service answered %s, and redirects are not followed: set the executor's url to where it leads (%s)", answer.Status, cutText(cleanText(answer.Header.Get("Location")), httpErrorBytes))}
+			"the agent service answered %s, and redirects are not followed: set the executor's url to where it leads (%s)", answer.Status, maskedText(answer.Header.Get("Location"), httpErrorBytes, c.req.mask))}
 		return nil
 	case status < 200 || status >= 300:
-		c.failure = refusal(answer, text)
+		c.failure = c.refusal(answer, text)
 		return nil
 	case err != nil:
 		return err
@@ -284,7 +284,7 @@ func (c *httpCall) read(answer *http.Response) error {
 }
 
 // refusal is the failure of an answer that is an error.
-func refusal(answer *http.Response, text []byte) *Failure {
+func (c *httpCall) refusal(answer *http.Response, text []byte) *Failure {
 	f := &Failure{Code: domain.RunErrorCodeOther, Message: "the agent service answered " + answer.Status}
 	if answer.StatusCode == http.StatusTooManyRequests {
 		f.Code = domain.RunErrorCodeRateLimited
@@ -293,7 +293,7 @@ func refusal(answer *http.Response, text []byte) *Failure {
 		f.Message += "; Retry-After: " + after
 	}
 	if text := strings.TrimSpace(string(text)); text != "" {
-		f.Message += ": " + cutText(cleanText(text), httpErrorBytes)
+		f.Message += ": " + maskedText(text, httpErrorBytes, c.req.mask)
 	}
 	return f
 }
@@ -305,7 +305,7 @@ func (c *httpCall) take(text []byte, long bool) {
 		c.takeText(text, long)
 		return
 	}
-	if session := namedSession(object); session != "" && c.req.mask(session) == session {
+	if session := domain.ResultSession(object); session != "" && c.req.mask(session) == session {
 		c.result.Resumable = true
 		if session != c.result.SessionID {
 			c.result.Fresh = c.req.ResumeSessionID != ""
@@ -319,7 +319,7 @@ func (c *httpCall) take(text []byte, long bool) {
 	if _, known := parseResult(text); !known {
 		object = map[string]any{"result": object}
 	}
-	c.result.Object = cleanValue(object, c.req.mask).(map[string]any)
+	c.result.Object = domain.CleanResult(object, c.req.mask).(map[string]any)
 }
 
 // takeText keeps an answer that is no JSON object: its lines in the log, and its beginning as the message.
@@ -331,7 +331,7 @@ func (c *httpCall) takeText(text []byte, long bool) {
 	if long {
 		c.out.say(fmt.Sprintf("the answer is longer than %d KiB; only its beginning was read", maxResultLine>>10))
 	}
-	message := cutText(c.req.mask(strings.TrimSpace(cleanText(string(text)))), maxAnswer)
+	message := cutText(c.req.mask(strings.TrimSpace(domain.StorableText(string(text)))), maxAnswer)
 	c.result.Object = map[string]any{"message": message}
 }
 

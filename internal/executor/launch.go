@@ -26,8 +26,14 @@ type launch struct {
 	mark        string // value of ROUSE_LAUNCH
 }
 
-// prepare checks everything that can be checked before a process exists, so that each mistake has its own message.
+// prepare checks everything that can be checked before a process exists, so that each mistake has its own message, and makes
+// the agent's own folder.
 func (o Options) prepare(req Request, argv []string, workingDirectory string) (launch, *Failure) {
+	return o.prepareIn(req, argv, func() (string, *Failure) { return o.directory(workingDirectory, req.AgentID) })
+}
+
+// prepareIn is prepare in a folder that is found last.
+func (o Options) prepareIn(req Request, argv []string, find func() (string, *Failure)) (launch, *Failure) {
 	if len(argv) == 0 || argv[0] == "" {
 		return launch{}, permanentLaunch("the executor has no program: set argv to the program and its arguments")
 	}
@@ -36,12 +42,12 @@ func (o Options) prepare(req Request, argv []string, workingDirectory string) (l
 			return launch{}, permanentLaunch("argument %d of the command holds a NUL byte, which no program can be given: remove it", i)
 		}
 	}
-	mark := newLaunchID(req.RunID, req.Attempt)
+	mark := newLaunchID(o.Installation, req.RunID, req.Attempt)
 	environment, failure := o.environment(req, mark)
 	if failure != nil {
 		return launch{}, failure
 	}
-	directory, failure := o.directory(workingDirectory, req.AgentID)
+	directory, failure := find()
 	if failure != nil {
 		return launch{}, failure
 	}
@@ -126,26 +132,21 @@ func (o Options) directory(wanted string, agent xid.ID) (string, *Failure) {
 		return "", launchFailure(err, "the working directory %s cannot be used: %v", wanted, err)
 	case !info.IsDir():
 		return "", launchFailure(nil, "the working directory %s is not a folder: change workingDirectory of the executor", wanted)
-	case !mayEnter(wanted, o.Credential):
-		return "", launchFailure(nil, "the working directory %s may not be entered by %s: change its permissions (chmod o+x on each folder of it) or use another", wanted, o.who())
+	}
+	if shut := barrier(wanted, o.Credential); shut != "" {
+		return "", launchFailure(nil, "the working directory %s may not be entered by %s: change the permissions of %s (chmod o+x), or use another", wanted, o.who(), shut)
 	}
 	return wanted, nil
 }
 
 // agentDirectory makes the agent's own folder below the work root, owned by the account that runs agents.
 func (o Options) agentDirectory(agent xid.ID) (string, *Failure) {
-	name := agent.String()
-	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-		return "", permanentLaunch("%q cannot name a working directory: set workingDirectory of the executor", name)
+	directory, failure := o.agentPath(agent)
+	if failure != nil {
+		return "", failure
 	}
-	if o.WorkRoot == "" {
-		return "", permanentLaunch("no folder for agents' work is configured: set workingDirectory of the executor")
-	}
-	root, err := filepath.Abs(o.WorkRoot)
-	if err == nil {
-		err = os.MkdirAll(root, 0o755)
-	}
-	directory := filepath.Join(root, name)
+	root := filepath.Dir(directory)
+	err := os.MkdirAll(root, 0o755)
 	if err == nil {
 		err = os.Mkdir(directory, 0o700)
 	}
@@ -155,10 +156,33 @@ func (o Options) agentDirectory(agent xid.ID) (string, *Failure) {
 	if err != nil {
 		return "", launchFailure(err, "the agent's working directory cannot be made: %v: make %s writable, or set workingDirectory of the executor", err, root)
 	}
-	if !mayEnter(directory, o.Credential) {
-		return "", launchFailure(nil, "the agents' work folder %s may not be entered by %s: give a --data-dir that others may enter, or set workingDirectory of the executor", root, o.who())
+	return directory, o.checkPassable(directory)
+}
+
+// agentPath is where the agent's own folder is, or will be.
+func (o Options) agentPath(agent xid.ID) (string, *Failure) {
+	name := agent.String()
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return "", permanentLaunch("%q cannot name a working directory: set workingDirectory of the executor", name)
 	}
-	return directory, nil
+	if o.WorkRoot == "" {
+		return "", permanentLaunch("no folder for agents' work is configured: set workingDirectory of the executor")
+	}
+	root, err := filepath.Abs(o.WorkRoot)
+	if err != nil {
+		return "", launchFailure(err, "the folder of agents' work cannot be found: %v: set workingDirectory of the executor", err)
+	}
+	return filepath.Join(root, name), nil
+}
+
+// checkPassable names the folder on the way to the agent's own that the account may not enter, and whose it is.
+func (o Options) checkPassable(directory string) *Failure {
+	shut := barrier(directory, o.Credential)
+	if shut == "" {
+		return nil
+	}
+	return launchFailure(nil, "the agent's work folder %s may not be entered by %s: %s belongs to %s and is shut; open it (chmod o+x), give it to that account (chown), "+
+		"choose another --data-dir, or set workingDirectory of the executor", directory, o.who(), shut, ownerOf(shut))
 }
 
 func (o Options) own(directory string) error {
@@ -229,8 +253,8 @@ func (c *Command) CheckWorkRoot() error {
 	if err != nil {
 		return fmt.Errorf("find the agents' work folder: %w", err)
 	}
-	if !mayEnter(root, c.options.Credential) {
-		return fmt.Errorf("the agents' work folder %s may not be entered by %s: give a --data-dir that others may enter", root, c.options.who())
+	if shut := barrier(root, c.options.Credential); shut != "" {
+		return fmt.Errorf("the agents' work folder %s may not be entered by %s, who cannot pass %s: give a --data-dir that others may enter", root, c.options.who(), shut)
 	}
 	return nil
 }

@@ -15,8 +15,9 @@ import (
 
 // Bounds of what is kept of a run's output. What is beyond them is still read, so that the agent never blocks.
 const (
-	maxLine        = 8 << 10   // bytes of a line that reach the log
-	maskWindow     = 72 << 10  // bytes of a line that the mask sees; a secret may be as long as the difference
+	maxLine        = 8 << 10  // bytes of a line that reach the log
+	maskReach      = 64 << 10 // bytes beyond a cut that the mask sees: a secret may be so long
+	maskWindow     = maxLine + maskReach
 	maxResultLine  = 256 << 10 // bytes of the result line
 	maxTail        = 4 << 10
 	maxRunLines    = domain.MaxRunLines / 2 // of a run's first attempt
@@ -152,7 +153,7 @@ func (o *output) tailText() string {
 func (o *output) say(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.sink.Line(domain.LogStreamSystem, cutText(o.mask(cleanText(text)), maxLine))
+	o.sink.Line(domain.LogStreamSystem, cutText(o.mask(domain.StorableText(text)), maxLine))
 }
 
 // splitter cuts a stream into lines, keeping at most keep bytes of each and counting the rest.
@@ -207,18 +208,28 @@ func (s *splitter) flush() {
 	}
 }
 
-// maskedLine makes the log's text of a line of total bytes, of which line holds the first ones. A secret that crosses the
-// cut must not show its first half: where the mask of the short text and the mask of the longer one differ, a secret
-// began, so only what both share is shown.
+// maskedLine makes the log's text of a line of total bytes, of which line holds the first ones.
 func maskedLine(line []byte, total int64, mask func(string) string) string {
 	if total <= maxLine {
-		return cutText(mask(cleanText(string(line))), maxLine)
+		return cutText(mask(domain.StorableText(string(line))), maxLine)
 	}
-	short := mask(cleanText(string(line[:maxLine])))
-	long := mask(cleanText(string(line[:min(len(line), maskWindow)])))
-	shared := commonPrefix(short, long)
+	shared := maskedStart(string(line[:min(len(line), maskWindow)]), maxLine, mask)
 	mark := fmt.Sprintf(" [… line cut, %d bytes long]", total)
 	return cutRunes(shared, maxLine-len(mark)) + mark
+}
+
+// maskedText masks a text and cuts it to limit bytes. Of a longer one it should hold maskReach bytes more.
+func maskedText(text string, limit int, mask func(string) string) string {
+	if len(text) <= limit {
+		return cutText(mask(domain.StorableText(text)), limit)
+	}
+	return cutRunes(maskedStart(text, limit, mask), limit-len(cutMark)) + cutMark
+}
+
+// maskedStart is what may be shown of the first limit bytes of a text that is cut there. A secret that crosses the cut must not show its
+// first half: where the mask of the short text and the mask of the longer one differ, a secret began, so only what both share is shown.
+func maskedStart(text string, limit int, mask func(string) string) string {
+	return commonPrefix(mask(domain.StorableText(text[:limit])), mask(domain.StorableText(text)))
 }
 
 func commonPrefix(a, b string) string {

@@ -221,11 +221,11 @@ func FuzzParseResult(f *testing.F) {
 			return
 		}
 		parseUsage(object)
-		namedSession(object)
+		domain.ResultSession(object)
 		if !hasOutcome(object) && reportedError(object) == "" && object["usage"] == nil {
 			t.Fatalf("a result that says nothing: %v", object)
 		}
-		if clean := compactJSON(cleanValue(object, maskSecret)); strings.Contains(clean, `\u0000`) && !strings.Contains(string(raw), `\\u0000`) {
+		if clean := compactJSON(domain.CleanResult(object, maskSecret)); strings.Contains(clean, `\u0000`) && !strings.Contains(string(raw), `\\u0000`) {
 			t.Fatalf("NUL is left: %s", clean)
 		}
 	})

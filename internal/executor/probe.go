@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -51,6 +52,7 @@ type probe struct {
 	req      Request
 	checks   []domain.Check
 	failed   bool
+	folder   string // the agent's own, when it is there
 }
 
 func (p *probe) pass(name, detail string) {
@@ -59,7 +61,7 @@ func (p *probe) pass(name, detail string) {
 
 func (p *probe) fail(name, detail, hint string) {
 	p.failed = true
-	p.checks = append(p.checks, domain.Check{Name: name, Detail: cutText(p.req.mask(cleanText(detail)), maxTail), Hint: hint})
+	p.checks = append(p.checks, domain.Check{Name: name, Detail: cutText(p.req.mask(domain.StorableText(detail)), maxTail), Hint: hint})
 }
 
 // program looks for the program and the folder, and asks a preset's program for its version.
@@ -78,29 +80,39 @@ func (p *probe) program(ctx context.Context, argv []string, folder string) {
 		}
 		known, argv = &found, found.Argv(argv, "")
 	}
-	if _, failure := command.options.directory(folder, p.req.AgentID); failure != nil {
-		hint := "start rouse with a --data-dir that others may enter, or set workingDirectory of the executor"
-		if folder != "" {
-			hint = fmt.Sprintf("make it, let %s enter each folder on the way (chmod o+x), or change workingDirectory of the executor", command.options.who())
-		}
-		p.fail("folder", failure.Message, hint)
+	where, there, failure := command.options.lookAtFolder(folder, p.req.AgentID)
+	if failure != nil {
+		p.fail("folder", failure.Message, folderHint(folder, command.options))
 		return
 	}
-	l, failure := command.options.prepare(p.req, argv, folder)
+	l, failure := command.options.prepareIn(p.req, argv, func() (string, *Failure) { return where, nil })
 	if failure != nil {
 		p.fail("program", failure.Message, "it has to be there for "+command.options.who())
 		return
 	}
-	p.pass("program", l.program+" in "+l.directory)
+	if !there {
+		where, l.directory = where+", which its first run will make", "/"
+	} else if folder == "" {
+		p.folder = where
+	}
+	p.pass("program", l.program+" in "+where)
 	if known != nil {
-		p.version(ctx, command, *known, argv[0])
+		p.version(ctx, command, *known, l)
 	}
 }
 
-func (p *probe) version(ctx context.Context, command *Command, known preset.Preset, program string) {
+func folderHint(folder string, o Options) string {
+	if folder != "" {
+		return fmt.Sprintf("make it, let %s enter each folder on the way (chmod o+x), or change workingDirectory of the executor", o.who())
+	}
+	return "agents' folders belong to the account that the server's agents run as: call the doctor as the account that the server runs as, with its --agent-user and --data-dir; " +
+		"if that account has changed, give it the folder (chown -R); or set workingDirectory of the executor"
+}
+
+func (p *probe) version(ctx context.Context, command *Command, known preset.Preset, l launch) {
 	req := p.req
 	req.Prompt, req.Spec = "", domain.ExecutorSpec{Command: &domain.CommandSpec{
-		Argv: append([]string{program}, known.Version...), WorkingDirectory: p.req.Spec.Command.WorkingDirectory, Timeout: versionLimit, Grace: time.Second}}
+		Argv: append([]string{l.program}, known.Version...), WorkingDirectory: l.directory, Timeout: versionLimit, Grace: time.Second}}
 	said := &listener{}
 	if _, err := command.Run(ctx, req, said); err != nil {
 		p.fail("version", err.Error(), "see "+known.Documentation+" for how to install it")
@@ -154,6 +166,16 @@ func (p *probe) answer(ctx context.Context) {
 	close(reported) // a service that accepts has shown that it works
 	req := p.req
 	req.Ended, req.Test = reported, true
+	if c := req.Spec.Command; c != nil && c.WorkingDirectory == "" {
+		folder, remove, err := p.place()
+		if err != nil {
+			p.fail("answer", "there is no folder to ask the agent in: "+err.Error(), "see whether the temporary folder (TMPDIR) can be written")
+			return
+		}
+		defer remove()
+		here := *c
+		here.WorkingDirectory, req.Spec.Command = folder, &here
+	}
 	began, said := time.Now(), &listener{}
 	result, err := executor.Run(ctx, req, said)
 	switch {
@@ -166,6 +188,24 @@ func (p *probe) answer(ctx context.Context) {
 	default:
 		p.pass("answer", fmt.Sprintf("after %s: %s", time.Since(began).Round(time.Millisecond), firstOf(answerOf(result.Object), said.first(), "it ended well and printed nothing")))
 	}
+}
+
+// place is where the agent is asked: its own folder as it is, or, since its first run alone makes that, one that goes again.
+func (p *probe) place() (folder string, remove func(), err error) {
+	command, ok := p.registry[domain.ExecutorCommand].(*Command)
+	if p.folder != "" || !ok {
+		return p.folder, func() {}, nil
+	}
+	folder, err = os.MkdirTemp("", "rouse-test-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(folder) } // what is left of it is in the way of nobody
+	if err := command.options.own(folder); err != nil {
+		remove()
+		return "", nil, err
+	}
+	return folder, remove, nil
 }
 
 // answerOf is the text of a result, on one line.

@@ -61,15 +61,18 @@ func (o Options) checkProgram(file string) *Failure {
 }
 
 // mayEnter reports whether the account may pass every folder from / to dir.
-func mayEnter(dir string, credential *syscall.Credential) bool {
+func mayEnter(dir string, credential *syscall.Credential) bool { return barrier(dir, credential) == "" }
+
+// barrier is the first folder on the way from / to dir, dir included, that the account may not enter; "" when there is none.
+func barrier(dir string, credential *syscall.Credential) string {
+	shut := ""
 	for {
-		info, err := os.Stat(dir)
-		if err != nil || !info.IsDir() || !mayRun(dir, info, credential) {
-			return false
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || !mayRun(dir, info, credential) {
+			shut = dir
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return true
+			return shut
 		}
 		dir = parent
 	}

@@ -10,7 +10,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // maxResultDepth bounds the nesting of a result object, so that every store and reader can take it.
@@ -143,22 +144,8 @@ func compactJSON(v any) string {
 	return string(raw)
 }
 
-// namedSession is the session that the agent names in its result, or "" when it names none that can be stored.
-func namedSession(object map[string]any) string {
-	id, _ := object["session_id"].(string)
-	if badSession(id) {
-		return ""
-	}
-	return id
-}
-
-// badSession reports whether an id cannot be stored.
-func badSession(id string) bool {
-	return id == "" || len(id) > 256 || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
 // parseUsage reads usage.input_tokens, usage.output_tokens and usage.cost_usd (or total_cost_usd beside usage). What is
-// negative or absurd counts as not said.
+// below nothing, and an absurd cost, counts as not said.
 func parseUsage(object map[string]any) *Usage {
 	usage, ok := object["usage"].(map[string]any)
 	if !ok {
@@ -173,14 +160,11 @@ func parseUsage(object map[string]any) *Usage {
 
 func count(v any) int64 {
 	n, _ := number(v)
-	if n < 0 || n > 1e15 {
-		return 0
-	}
-	return int64(n)
+	return domain.TokenCount(n)
 }
 
 func money(v float64) string {
-	if v < 0 || v > 1e9 {
+	if v < 0 || v > domain.MaxCostUSD {
 		v = 0
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
@@ -205,34 +189,4 @@ func tooDeep(v any, left int) bool {
 		}
 	}
 	return false
-}
-
-// cleanValue masks and cleans every string of a result, the names of members too, and masks a number that holds a secret.
-func cleanValue(v any, mask func(string) string) any {
-	switch v := v.(type) {
-	case string:
-		return mask(cleanText(v))
-	case float64, json.Number:
-		text := compactJSON(v)
-		if masked := mask(text); masked != text {
-			return masked
-		}
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, member := range v {
-			out[mask(cleanText(name))] = cleanValue(member, mask)
-		}
-		return out
-	case []any:
-		for i := range v {
-			v[i] = cleanValue(v[i], mask)
-		}
-	}
-	return v
-}
-
-// cleanText makes s storable: valid UTF-8 without NUL, which PostgreSQL refuses in text.
-func cleanText(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	return strings.ReplaceAll(s, "\x00", "\uFFFD")
 }

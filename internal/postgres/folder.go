@@ -73,7 +73,7 @@ func LockFolder(dir string) (*FolderLock, error) {
 	if err != nil {
 		return nil, folderError(dir, err)
 	}
-	if err := takeLock(file, dir); err != nil {
+	if err := errors.Join(giveAsFolder(file), takeLock(file, dir)); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &FolderLock{file: file}, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/lib/pq/pqerror"
 )
 
-// The pool of one rouse. PostgreSQL allows 100 connections by default, so several processes fit on one server. None is
+// A pool of one rouse. PostgreSQL allows 100 connections by default, so several processes fit on one server. None is
 // closed for being idle a moment: a new one has to plan every statement and read the catalogue again.
 const (
 	maxOpenConnections = 20

@@ -170,7 +170,27 @@ func openLog(path string) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := giveAsFolder(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// giveAsFolder gives a file that root made to the owner of its folder: a command that root calls beside another account's
+// server must leave nothing that this account cannot open.
+func giveAsFolder(file *os.File) error {
+	info, err := os.Stat(filepath.Dir(file.Name()))
+	if err != nil || os.Geteuid() != 0 {
+		return err
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return file.Chown(int(stat.Uid), int(stat.Gid))
+	}
+	return nil
 }
 
 // logFrom is what the server wrote since a place in its log.

@@ -31,7 +31,7 @@ func (a *aider) Read(line []byte) ([]Line, bool) {
 		a.told.Begun = true
 	}
 	if len(a.told.Text) < maxText {
-		a.told.Text = cut(a.told.Text+text+"\n", maxText)
+		a.told.Text = head(a.told.Text + text + "\n")
 	}
 	return []Line{{Said: true, Text: text}}, true
 }

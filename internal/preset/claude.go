@@ -58,7 +58,7 @@ func (c *claude) blocks(content json.RawMessage) (out []Line) {
 		case "thinking":
 			out = append(out, c.think(b.Thinking)...)
 		case "tool_use":
-			out = append(out, c.do("uses a tool: "+b.Name+detail(b.Input))...)
+			out = append(out, c.do("uses a tool: "+b.Name+c.detail(b.Input))...)
 		}
 	}
 	return out
@@ -68,7 +68,7 @@ func (c *claude) blocks(content json.RawMessage) (out []Line) {
 func (c *claude) end(e claudeEvent) {
 	c.told.Ended = true
 	if e.Result != "" && !e.IsError {
-		c.told.Begun, c.told.Text = true, cut(e.Result, maxText)
+		c.told.Begun, c.told.Text = true, head(e.Result)
 	}
 	if e.IsError || e.Subtype != "success" {
 		c.told.Error = e.Result

@@ -59,7 +59,7 @@ func (c *codex) Read(line []byte) ([]Line, bool) {
 func (c *codex) started(i codexItem) []Line {
 	switch i.Type {
 	case "command_execution":
-		return c.do("runs: " + cut(i.Command, maxDetail))
+		return c.do("runs: " + c.short(i.Command))
 	case "mcp_tool_call":
 		return c.do("uses a tool: " + i.Server + "." + i.Tool)
 	}
@@ -74,14 +74,14 @@ func (c *codex) completed(i codexItem) []Line {
 		return c.think(i.Text)
 	case "command_execution":
 		if i.ExitCode != nil && *i.ExitCode != 0 {
-			return c.do(fmt.Sprintf("exit code %d: %s", *i.ExitCode, cut(i.Command, maxDetail)))
+			return c.do(fmt.Sprintf("exit code %d: %s", *i.ExitCode, c.short(i.Command)))
 		}
 	case "file_change":
 		var paths []string
 		for _, change := range i.Changes {
 			paths = append(paths, change.Kind+" "+change.Path)
 		}
-		return c.do("changes files: " + cut(strings.Join(paths, ", "), maxDetail))
+		return c.do("changes files: " + c.short(strings.Join(paths, ", ")))
 	case "web_search":
 		return c.do("searches the web: " + i.Query)
 	case "error":

@@ -10,11 +10,14 @@ import (
 // maxDetail is the most bytes of a tool's input that a line shows.
 const maxDetail = 300
 
-// maxText is the most bytes that are kept of an agent's last words.
-const maxText = 64 << 10
+// maxText is the most bytes that are kept of an agent's last words, with what a mask has to see beyond what is stored of them.
+const maxText = 128 << 10
 
 // state is what every reader keeps.
-type state struct{ told Report }
+type state struct {
+	told Report
+	mask func(string) string
+}
 
 // Report is what the lines so far say.
 func (s *state) Report() Report {
@@ -36,7 +39,7 @@ func (s *state) say(text string) []Line {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	s.told.Begun, s.told.Text = true, cut(text, maxText)
+	s.told.Begun, s.told.Text = true, head(text)
 	return linesOf(true, "", text)
 }
 
@@ -69,8 +72,14 @@ func object(line []byte, into any) bool {
 	return len(line) > 0 && line[0] == '{' && json.Unmarshal(line, into) == nil
 }
 
+// short is a part of a line, masked and then shortened: half a secret would not be found any more.
+func (s *state) short(text string) string { return cut(s.mask(text), maxDetail) }
+
+// head is the beginning of an agent's words.
+func head(text string) string { return text[:min(len(text), maxText)] }
+
 // detail is the input of a tool, shortened.
-func detail(input json.RawMessage) string {
+func (s *state) detail(input json.RawMessage) string {
 	if len(input) == 0 || string(input) == "{}" || string(input) == "null" {
 		return ""
 	}
@@ -78,7 +87,7 @@ func detail(input json.RawMessage) string {
 	if json.Compact(&compact, input) != nil {
 		return ""
 	}
-	return " " + cut(compact.String(), maxDetail)
+	return " " + s.short(compact.String())
 }
 
 // cut shortens text at a rune boundary, and says so.

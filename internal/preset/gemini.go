@@ -8,7 +8,7 @@ import (
 // gemini reads the events of `gemini --output-format stream-json`.
 type gemini struct {
 	state
-	partial string // words whose line has not ended
+	partial string // words whose line has not ended, at most maxText of them
 	message strings.Builder
 }
 
@@ -44,10 +44,10 @@ func (g *gemini) Read(line []byte) ([]Line, bool) {
 			return g.chunk(e.Content, e.Delta), true
 		}
 	case "tool_use":
-		return append(g.flush(), g.do("uses a tool: "+e.ToolName+detail(e.Parameters))...), true
+		return append(g.flush(), g.do("uses a tool: "+e.ToolName+g.detail(e.Parameters))...), true
 	case "tool_result":
 		if e.Status == "error" {
-			return append(g.flush(), g.do("the tool failed: "+cut(e.Error.Text, maxDetail))...), true
+			return append(g.flush(), g.do("the tool failed: "+g.short(e.Error.Text))...), true
 		}
 	case "error":
 		return append(g.flush(), Line{Text: e.Severity + ": " + e.Message}), true
@@ -70,11 +70,11 @@ func (g *gemini) chunk(text string, delta bool) []Line {
 	}
 	if g.message.Len() < maxText {
 		g.message.WriteString(text)
-		g.told.Text = cut(g.message.String(), maxText)
+		g.told.Text = head(g.message.String())
 	}
 	text = g.partial + text
 	end := strings.LastIndexByte(text, '\n')
-	g.partial = text[end+1:]
+	g.partial = head(text[end+1:])
 	if end < 0 {
 		return nil
 	}

@@ -40,9 +40,9 @@ func (o *opencode) Read(line []byte) ([]Line, bool) {
 		return o.think(e.Part.Text), true
 	case "tool_use":
 		o.session(e.SessionID)
-		line := "uses a tool: " + e.Part.Tool + detail(e.Part.State.Input)
+		line := "uses a tool: " + e.Part.Tool + o.detail(e.Part.State.Input)
 		if e.Part.State.Status == "error" {
-			line += ": " + cut(e.Part.State.Error, maxDetail)
+			line += ": " + o.short(e.Part.State.Error)
 		}
 		return o.do(line), true
 	case "step_start":

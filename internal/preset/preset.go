@@ -15,7 +15,7 @@ type Preset struct {
 	resume        []string // before the session's id; none: it cannot resume
 	PromptFile    string   // the argument that names a file with the prompt; "": it reads standard input
 	Version       []string // arguments that make it print its version
-	reader        func() Reader
+	reader        func(state) Reader
 }
 
 // presets are in the order of Names.
@@ -23,27 +23,27 @@ var presets = []Preset{
 	{
 		Name: "aider", Program: "aider", Documentation: "https://aider.chat/docs/scripting.html",
 		args:       []string{"--yes-always", "--no-pretty", "--no-stream", "--no-check-update", "--no-show-release-notes", "--no-suggest-shell-commands"},
-		PromptFile: "--message-file", Version: []string{"--version"}, reader: func() Reader { return &aider{} },
+		PromptFile: "--message-file", Version: []string{"--version"}, reader: func(s state) Reader { return &aider{state: s} },
 	},
 	{
 		Name: "claude", Program: "claude", Documentation: "https://code.claude.com/docs/en/headless",
 		args:   []string{"-p", "--output-format", "stream-json", "--verbose"},
-		resume: []string{"--resume"}, Version: []string{"--version"}, reader: func() Reader { return &claude{} },
+		resume: []string{"--resume"}, Version: []string{"--version"}, reader: func(s state) Reader { return &claude{state: s} },
 	},
 	{
 		Name: "codex", Program: "codex", Documentation: "https://github.com/openai/codex/blob/main/docs/exec.md",
 		args:   []string{"exec", "--json", "--skip-git-repo-check"},
-		resume: []string{"resume"}, last: []string{"-"}, Version: []string{"--version"}, reader: func() Reader { return &codex{} },
+		resume: []string{"resume"}, last: []string{"-"}, Version: []string{"--version"}, reader: func(s state) Reader { return &codex{state: s} },
 	},
 	{
 		Name: "gemini", Program: "gemini", Documentation: "https://geminicli.com/docs/cli/headless/",
 		args:   []string{"--output-format", "stream-json"},
-		resume: []string{"--resume"}, Version: []string{"--version"}, reader: func() Reader { return &gemini{} },
+		resume: []string{"--resume"}, Version: []string{"--version"}, reader: func(s state) Reader { return &gemini{state: s} },
 	},
 	{
 		Name: "opencode", Program: "opencode", Documentation: "https://opencode.ai/docs/cli/",
 		args:   []string{"run", "--format", "json"},
-		resume: []string{"--session"}, Version: []string{"--version"}, reader: func() Reader { return &opencode{} },
+		resume: []string{"--session"}, Version: []string{"--version"}, reader: func(s state) Reader { return &opencode{state: s} },
 	},
 }
 
@@ -83,8 +83,8 @@ func (p Preset) Argv(given []string, session string) []string {
 // CanResume reports whether the agent goes on with an earlier session.
 func (p Preset) CanResume() bool { return len(p.resume) > 0 }
 
-// NewReader reads the output of one launch.
-func (p Preset) NewReader() Reader { return p.reader() }
+// NewReader reads the output of one launch. What its lines show in part is masked before it is cut.
+func (p Preset) NewReader(mask func(string) string) Reader { return p.reader(state{mask: mask}) }
 
 // Reader understands the lines of an agent's standard output, in order.
 type Reader interface {
@@ -105,7 +105,7 @@ type Report struct {
 	Session string // "" until it was named
 	Begun   bool   // the agent has said or done something
 	Ended   bool   // the event that ends the work was there
-	Text    string // the agent's last words
+	Text    string // the agent's last words, as they were said; their beginning when they are long
 	Error   string // why the work failed; "" when it did not
 	Usage   *Usage // nil until it was told
 }

@@ -44,10 +44,41 @@ func TestWhatIsNoEventIsShownAsItIs(t *testing.T) {
 	for _, name := range Names() {
 		p, _ := Find(name)
 		for _, line := range []string{"plain", "[]", `{"type":"never heard of"}`, "{", ""} {
-			if out, ok := p.NewReader().Read([]byte(line)); ok && name != "aider" || len(out) > 1 {
+			if out, ok := p.NewReader(hide).Read([]byte(line)); ok && name != "aider" || len(out) > 1 {
 				t.Errorf("%s: %q became %v", name, line, out)
 			}
 		}
+	}
+}
+
+// hide masks one word.
+func hide(text string) string { return strings.ReplaceAll(text, "hunter2hunter2", "***") }
+
+func TestASecretThatCrossesACutDoesNotShowItsFirstHalf(t *testing.T) {
+	secret := strings.Repeat("x", maxDetail-15) + "hunter2hunter2"
+	for name, line := range map[string]string{
+		"claude":   `{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{"c":"` + secret + `"}}]}}`,
+		"codex":    `{"type":"item.started","item":{"type":"command_execution","command":"` + secret + `"}}`,
+		"gemini":   `{"type":"tool_result","status":"error","error":"` + secret + `"}`,
+		"opencode": `{"type":"tool_use","part":{"tool":"bash","state":{"input":{"c":"` + secret + `"}}}}`,
+	} {
+		p, _ := Find(name)
+		if out, ok := p.NewReader(hide).Read([]byte(line)); !ok || len(out) != 1 || strings.Contains(out[0].Text, "hunter") || !strings.Contains(out[0].Text, "xxx") {
+			t.Errorf("%s: %v", name, out)
+		}
+	}
+}
+
+func TestWordsWithoutAnEndAreNotKeptWithoutBound(t *testing.T) {
+	p, _ := Find("gemini")
+	r := p.NewReader(hide)
+	for range 10 {
+		if _, ok := r.Read([]byte(`{"type":"message","role":"assistant","delta":true,"content":"` + strings.Repeat("x", maxText/2) + `"}`)); !ok {
+			t.Fatal("a part of a message is no event")
+		}
+	}
+	if kept := len(r.(*gemini).partial); kept > maxText {
+		t.Errorf("%d bytes wait for the end of their line", kept)
 	}
 }
 
@@ -70,7 +101,7 @@ func FuzzReaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, name := range Names() {
 			p, _ := Find(name)
-			r := p.NewReader()
+			r := p.NewReader(hide)
 			for line := range strings.SplitSeq(text, "\n") {
 				out, _ := r.Read([]byte(line))
 				for _, l := range out {
@@ -79,7 +110,7 @@ func FuzzReaders(f *testing.F) {
 					}
 				}
 			}
-			if report := r.Report(); len(report.Text) > maxText+100 {
+			if report := r.Report(); len(report.Text) > maxText {
 				t.Errorf("%s: kept %d bytes", name, len(report.Text))
 			}
 		}

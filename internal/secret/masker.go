@@ -135,24 +135,3 @@ func filterPosition(first uint32) (word int, bit uint64) {
 	hash := first * 2654435761 >> 16
 	return int(hash >> 6), 1 << (hash & 63)
 }
-
-// MaskValue masks every text in a decoded JSON value, member names too, and returns a masked copy; it changes nothing in place.
-func (m *Masker) MaskValue(value any) any {
-	switch value := value.(type) {
-	case string:
-		return m.Mask(value)
-	case []any:
-		masked := make([]any, len(value))
-		for i := range value {
-			masked[i] = m.MaskValue(value[i])
-		}
-		return masked
-	case map[string]any:
-		masked := make(map[string]any, len(value))
-		for name, member := range value {
-			masked[m.Mask(name)] = m.MaskValue(member)
-		}
-		return masked
-	}
-	return value
-}

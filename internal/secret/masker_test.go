@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
-	"reflect"
 	"strings"
 	"testing"
 )
@@ -77,22 +76,6 @@ func TestShortSecretsAreCounted(t *testing.T) {
 	var none *Masker
 	if none.Skipped() != 0 || none.Mask("x") != "x" {
 		t.Error("a nil masker does something")
-	}
-}
-
-func TestMaskValueMasksNamesAndValuesAtAnyDepth(t *testing.T) {
-	var value any
-	text := `{"summary":"used sk-123456","list":[1,true,null,{"sk-123456":"a"}],"n":1.5}`
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
-	got := NewMasker("sk-123456").MaskValue(value)
-	want := map[string]any{"summary": "used ***", "list": []any{1.0, true, nil, map[string]any{"***": "a"}}, "n": 1.5}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v", got)
-	}
-	if value.(map[string]any)["summary"] != "used sk-123456" {
-		t.Error("the value was changed in place")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type agentAccount struct {
 	account *account.Account // nil: the server's own
 	home    string           // "" with a nil account
+	lent    bool             // home is a folder of ours, since the account has none
 }
 
 // String names the account for people.
@@ -30,36 +31,46 @@ func (a agentAccount) String() string {
 }
 
 // prepareAgents settles the account of agents' commands, and gives one without a home a folder as home.
-func (s *Server) prepareAgents(context.Context) error {
-	a, err := account.ForCommands(s.options.Config.AgentUser)
-	if err != nil || a == nil {
+func (s *Server) prepareAgents(context.Context) (err error) {
+	s.agents, err = accountOfAgents(s.options.Config.AgentUser, s.files.dir)
+	if err != nil {
 		return err
 	}
-	s.agents = agentAccount{account: a, home: a.Home}
-	if info, err := os.Stat(a.Home); err == nil && info.IsDir() && a.Home != "/" {
-		return nil
-	}
-	s.agents.home = filepath.Join(s.files.dir, "home")
-	return makeHome(s.agents.home, a)
+	return s.agents.makeHome()
 }
 
-// makeHome makes a folder that only the account can read.
-func makeHome(dir string, a *account.Account) error {
-	err := os.Mkdir(dir, 0o700)
+// accountOfAgents says who agents run as, and makes nothing; dir is the folder in which one without a home gets one.
+func accountOfAgents(name, dir string) (agentAccount, error) {
+	a, err := account.ForCommands(name)
+	if err != nil || a == nil {
+		return agentAccount{}, err
+	}
+	if info, err := os.Stat(a.Home); err == nil && info.IsDir() && a.Home != "/" {
+		return agentAccount{account: a, home: a.Home}, nil
+	}
+	return agentAccount{account: a, home: filepath.Join(dir, "home"), lent: true}, nil
+}
+
+// makeHome makes the folder that is lent as a home, which only the account can read.
+func (a agentAccount) makeHome() error {
+	if !a.lent {
+		return nil
+	}
+	err := os.Mkdir(a.home, 0o700)
 	if errors.Is(err, os.ErrExist) {
 		err = nil
 	}
 	if err == nil {
-		err = os.Lchown(dir, int(a.UID), int(a.GID))
+		err = os.Lchown(a.home, int(a.account.UID), int(a.account.GID))
 	}
 	if err != nil {
-		return fmt.Errorf("make a home for %s, whom agents run as: %w; choose another --data-dir, or another account with --agent-user", a, err)
+		return fmt.Errorf("make a home for %s, whom agents run as: %w; choose another --data-dir, or another account with --agent-user", a.account, err)
 	}
 	return nil
 }
 
-func (a agentAccount) options(work string) executor.Options {
-	o := executor.Options{WorkRoot: work, Credential: a.account.Credential(), Home: a.home}
+func (a agentAccount) options(work, installation string) executor.Options {
+	o := executor.Options{WorkRoot: work, Installation: installation, Credential: a.account.Credential(), Home: a.home}
 	if a.account != nil {
 		o.User = a.account.Name
 	}
@@ -67,12 +78,12 @@ func (a agentAccount) options(work string) executor.Options {
 }
 
 // leftovers ends what agents of dead servers left, for the rescue sweep.
-type leftovers struct{}
+type leftovers struct{ installation string }
 
-// EndLeftover ends the group of one attempt, and what left the group; those of another machine or boot are left alone.
-func (leftovers) EndLeftover(_ context.Context, l store.Leftover) error {
-	_, err := executor.EndLeftover(executor.ProcessGroup{
-		PGID: l.Group.PGID, Host: l.Group.Host, BootID: l.Group.BootID, StartTime: uint64(l.Group.Started), Launch: executor.LaunchesOf(l.RunID, l.Number),
+// EndLeftover ends the group of one attempt, and what left the group; those of another machine, boot or installation are left alone.
+func (o leftovers) EndLeftover(_ context.Context, l store.Leftover) error {
+	_, err := executor.EndLeftover(o.installation, executor.ProcessGroup{
+		PGID: l.Group.PGID, Host: l.Group.Host, BootID: l.Group.BootID, StartTime: uint64(l.Group.Started), Launch: executor.LaunchesOf(o.installation, l.RunID, l.Number),
 	})
 	return err
 }

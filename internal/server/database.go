@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,8 +25,9 @@ const (
 
 // Database is an open database, with the private cluster that serves it, if there is one.
 type Database struct {
-	DB  *sql.DB
-	URL string // holds the password, if there is one
+	DB    *sql.DB
+	Reads *sql.DB // for what the API shows; nil unless a server is open
+	URL   string  // holds the password, if there is one
 
 	log      *slog.Logger
 	files    files
@@ -38,7 +41,8 @@ type Database struct {
 
 // OpenDatabase opens the database of a configuration for a short task, such as making a token: the one at the URL, or the
 // private cluster, which is started when it does not run; when a rouse holds the folder its server is used and left
-// running. The database is migrated.
+// running. An empty database is migrated; one that this program's migrations would change is refused, since the servers that
+// use it might not start again after them.
 func OpenDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Database, error) {
 	f, address, err := openBeside(c)
 	if err != nil {
@@ -49,18 +53,52 @@ func OpenDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Data
 		return nil, errors.Join(err, f.release())
 	}
 	d.release = true
-	if err := d.migrate(ctx); err != nil {
+	if err := d.shape(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// openBeside is openFiles for a program that may run beside a server: then the address of its cluster is returned.
+// Migrate brings the database of a configuration to this program's shape.
+func Migrate(ctx context.Context, c config.Config, log *slog.Logger) error {
+	f, address, err := openBeside(c)
+	if err != nil {
+		return err
+	}
+	d, err := openDatabase(ctx, f, address, log)
+	if err != nil {
+		return errors.Join(err, f.release())
+	}
+	d.release = true
+	return errors.Join(d.migrate(ctx), d.Close())
+}
+
+// shape migrates an empty database, and refuses one that lacks migrations.
+func (d *Database) shape(ctx context.Context) error {
+	missing, empty, err := postgres.Pending(ctx, d.DB, migrations.FS)
+	switch {
+	case err != nil:
+		return err
+	case empty:
+		return d.migrate(ctx)
+	case missing > 0:
+		return fmt.Errorf("the database lacks %d of this program's migrations, and this command makes none in a database that is in use: call the program of the version that "+
+			"its servers have, or end them, run `rouse migrate` and start the new version; there is no way back but a backup", missing)
+	}
+	return nil
+}
+
+// openBeside is openFiles for a program that may run beside a server: then the address of its cluster is returned. Of a
+// folder without a cluster nothing is needed, so it is neither made nor locked.
 func openBeside(c config.Config) (files, string, error) {
-	f, err := openFiles(c)
+	f, err := locate(c)
+	if err != nil || !f.private {
+		return f, c.DatabaseURL.Reveal(), err
+	}
+	f, err = openFiles(c)
 	inUse, ok := errors.AsType[*postgres.FolderInUseError](err)
 	if !ok {
-		return f, c.DatabaseURL.Reveal(), err
+		return f, "", err
 	}
 	address, running := postgres.RunningURL(f.cluster(), "")
 	if !running {
@@ -99,12 +137,19 @@ func (d *Database) migrate(ctx context.Context) error {
 // their contexts; should the cancel get lost, a statement must not keep its locks for ever.
 const statementLimit = time.Minute
 
-// bound opens the pool again, with a limit for each statement. A migration, before it, has none.
-func (d *Database) bound(ctx context.Context, limit time.Duration) error {
-	address, err := postgres.Bounded(d.URL, limit)
+// readConnections bounds the pool that the API's reads share. They may make each other wait, but no lease, claim or report.
+const readConnections = 10
+
+// openPools opens the pools of a server, with a limit for each statement. A migration, before it, has none.
+func (d *Database) openPools(ctx context.Context) error {
+	address, err := postgres.Bounded(d.URL, statementLimit)
 	if err != nil {
 		return err
 	}
+	if d.Reads, err = postgres.Open(ctx, address); err != nil {
+		return err
+	}
+	d.Reads.SetMaxOpenConns(readConnections)
 	db, err := postgres.Open(ctx, address)
 	if err != nil {
 		return err
@@ -112,6 +157,16 @@ func (d *Database) bound(ctx context.Context, limit time.Duration) error {
 	unbound := d.DB
 	d.DB = db
 	return unbound.Close()
+}
+
+// identity tells this database from a copy, also one of its files: a private cluster's copy lies in another folder.
+func (d *Database) identity(ctx context.Context) (string, error) {
+	name, err := postgres.Identity(ctx, d.DB)
+	if err != nil || !d.files.private {
+		return name, err
+	}
+	place := sha256.Sum256([]byte(d.files.dir))
+	return name + "-" + hex.EncodeToString(place[:8]), nil
 }
 
 // PID is the private cluster's process id; 0 for a database elsewhere.
@@ -212,8 +267,10 @@ func (d *Database) close(limit time.Duration) error {
 	close(d.stopping)
 	d.watching.Wait()
 	var err error
-	if d.DB != nil {
-		err = d.DB.Close()
+	for _, pool := range []*sql.DB{d.DB, d.Reads} {
+		if pool != nil {
+			err = errors.Join(err, pool.Close())
+		}
 	}
 	return errors.Join(err, d.stopCluster(limit))
 }

@@ -41,7 +41,7 @@ type Finding struct {
 // gives each agent a trivial prompt, which may cost money. tell is called with each finding as it comes; the result says
 // whether all was well.
 func Doctor(ctx context.Context, c config.Config, ask bool, log *slog.Logger, tell func(Finding)) bool {
-	d := &doctor{config: c, log: log, ask: ask, told: tell, well: true}
+	d := &doctor{config: c, log: log, ask: ask, told: tell, well: true, ended: func() bool { return ctx.Err() != nil }}
 	d.examine(ctx)
 	return d.well
 }
@@ -52,9 +52,14 @@ type doctor struct {
 	ask    bool
 	told   func(Finding)
 	well   bool
+	ended  func() bool // the examination was broken off
 }
 
+// tell passes a finding on. Those of an examination that was broken off are none.
 func (d *doctor) tell(subject string, c domain.Check) {
+	if d.ended() {
+		return
+	}
 	d.well = d.well && c.OK
 	d.told(Finding{subject, c})
 }
@@ -76,6 +81,7 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	defer func() {
 		if err := db.Close(); err != nil {
+			d.ended = func() bool { return false } // the database was to be ended all the same
 			d.fail("database", err, "see the log of PostgreSQL")
 		}
 	}()
@@ -119,8 +125,12 @@ func (d *doctor) database(ctx context.Context, db *Database) bool {
 }
 
 func (d *doctor) migrations(ctx context.Context, db *Database) bool {
-	missing, err := postgres.Pending(ctx, db.DB, migrations.FS)
+	missing, _, err := postgres.Pending(ctx, db.DB, migrations.FS)
+	_, newer := errors.AsType[*postgres.NewerDatabaseError](err)
 	switch {
+	case newer:
+		d.fail("migrations", err, "call the doctor of that newer program, and give this one no database to serve")
+		return false
 	case err != nil:
 		d.fail("migrations", err, "give the account of "+config.EnvDatabaseURL+" the right to read the tables, or run `rouse migrate` as their owner")
 		return false
@@ -191,8 +201,8 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Server{options: Options{Config: d.config, Log: d.log}, files: db.files}
-	if err := s.prepareAgents(context.Background()); err != nil {
+	agents, err := accountOfAgents(d.config.AgentUser, db.files.dir)
+	if err != nil {
 		return nil, nil, err
 	}
 	var secrets worker.Opener
@@ -202,7 +212,7 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 	} else if err != nil {
 		return nil, nil, err
 	}
-	command := executor.NewCommand(s.agents.options(db.files.work()))
+	command := executor.NewCommand(agents.options(db.files.work(), ""))
 	end := func() {
 		if err := command.Close(); err != nil {
 			d.fail("executors", err, "look for processes that are left, and end them")

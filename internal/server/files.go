@@ -9,22 +9,19 @@ import (
 	"rouse.dev/rouse/internal/postgres"
 )
 
-// files is the data folder of a process. With a private cluster it is locked, since the cluster can serve one rouse's
-// lifetime only; with a database elsewhere it holds the agents' work and may be shared.
+// files is the data folder of a process. A server locks it: it holds the agents' work, the key and perhaps the private
+// cluster, and two servers would take each other's for their own.
 type files struct {
 	dir     string // absolute
 	private bool   // it holds the private cluster
 	lock    *postgres.FolderLock
 }
 
-// openFiles finds the data folder, makes it when it is missing, and locks it for a private cluster.
+// openFiles finds the data folder, makes it when it is missing, and locks it.
 func openFiles(c config.Config) (files, error) {
 	f, err := locate(c)
 	if err != nil {
 		return f, err
-	}
-	if !f.private {
-		return f, f.make()
 	}
 	f.lock, err = postgres.LockFolder(f.dir)
 	return f, err
@@ -54,18 +51,6 @@ func locate(c config.Config) (files, error) {
 		return files{}, fmt.Errorf("data folder: %w", err)
 	}
 	return files{dir: abs, private: c.DatabaseURL.IsEmpty()}, nil
-}
-
-// make makes the folder: closed to others, or for root passable, since agents run under another account and work below it.
-func (f files) make() error {
-	mode := os.FileMode(0o700)
-	if os.Geteuid() == 0 {
-		mode = 0o711
-	}
-	if err := os.MkdirAll(f.dir, mode); err != nil {
-		return fmt.Errorf("make the data folder: %w; choose another folder with --data-dir", err)
-	}
-	return nil
 }
 
 // cluster is the private cluster's own folder.

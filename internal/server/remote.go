@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"rouse.dev/rouse/internal/account"
 	"rouse.dev/rouse/internal/executor"
 	"rouse.dev/rouse/internal/remote"
 	"rouse.dev/rouse/internal/secret"
@@ -44,7 +43,7 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	command := executor.NewCommand(agents.options(filepath.Join(o.Dir, "work")))
+	command := executor.NewCommand(agents.options(filepath.Join(o.Dir, "work"), ""))
 	defer func() { err = errors.Join(err, command.Close()) }()
 	if err := command.CheckWorkRoot(); err != nil {
 		return err
@@ -82,14 +81,9 @@ func prepareWorker(o WorkerOptions) (agentAccount, error) {
 			return agentAccount{}, fmt.Errorf("make the folder that agents work in: %w; choose another with --data-dir", err)
 		}
 	}
-	a, err := account.ForCommands(o.AgentUser)
-	if err != nil || a == nil {
-		return agentAccount{}, err
+	agents, err := accountOfAgents(o.AgentUser, o.Dir)
+	if err != nil {
+		return agents, err
 	}
-	agents := agentAccount{account: a, home: a.Home}
-	if info, err := os.Stat(a.Home); err == nil && info.IsDir() && a.Home != "/" {
-		return agents, nil
-	}
-	agents.home = filepath.Join(o.Dir, "home")
-	return agents, makeHome(agents.home, a)
+	return agents, agents.makeHome()
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -382,14 +381,82 @@ func TestALaterAttemptKeepsHalfOfWhatItsRunHasLeft(t *testing.T) {
 	}
 }
 
-func TestExecutorOfARun(t *testing.T) {
-	w := newWorld(t)
-	agentID := w.agent("gpu", pulled("gpu"))
-	run := w.runOf(w.wake(agentID))
-	spec, holder, err := w.ExecutorOf(context.Background(), run)
-	if w.ok(err); spec.Queue() != "gpu" || holder != agentID {
-		t.Errorf("%+v of %s", spec, holder)
+// withKey is an executor of the queue gpu whose commands are given a sealed value.
+func withKey(sealed string) domain.ExecutorSpec {
+	return domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: "gpu", Lease: time.Minute, Command: &domain.CommandSpec{Argv: []string{"x"},
+		Environment: []domain.SealedValue{{Name: "KEY", Sealed: sealed}}}}}
+}
+
+// secretsOf are the sealed values that are hidden in what a run says.
+func (w *world) secretsOf(run, holder xid.ID) string {
+	w.Helper()
+	sets, err := w.SecretsOf(w.Context(), run)
+	w.ok(err)
+	var values []string
+	for _, set := range sets {
+		for _, v := range set.Values {
+			values = append(values, v.Sealed)
+		}
+		if set.Holder != holder {
+			w.Errorf("bound to %s", set.Holder)
+		}
 	}
+	slices.Sort(values)
+	return strings.Join(slices.Compact(values), " ")
+}
+
+func TestWhatAnAttemptWasLaunchedWithIsKnownWhenItsExecutorIsChangedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("gpu", func(in *CreateAgent) { in.Executor = new(withKey("v1")) })
+	run := w.offered(w.wake(agentID))
+	change := func(sealed string) {
+		w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Executor: domain.To(withKey(sealed))}))
+	}
+	take := func() *Lease {
+		lease, err := w.Acquire(t.Context(), Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: "call"})
+		return must(w, lease, err)
+	}
+	steps := []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"before a launch", func() {}, "v1"},
+		{"launched", func() { take() }, "v1"},
+		{"replaced while it runs", func() { change("v2") }, "v1 v2"},
+		{"replaced twice", func() { change("v3") }, "v1 v3"},
+		{"lent again to the call whose answer was lost", func() { take() }, "v3"},
+		{"replaced after that", func() { change("v4") }, "v3 v4"},
+		{"ended", func() { w.sql(`DELETE FROM attempt_leases`) }, "v4"},
+	}
+	for _, step := range steps {
+		step.do()
+		if got := w.secretsOf(run, agentID); got != step.want {
+			t.Errorf("%s: %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
+func TestWhatARunOfThisProcessIsLaunchedWithIsKept(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("service", func(in *CreateAgent) {
+		in.Executor = &domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: "https://agents.example.com", Headers: []domain.SealedValue{{Name: "Authorization", Sealed: "h1"}}, Secret: "s1"}}
+	})
+	w.wake(agentID)
+	a := w.claimOne()
+	launch, err := w.Start(t.Context(), a.Attempt)
+	if w.ok(err); launch == nil {
+		t.Fatal("not launched")
+	}
+	w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Executor: domain.To(domain.ExecutorSpec{Echo: &domain.EchoSpec{}})}))
+	if got := w.secretsOf(a.RunID, agentID); got != "h1 s1" {
+		t.Errorf("%q", got)
+	}
+	w.ok(w.Finish(t.Context(), a.Attempt, Success{}))
+	if got := w.secretsOf(a.RunID, agentID); got != "" {
+		t.Errorf("after its end: %q", got)
+	}
+	w.sound()
 }
 
 func TestACallWhoseAnswerWasLostGetsTheSameAttemptAgain(t *testing.T) {

@@ -142,7 +142,7 @@ type ActivityPosition struct {
 // ActivityHead is the position that follows everything which can be read in order now. What was visible before it was
 // taken may lie after it, while an older transaction is still running: never the other way round.
 func (s *Store) ActivityHead(ctx context.Context) (ActivityPosition, error) {
-	horizon, err := queryOne[int64](ctx, s.db, `SELECT (`+activityHorizon+`)`)
+	horizon, err := queryOne[int64](ctx, s.reads, `SELECT (`+activityHorizon+`)`)
 	if err != nil {
 		return ActivityPosition{}, fmt.Errorf("read the head of the log: %w", err)
 	}
@@ -159,7 +159,7 @@ func (s *Store) ActivityAfter(ctx context.Context, workspaceID xid.ID, after Act
 	const query = `
 SELECT id, tx, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at, tx < ` + activityHorizon + `
 FROM activities WHERE workspace_id = $1 AND (tx, id) > ($2, $3) ORDER BY tx, id LIMIT $4`
-	all, err := collect(ctx, s.db, func(rows *sql.Rows) (*ent.Activity, error) {
+	all, err := collect(ctx, s.reads, func(rows *sql.Rows) (*ent.Activity, error) {
 		a := &ent.Activity{WorkspaceID: workspaceID}
 		var settled bool
 		err := rows.Scan(&a.ID, &a.Tx, &a.Code, &a.Summary, &a.ActorKind, &a.Actor, &a.SubjectID, &a.AgentID, &a.TaskID, &a.Data, &a.CausationID, &a.OccurredAt, &settled)

@@ -123,7 +123,7 @@ func (s *Store) Lanes(ctx context.Context, agentIDs []xid.ID) (map[xid.ID]*Lane,
 SELECT agent_id, CASE WHEN status = 'IDLE' AND running > 0 THEN 'WORKING' ELSE status END, pause_reason, running,
   CASE WHEN eligible_at > clock_timestamp() THEN eligible_at END, last_finished_at
 FROM agent_lanes WHERE agent_id = ANY($1)`
-	lanes, err := collect(ctx, s.db, func(rows *sql.Rows) (*Lane, error) {
+	lanes, err := collect(ctx, s.reads, func(rows *sql.Rows) (*Lane, error) {
 		var l Lane
 		return &l, rows.Scan(&l.AgentID, &l.Status, &l.PauseReason, &l.Running, &l.AvailableAt, &l.LastFinishedAt)
 	}, query, ids(agentIDs))

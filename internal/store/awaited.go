@@ -55,7 +55,7 @@ func (s *Store) Workers(ctx context.Context, workspaceID xid.ID, queue string, s
 		f.Waits = ptr(s.awaited.has(awaitedQueue{workspaceID, queue}))
 	}
 	var err error
-	f.AtWork, err = queryOne[int](ctx, s.db, `SELECT count(*) FROM attempt_leases WHERE workspace_id = $1 AND queue = $2 AND owner IS NOT NULL`, workspaceID, queue)
+	f.AtWork, err = queryOne[int](ctx, s.reads, `SELECT count(*) FROM attempt_leases WHERE workspace_id = $1 AND queue = $2 AND owner IS NOT NULL`, workspaceID, queue)
 	return f, wrap("count the runs that workers hold", err)
 }
 

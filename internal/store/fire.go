@@ -47,7 +47,7 @@ func (t *tx) fireByHand(ctx context.Context, r routineRow, in FireRoutine) (Made
 
 // valuesNow resolves the variables of a fire without a slot.
 func (f *firing) valuesNow(ctx context.Context) (map[string]string, error) {
-	location, err := f.zoneOfFire(ctx, f.routine.workspaceID, f.triggerID)
+	location, err := f.zoneOfFire(ctx, f.routine, f.triggerID)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +56,12 @@ func (f *firing) valuesNow(ctx context.Context) (map[string]string, error) {
 }
 
 // zoneOfFire is where the instant of a fire without a slot, which stands for one, is told: the zone of the schedule that it
-// names, else the workspace's (SPEC S4.8).
-func (t *tx) zoneOfFire(ctx context.Context, workspaceID, triggerID xid.ID) (*time.Location, error) {
+// names, if that is the routine's, else the workspace's (SPEC S4.8).
+func (t *tx) zoneOfFire(ctx context.Context, r routineRow, triggerID xid.ID) (*time.Location, error) {
 	const query = `
-SELECT coalesce((SELECT time_zone FROM routine_triggers WHERE id = $2 AND kind = 'SCHEDULE'), default_time_zone) FROM workspaces WHERE id = $1`
-	zone, err := queryOne[string](ctx, t, query, workspaceID, triggerID)
+SELECT coalesce((SELECT time_zone FROM routine_triggers WHERE id = $3 AND routine_id = $2 AND kind = 'SCHEDULE' AND deleted_at IS NULL), default_time_zone)
+FROM workspaces WHERE id = $1`
+	zone, err := queryOne[string](ctx, t, query, r.workspaceID, r.id, triggerID)
 	if err != nil {
 		return nil, fmt.Errorf("read the time zone of a fire: %w", err)
 	}

@@ -199,10 +199,10 @@ func (t *tx) fired(ctx context.Context, source domain.RoutineRunSource, by actor
 	return nil
 }
 
-// makeTask makes the task of a heavy fire (SPEC S4.7). A project that is gone is left out: it must not keep the routine from
-// firing.
+// makeTask makes the task of a heavy fire (SPEC S4.7). A project that is gone is left out, and texts that are too long are
+// cut: neither must keep the routine from firing.
 func (t *tx) makeTask(ctx context.Context, f *fire, by actor) error {
-	task := domain.RenderTask(*f.routine.template, f.values)
+	task := domain.RenderTask(f.routine.name, *f.routine.template, f.values, f.slot.Missed)
 	if task.ProjectID != "" {
 		there, err := t.projectExists(ctx, f.routine.workspaceID, task.ProjectID)
 		if err != nil {
@@ -214,7 +214,7 @@ func (t *tx) makeTask(ctx context.Context, f *fire, by actor) error {
 	}
 	_, _, err := t.createRoutineTask(ctx, routineTask{
 		workspaceID: f.routine.workspaceID, routineRunID: f.id, assigneeID: f.routine.assigneeID, projectID: task.ProjectID,
-		causationID: f.causationID, title: task.Title, description: task.Description + domain.MissedText(f.slot.Missed), requiresApproval: task.RequiresApproval,
+		causationID: f.causationID, title: task.Title, description: task.Description, requiresApproval: task.RequiresApproval,
 		personWaiting: f.plan.Request.PersonWaiting, by: by,
 	})
 	return wrap("make the fire's task", err)

@@ -77,7 +77,7 @@ func (e *UnreadableError) Outage() bool {
 // Liveness reads the verdict of a workspace: six statements that write nothing, in no common transaction. An input that
 // cannot be read is counted and an *UnreadableError.
 func (s *Store) Liveness(ctx context.Context, workspaceID xid.ID) (*Liveness, error) {
-	r := livenessRead{q: s.db, workspaceID: workspaceID}
+	r := livenessRead{q: s.reads, workspaceID: workspaceID}
 	for _, input := range []struct {
 		name string
 		read func(context.Context) error

@@ -19,7 +19,7 @@ type FirePreview struct {
 
 // PreviewFire says what FireRoutine would do now, and writes nothing: its transaction could not (SPEC S4.10).
 func (s *Store) PreviewFire(ctx context.Context, in FireRoutine) (out FirePreview, err error) {
-	et, err := s.client.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	et, err := s.readClient.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return FirePreview{}, fmt.Errorf("begin a preview: %w", err)
 	}
@@ -42,7 +42,7 @@ func (t *tx) previewFire(ctx context.Context, r routineRow, in FireRoutine) (out
 	if out.Problems, err = problemsOf(t.checkTrigger(ctx, in)); err != nil {
 		return out, err
 	}
-	location, err := t.zoneOfFire(ctx, r.workspaceID, in.TriggerID)
+	location, err := t.zoneOfFire(ctx, r, in.TriggerID)
 	if err != nil {
 		return out, err
 	}

@@ -26,7 +26,7 @@ type RunEvent struct {
 func (s *Store) RunEventsAfter(ctx context.Context, runID xid.ID, seq int64, limit int) ([]RunEvent, error) {
 	const query = `
 SELECT seq, kind, coalesce(attempt, 0), data, occurred_at FROM run_events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`
-	events, err := collect(ctx, s.db, func(rows *sql.Rows) (e RunEvent, err error) {
+	events, err := collect(ctx, s.reads, func(rows *sql.Rows) (e RunEvent, err error) {
 		return e, rows.Scan(&e.Seq, &e.Kind, &e.Attempt, &e.Data, &e.OccurredAt)
 	}, query, runID, seq, limit)
 	if err != nil {
@@ -72,7 +72,7 @@ ORDER BY attempt, seq LIMIT $7`
 	if len(f.Streams) > 0 {
 		streams = enumArray(f.Streams)
 	}
-	lines, err := collect(ctx, s.db, func(rows *sql.Rows) (l LogRow, err error) {
+	lines, err := collect(ctx, s.reads, func(rows *sql.Rows) (l LogRow, err error) {
 		return l, rows.Scan(&l.Attempt, &l.Seq, &l.Stream, &l.Text, &l.At)
 	}, query, runID, after.Attempt, after.Seq, streams, f.Attempt, f.Search, limit)
 	if err != nil {
@@ -83,7 +83,7 @@ ORDER BY attempt, seq LIMIT $7`
 
 // RunContents reads the long texts of several runs in one query; runs that never started have none.
 func (s *Store) RunContents(ctx context.Context, runIDs []xid.ID) (map[xid.ID]*ent.RunContent, error) {
-	found, err := s.client.RunContent.Query().Where(runcontent.RunIDIn(runIDs...)).All(ctx)
+	found, err := s.readClient.RunContent.Query().Where(runcontent.RunIDIn(runIDs...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read run contents: %w", err)
 	}

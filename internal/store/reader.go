@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"rouse.dev/rouse/ent"
@@ -24,7 +23,7 @@ var ErrReadOnly = errors.New("this client only reads: write through a method of 
 // query: a row of another workspace does not exist for it (SPEC S2), nor for an agent the run of another one (SPEC S7.4).
 // This is the one place of these predicates.
 func (s *Store) Reader() *ent.Client {
-	reader := ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, s.db)))
+	reader := clientOf(s.reads)
 	reader.Use(func(ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(context.Context, ent.Mutation) (ent.Value, error) { return nil, ErrReadOnly })
 	})

@@ -7,7 +7,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// routineTask is the task of a heavy fire. Title and description are rendered; a title is cut at 200 characters.
+// routineTask is the task of a heavy fire. Title and description are rendered, within the bounds of any task's.
 type routineTask struct {
 	workspaceID, routineRunID, assigneeID, projectID, causationID xid.ID
 	title, description                                            string
@@ -26,7 +26,7 @@ SELECT f.id, s.id FROM workflows f JOIN workflow_steps s ON s.workflow_id = f.id
 	if err := queryRow(ctx, t, []any{&p.workflowID, &p.stepID}, first, in.workspaceID); err != nil {
 		return "", "", fmt.Errorf("find the workflow of routines: %w", err)
 	}
-	made, sent, err := t.createTaskAt(ctx, CreateTask{WorkspaceID: in.workspaceID, ID: xid.New("tsk"), Title: firstOf(in.title, 200), Description: in.description,
+	made, sent, err := t.createTaskAt(ctx, CreateTask{WorkspaceID: in.workspaceID, ID: xid.New("tsk"), Title: in.title, Description: in.description,
 		AssigneeID: in.assigneeID, RequiresApproval: in.requiresApproval}, p, cause{by: in.by, causationID: in.causationID})
 	if err != nil {
 		return "", "", err

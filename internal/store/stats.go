@@ -71,7 +71,7 @@ func (s *Store) readStats(ctx context.Context, workspaceID xid.ID) (q QueueStats
 	var queued int
 	var oldest *time.Time
 	var p50, p99 sql.NullFloat64
-	err = queryRow(ctx, s.db, []any{&q.Claimable, &queued, &q.Retrying, &q.Claimed, &q.FinishedLastHour, &q.FailedLastHour, &oldest, &p50, &p99, &q.At},
+	err = queryRow(ctx, s.reads, []any{&q.Claimable, &queued, &q.Retrying, &q.Claimed, &q.FinishedLastHour, &q.FailedLastHour, &oldest, &p50, &p99, &q.At},
 		statsQuery, workspaceID, statsCount, statsWaits)
 	if err != nil {
 		return q, err

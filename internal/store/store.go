@@ -37,7 +37,8 @@ type Options struct {
 	Counters *metrics.Counters
 	Log      *slog.Logger
 	Jitter   func() float64
-	Tracer   Tracer // nil: no traces
+	Tracer   Tracer  // nil: no traces
+	Reads    *sql.DB // what the API shows is read through it, so that nobody who looks holds up the queue; nil: the store's own
 }
 
 // Store is the database of one process. It is safe for concurrent use.
@@ -53,6 +54,10 @@ type Store struct {
 	stats    statsCache
 	awaited  awaited
 
+	// Of what the API shows: claims, leases and reports never wait for one of these connections.
+	reads      *sql.DB
+	readClient *ent.Client
+
 	finishers finishers
 
 	activated atomic.Pointer[time.Time] // the activation instant, once Activate has read it
@@ -60,15 +65,25 @@ type Store struct {
 
 // New makes a store on an open, migrated database.
 func New(db *sql.DB, o Options) *Store {
-	return &Store{
-		db:       db,
-		client:   ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db))),
-		events:   o.Events,
-		counters: o.Counters,
-		log:      o.Log,
-		jitter:   o.Jitter,
-		tracer:   o.Tracer,
+	reads := o.Reads
+	if reads == nil {
+		reads = db
 	}
+	return &Store{
+		db:         db,
+		client:     clientOf(db),
+		reads:      reads,
+		readClient: clientOf(reads),
+		events:     o.Events,
+		counters:   o.Counters,
+		log:        o.Log,
+		jitter:     o.Jitter,
+		tracer:     o.Tracer,
+	}
+}
+
+func clientOf(db *sql.DB) *ent.Client {
+	return ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db)))
 }
 
 // effects are what a transaction causes outside the database, once it has committed.

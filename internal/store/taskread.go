@@ -17,7 +17,7 @@ func (s *Store) Participants(ctx context.Context, taskIDs []xid.ID) (map[xid.ID]
 SELECT task_id, agent_id, true FROM task_reviewers WHERE task_id = ANY($1)
 UNION ALL SELECT task_id, agent_id, false FROM task_approvers WHERE task_id = ANY($1) ORDER BY 2`
 	found := map[xid.ID]*Participants{}
-	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+	_, err := collect(ctx, s.reads, func(rows *sql.Rows) (struct{}, error) {
 		var task, agent xid.ID
 		var reviews bool
 		err := rows.Scan(&task, &agent, &reviews)
@@ -39,7 +39,7 @@ UNION ALL SELECT task_id, agent_id, false FROM task_approvers WHERE task_id = AN
 // Mentions reads whom comments mention, in one query.
 func (s *Store) Mentions(ctx context.Context, commentIDs []xid.ID) (map[xid.ID][]xid.ID, error) {
 	found := map[xid.ID][]xid.ID{}
-	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+	_, err := collect(ctx, s.reads, func(rows *sql.Rows) (struct{}, error) {
 		var comment, agent xid.ID
 		err := rows.Scan(&comment, &agent)
 		found[comment] = append(found[comment], agent)
@@ -53,7 +53,7 @@ var blockedTasksQuery = `SELECT DISTINCT b.task_id FROM task_blockers b JOIN tas
 
 // BlockedTasks says which of the tasks have an open blocker.
 func (s *Store) BlockedTasks(ctx context.Context, taskIDs []xid.ID) (map[xid.ID]bool, error) {
-	blocked, err := collect(ctx, s.db, scanOne[xid.ID], blockedTasksQuery, ids(taskIDs))
+	blocked, err := collect(ctx, s.reads, scanOne[xid.ID], blockedTasksQuery, ids(taskIDs))
 	found := make(map[xid.ID]bool, len(blocked))
 	for _, id := range blocked {
 		found[id] = true
@@ -67,7 +67,7 @@ func (s *Store) ActionableTasks(ctx context.Context, agentIDs []xid.ID) (map[xid
 SELECT assignee_id, count(*) FROM tasks
 WHERE assignee_id = ANY($1) AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL GROUP BY assignee_id`
 	found := map[xid.ID]int{}
-	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+	_, err := collect(ctx, s.reads, func(rows *sql.Rows) (struct{}, error) {
 		var agent xid.ID
 		var n int
 		err := rows.Scan(&agent, &n)

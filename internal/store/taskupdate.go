@@ -43,11 +43,10 @@ func (t *tx) updateTask(ctx context.Context, r *taskRow, in UpdateTask) ([]xid.I
 	}
 	c := change{before: *r, after: *r, cause: by, summary: "The task was changed."}
 	var problems []domain.FieldError
-	c.after.title, problems = domain.CheckTaskTexts(in.Title.Or(r.title, ""), in.Description.Or(r.description, ""), nil)
+	c.after.title, c.after.description, problems = domain.ChangedTaskTexts(r.title, r.description, in.Title, in.Description)
 	if err := domain.AsUserError(problems); err != nil {
 		return nil, err
 	}
-	c.after.description = in.Description.Or(r.description, "")
 	c.after.projectID = xid.ID(in.ProjectID.Or(string(r.projectID), ""))
 	c.after.requiresApproval = in.RequiresApproval.Or(r.requiresApproval, false)
 	changed := changedFields(c, in.Executor.Set)

@@ -37,7 +37,7 @@ UNION ALL (SELECT 3, id FROM (SELECT task_id AS id FROM requests UNION SELECT ta
                               UNION SELECT task_id FROM routine_runs WHERE causation_id = $2 AND workspace_id = $1) k WHERE id IS NOT NULL ORDER BY id LIMIT $3)`
 	t := &Trace{}
 	found := 0
-	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+	_, err := collect(ctx, s.reads, func(rows *sql.Rows) (struct{}, error) {
 		var kind int
 		var id xid.ID
 		err := rows.Scan(&kind, &id)

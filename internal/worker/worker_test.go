@@ -517,6 +517,39 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+func TestAnAgentThatIsEndedTogetherWithItsServerIsHandedBack(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		exit   int
+		closes bool
+		want   string
+	}{
+		{"the signal of a service manager met both", 143, true, "INTERRUPTED"},
+		{"somebody ended the agent alone", 143, false, "FAILED"},
+		{"it crashed as the server ended", 1, true, "FAILED"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				p := newPool(s, agent(func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+					return executor.Result{Launched: true, ExitCode: tt.exit}, &executor.Failure{Code: domain.RunErrorCodeCrash, Message: "it ended"}
+				}), 1)
+				c := s.claim()
+				p.Process(t.Context(), c)
+				synctest.Wait() // the agent is the first to hear of it
+				if tt.closes {
+					p.TakeNoMore()
+				}
+				<-s.ends
+				drain(t, p)
+				if got := s.row(c.Attempt).ended; got != tt.want {
+					t.Errorf("it ended %q", got)
+				}
+			})
+		})
+	}
+}
+
 func TestAThousandRunsLeaveNothingBehind(t *testing.T) {
 	s := newFakeStore()
 	const slots, runs = 16, 1000

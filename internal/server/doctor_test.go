@@ -1,0 +1,165 @@
+package server
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/pgtest"
+)
+
+// stranger is a uid that nobody has.
+const stranger = 48211
+
+// listing is every file below dir with its owner, mode, time and content.
+func listing(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content := []byte{}
+		if info.Mode().IsRegular() {
+			content, err = os.ReadFile(path)
+		}
+		stat := info.Sys().(*syscall.Stat_t)
+		files = append(files, fmt.Sprintf("%s %s %d:%d %s %q", path, info.Mode(), stat.Uid, stat.Gid, info.ModTime(), content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// clinic is an installation with the demo's two agents; the shell agent's own folder is folder.
+func clinic(t *testing.T) (examine func(dir string, ask bool) string, dir, folder string) {
+	t.Helper()
+	db, address := pgtest.NewURL(t)
+	tokens := NewTokens(&Database{DB: db, log: quiet()})
+	if err := fillDemo(t.Context(), tokens.store); err != nil {
+		t.Fatal(err)
+	}
+	shell, err := tokens.store.Reader().Agent.Query().Where(agent.Name("shell")).OnlyID(auth.WithPrincipal(t.Context(), auth.Local()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(pgtest.Folder(t), "data")
+	examine = func(dir string, ask bool) string {
+		t.Helper()
+		c := settings(t, address)
+		c.DataDir = dir
+		var said strings.Builder
+		Doctor(t.Context(), c, ask, quiet(), func(f Finding) {
+			fmt.Fprintf(&said, "%v %s %s: %s → %s\n", f.OK, f.Subject, f.Name, f.Detail, f.Hint)
+		})
+		return said.String()
+	}
+	return examine, dir, filepath.Join(dir, "work", shell.String())
+}
+
+func TestTheDoctorMakesNothing(t *testing.T) {
+	examine, dir, folder := clinic(t)
+	for _, ask := range []bool{false, true} {
+		said := examine(dir, ask)
+		if !strings.Contains(said, "true demo/shell program: /bin/sh in "+folder+", which its first run will make") || strings.Contains(said, "false ") {
+			t.Errorf("ask %v:\n%s", ask, said)
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("ask %v: the data folder was made: %v", ask, listing(t, dir))
+		}
+	}
+}
+
+func TestTheDoctorLeavesAFolderAsItWas(t *testing.T) {
+	examine, dir, folder := clinic(t)
+	makeFolders(t, folder)
+	write(t, filepath.Join(folder, "notes"), "mine")
+	write(t, filepath.Join(dir, "rouse.lock"), "1\n")
+	if account, err := accountOfAgents("", dir); err != nil {
+		t.Fatal(err)
+	} else if a := account.account; a != nil {
+		chown(t, folder, int(a.UID), int(a.GID))
+	}
+	before := listing(t, dir)
+	for _, ask := range []bool{false, true} {
+		if said := examine(dir, ask); !strings.Contains(said, "true demo/shell program: /bin/sh in "+folder+" →") || strings.Contains(said, "false ") {
+			t.Errorf("ask %v:\n%s", ask, said)
+		}
+		if after := listing(t, dir); !slices.Equal(before, after) {
+			t.Errorf("ask %v: before\n%s\nafter\n%s", ask, strings.Join(before, "\n"), strings.Join(after, "\n"))
+		}
+	}
+}
+
+func TestTheDoctorLeavesAnotherAccountsFolderAlone(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("only root can give a folder away, and only root could take it")
+		return
+	}
+	examine, dir, folder := clinic(t)
+	makeFolders(t, folder)
+	chown(t, folder, stranger, stranger)
+	before := listing(t, dir)
+	for _, ask := range []bool{false, true} {
+		if said := examine(dir, ask); !strings.Contains(said, fmt.Sprintf("false demo/shell folder: the agent's work folder %s belongs to uid %d", folder, stranger)) || strings.Contains(said, "demo/shell answer") {
+			t.Errorf("ask %v:\n%s", ask, said)
+		}
+		if after := listing(t, dir); !slices.Equal(before, after) {
+			t.Errorf("ask %v: before\n%s\nafter\n%s", ask, strings.Join(before, "\n"), strings.Join(after, "\n"))
+		}
+	}
+}
+
+func makeFolders(t *testing.T, folder string) {
+	t.Helper()
+	for _, step := range []struct {
+		path string
+		mode os.FileMode
+	}{{filepath.Dir(filepath.Dir(folder)), 0o711}, {filepath.Dir(folder), 0o755}, {folder, 0o700}} {
+		if err := os.Mkdir(step.path, step.mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chown(t *testing.T, path string, uid, gid int) {
+	t.Helper()
+	if err := os.Lchown(path, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheDoctorKnowsADatabaseThatIsNewerThanItsProgram(t *testing.T) {
+	db, address := pgtest.NewURL(t)
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (20990101000000, true)`); err != nil {
+		t.Fatal(err)
+	}
+	var hint string
+	Doctor(t.Context(), settings(t, address), false, quiet(), func(f Finding) {
+		if f.Name == "migrations" && !f.OK {
+			hint = f.Hint
+		}
+	})
+	if !strings.Contains(hint, "newer program") {
+		t.Errorf("the hint is %q", hint)
+	}
+}
