@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -58,5 +59,26 @@ func TestAnIgnoredHangUpStaysIgnored(t *testing.T) { // as nohup makes it
 		case <-time.After(patience):
 			t.Fatalf("%s did not count", step.s)
 		}
+	}
+}
+
+// TestATermForAllEndsAgentsAsTheServerDoes: as a service manager sends it to a whole control group.
+func TestATermForAllEndsAgentsAsTheServerDoes(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	o := furnish(office{newJourney(h.start(t)), newWorkshop(t), h})
+	a := o.worker("worker")
+	o.hold(a)
+	o.wake(a)
+	run := o.wantWake(a, 1, "USER")
+	for _, pid := range processesOf(t, run) {
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Fatal(err)
+		}
+	}
+	o = o.endAndStart(t, syscall.SIGTERM, func() { o.letGo(a) })
+	eventually(t, "the run ends", patience, func() bool { return o.program.run(run).Status == "FINISHED" })
+	if got := o.program.run(run).attempts(); got != "INTERRUPTED SUCCEEDED" {
+		t.Errorf("the attempts are %s", got)
 	}
 }

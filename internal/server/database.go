@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"syscall"
 	"time"
 
 	"rouse.dev/rouse/internal/config"
@@ -272,7 +273,9 @@ func (d *Database) close(limit time.Duration) error {
 	var err error
 	for _, pool := range []*sql.DB{d.DB, d.Reads} {
 		if pool != nil {
-			err = errors.Join(err, pool.Close())
+			if cut := pool.Close(); !errors.Is(cut, syscall.EPIPE) { // a connection that the database has cut before has no farewell to fail
+				err = errors.Join(err, cut)
+			}
 		}
 	}
 	return errors.Join(err, d.stopCluster(limit))

@@ -86,6 +86,7 @@ func (d *doctor) examine(ctx context.Context) {
 	if d.database(ctx, db) && d.migrations(ctx, db) {
 		d.servers(ctx, db)
 		d.clock(ctx, db)
+		d.snapshots(ctx, db)
 		d.loops(ctx, db)
 		d.agents(ctx, db)
 	}

@@ -242,8 +242,24 @@ func (s *Server) startLoops(ctx context.Context) error {
 }
 
 func (s *Server) serve(context.Context) error {
-	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.log), s.ready, s.counters.Handler(), s.fail)
+	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.log), s.ready, s.counters.Handler(s.gauges()...), s.fail)
 	return nil
+}
+
+// gauges are numbers of the database that are read when somebody asks for them.
+func (s *Server) gauges() []metrics.Gauge {
+	read := func(of func(store.Snapshot) float64) func(context.Context) (float64, error) {
+		return func(ctx context.Context) (float64, error) {
+			oldest, err := s.store.OldestSnapshot(ctx)
+			return of(oldest), err
+		}
+	}
+	return []metrics.Gauge{
+		{Name: "rouse_oldest_snapshot_age_seconds", Help: "Age of the session that holds the oldest snapshot of the database, as far as it is seen.",
+			Read: read(func(s store.Snapshot) float64 { return s.Age.Seconds() })},
+		{Name: "rouse_oldest_snapshot_age_transactions", Help: "Transactions since the oldest snapshot of the database; rows that died since slow every claim.",
+			Read: read(func(s store.Snapshot) float64 { return float64(s.Transactions) })},
+	}
 }
 
 // ready reports why the process cannot serve; nil when it can.
