@@ -104,8 +104,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOn(t, pgtest.New(t))
+}
+
+func newWorldOn(t *testing.T, db *sql.DB) *world {
+	t.Helper()
 	w := &world{t: t, streamEnd: func(err error) { t.Errorf("a stream ended with %v", err) }}
-	db, h := pgtest.New(t), &hub{watchers: map[xid.ID][]chan struct{}{}}
+	h := &hub{watchers: map[xid.ID][]chan struct{}{}}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	s := store.New(db, store.Options{Events: h, Counters: metrics.New(), Log: log, Jitter: func() float64 { return 0 }})
 	if err := s.Activate(t.Context()); err != nil {

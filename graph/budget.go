@@ -24,9 +24,13 @@ func (r *Resolver) budgets(ctx context.Context, ids []xid.ID) (map[xid.ID]*model
 	if err != nil {
 		return nil, err
 	}
+	now, err := load(ctx).now()
+	if err != nil {
+		return nil, err
+	}
 	out := make(map[xid.ID]*model.Budget, len(rows))
 	for _, row := range rows {
-		if out[row.ID], err = model.BudgetOf(row, time.Now()); err != nil {
+		if out[row.ID], err = model.BudgetOf(row, now); err != nil {
 			return nil, err
 		}
 	}
@@ -50,9 +54,13 @@ func (r *Resolver) pageOfBudgets(ctx context.Context, workspaceID xid.ID, after 
 	if err != nil {
 		return nil, fmt.Errorf("list budgets: %w", err)
 	}
+	now, err := load(ctx).now()
+	if err != nil {
+		return nil, err
+	}
 	out := &model.BudgetConnection{Edges: []*model.BudgetEdge{}}
 	for _, row := range rows[:min(len(rows), *p.first)] {
-		node, err := model.BudgetOf(row, time.Now())
+		node, err := model.BudgetOf(row, now)
 		if err != nil {
 			return nil, err
 		}
@@ -90,6 +98,10 @@ func budgetState(ctx context.Context, subjects ...xid.ID) (domain.BudgetState, e
 	if err != nil {
 		return "", err
 	}
+	now, err := load(ctx).now()
+	if err != nil {
+		return "", err
+	}
 	var list []domain.Budget
 	for _, row := range rows {
 		if row == nil {
@@ -99,7 +111,7 @@ func budgetState(ctx context.Context, subjects ...xid.ID) (domain.BudgetState, e
 		if err != nil {
 			return "", err
 		}
-		list = append(list, b.At(time.Now()))
+		list = append(list, b.At(now))
 	}
 	return domain.WorstState(list...), nil
 }
@@ -114,7 +126,7 @@ func (r *Resolver) costs(ctx context.Context, workspaceID xid.ID, from, until ti
 	}
 	out := make([]*model.CostGroup, len(groups))
 	for i, g := range groups {
-		out[i] = &model.CostGroup{CostUsd: g.Cost.String(), InputTokens: g.InputTokens, OutputTokens: g.OutputTokens, Runs: g.Runs}
+		out[i] = &model.CostGroup{CostUsd: g.Cost.String(), InputTokens: int64(g.InputTokens), OutputTokens: int64(g.OutputTokens), Runs: g.Runs}
 		if g.SubjectID != "" {
 			out[i].SubjectID = &g.SubjectID
 		}

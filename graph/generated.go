@@ -1140,9 +1140,9 @@ type CostGroup {
   "Cost in US dollars."
   costUsd: Decimal!
   "Tokens in."
-  inputTokens: Int!
+  inputTokens: BigInt!
   "Tokens out."
-  outputTokens: Int!
+  outputTokens: BigInt!
   "Runs."
   runs: Int!
 }
@@ -4119,9 +4119,9 @@ enum RunErrorCode {
 "Use of a run."
 type RunUsage {
   "Tokens in."
-  inputTokens: Int!
+  inputTokens: BigInt!
   "Tokens out."
-  outputTokens: Int!
+  outputTokens: BigInt!
   "Cost in US dollars."
   costUsd: Decimal!
 }
@@ -4315,6 +4315,8 @@ scalar TimeZone
 scalar Markdown
 "Exact decimal number as a string, e.g. \"12.345\"."
 scalar Decimal
+"A whole number of up to 64 bits, as digits without quotes: where the 32 bits of an Int may not be enough."
+scalar BigInt
 
 "A record that counts its own changes."
 interface Versioned {
@@ -4594,6 +4596,8 @@ input SetTaskParticipantsInput {
   reviewerIds: [ID!]
   "Who approves, at most 100. Absent: as it is; null or empty: a person."
   approverIds: [ID!]
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
 }
 
 "Result of setTaskParticipants."
@@ -14225,15 +14229,15 @@ func (ec *executionContext) _CostGroup_inputTokens(ctx context.Context, field gr
 			return obj.InputTokens, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_CostGroup_inputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "BigInt")
 }
 
 func (ec *executionContext) _CostGroup_outputTokens(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
@@ -14248,15 +14252,15 @@ func (ec *executionContext) _CostGroup_outputTokens(ctx context.Context, field g
 			return obj.OutputTokens, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_CostGroup_outputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "Int")
+	return graphql.NewScalarFieldContext("CostGroup", field, false, false, "BigInt")
 }
 
 func (ec *executionContext) _CostGroup_runs(ctx context.Context, field graphql.CollectedField, obj *model.CostGroup) (ret graphql.Marshaler) {
@@ -27203,15 +27207,15 @@ func (ec *executionContext) _RunUsage_inputTokens(ctx context.Context, field gra
 			return obj.InputTokens, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_RunUsage_inputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Int")
+	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "BigInt")
 }
 
 func (ec *executionContext) _RunUsage_outputTokens(ctx context.Context, field graphql.CollectedField, obj *model.RunUsage) (ret graphql.Marshaler) {
@@ -27226,15 +27230,15 @@ func (ec *executionContext) _RunUsage_outputTokens(ctx context.Context, field gr
 			return obj.OutputTokens, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_RunUsage_outputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Int")
+	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "BigInt")
 }
 
 func (ec *executionContext) _RunUsage_costUsd(ctx context.Context, field graphql.CollectedField, obj *model.RunUsage) (ret graphql.Marshaler) {
@@ -39330,7 +39334,7 @@ func (ec *executionContext) unmarshalInputSetTaskParticipantsInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"taskId", "reviewerIds", "approverIds"}
+	fieldsInOrder := [...]string{"taskId", "reviewerIds", "approverIds", "expectedRevision"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -39358,6 +39362,13 @@ func (ec *executionContext) unmarshalInputSetTaskParticipantsInput(ctx context.C
 				return it, err
 			}
 			it.ApproverIds = graphql.OmittableOf(data)
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
 		}
 	}
 	return it, nil
@@ -51115,6 +51126,20 @@ func (ec *executionContext) marshalNAssignTaskPayload2ᚖrouseᚗdevᚋrouseᚋg
 		return graphql.Null
 	}
 	return ec._AssignTaskPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNBigInt2int64(ctx context.Context, v any) (int64, error) {
+	res, err := model.UnmarshalBigInt(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBigInt2int64(ctx context.Context, sel ast.SelectionSet, v int64) graphql.Marshaler {
+	_ = sel
+	res := model.MarshalBigInt(v)
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "BigInt!")
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNBoolean2bool(ctx context.Context, v any) (bool, error) {

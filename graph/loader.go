@@ -7,13 +7,17 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/vikstrous/dataloadgen"
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/activity"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/apitoken"
 	"rouse.dev/rouse/ent/approval"
 	"rouse.dev/rouse/ent/budgetpolicy"
 	"rouse.dev/rouse/ent/comment"
+	"rouse.dev/rouse/ent/inboxitem"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
@@ -32,9 +36,8 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// loader collects the ids that one level of a response asks for and reads them in one statement. An id without a row, or
-// of another workspace, gives the zero value.
-type loader[T any] = *dataloadgen.Loader[xid.ID, T]
+// loader reads what one level of a response asks for in one statement; see batch.
+type loader[T any] = *batch[T]
 
 // attemptsShown bounds Run.attempts.
 const attemptsShown = 100
@@ -79,108 +82,113 @@ type loaders struct {
 	budgetOf   loader[*ent.BudgetPolicy]      // by what it limits
 	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
 	scheduled  loader[bool]                   // by agent: a schedule targets it
+
+	activities loader[*ent.Activity]
+	inboxItems loader[*ent.InboxItem]
+	tokens     loader[*ent.ApiToken]
+
+	now     func() (time.Time, error) // by the database's clock, which decides what is due; read once
+	expects bool                      // whether rows that were read together are siblings
 }
 
 type loadersKey struct{}
 
 // withLoaders gives ctx fresh loaders.
 func (r *Resolver) withLoaders(ctx context.Context) context.Context {
-	l := &loaders{}
-	r.loadRecords(l)
-	r.loadRoutines(l)
-	r.loadQueue(l)
-	l.head = sync.OnceValues(func() (store.ActivityPosition, error) { return r.Store.ActivityHead(ctx) })
-	return context.WithValue(ctx, loadersKey{}, l)
-}
-
-// loadRecords sets the loaders of records by their ids, and of the parts of workflows.
-func (r *Resolver) loadRecords(l *loaders) {
 	db := r.Reader
-	l.workspaces = rows("workspaces", func(ctx context.Context, ids []xid.ID) ([]*ent.Workspace, error) {
-		return db.Workspace.Query().Where(workspace.IDIn(ids...)).All(ctx)
-	}, func(w *ent.Workspace) xid.ID { return w.ID })
-	l.agents = rows("agents", func(ctx context.Context, ids []xid.ID) ([]*ent.Agent, error) {
-		return db.Agent.Query().Where(agent.IDIn(ids...)).All(ctx)
-	}, func(a *ent.Agent) xid.ID { return a.ID })
-	l.projects = rows("projects", func(ctx context.Context, ids []xid.ID) ([]*ent.Project, error) {
-		return db.Project.Query().Where(project.IDIn(ids...)).All(ctx)
-	}, func(x *ent.Project) xid.ID { return x.ID })
-	l.runs = rows("runs", func(ctx context.Context, ids []xid.ID) ([]*ent.Run, error) {
-		return db.Run.Query().Where(run.IDIn(ids...)).All(ctx)
-	}, func(x *ent.Run) xid.ID { return x.ID })
-	l.wakeups = rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
-		return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
-	}, func(x *ent.WakeupRequest) xid.ID { return x.ID })
-	l.tasks = rows("tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.Task, error) {
-		return db.Task.Query().Where(task.IDIn(ids...)).All(ctx)
-	}, func(x *ent.Task) xid.ID { return x.ID })
-	l.comments = rows("comments", func(ctx context.Context, ids []xid.ID) ([]*ent.Comment, error) {
-		return db.Comment.Query().Where(comment.IDIn(ids...)).All(ctx)
-	}, func(x *ent.Comment) xid.ID { return x.ID })
-	l.approvals = rows("approvals", func(ctx context.Context, ids []xid.ID) ([]*ent.Approval, error) {
-		return db.Approval.Query().Where(approval.IDIn(ids...)).All(ctx)
-	}, func(x *ent.Approval) xid.ID { return x.ID })
-	l.workflows = rows("workflows", func(ctx context.Context, ids []xid.ID) ([]*ent.Workflow, error) {
-		return db.Workflow.Query().Where(workflow.IDIn(ids...)).All(ctx)
-	}, func(x *ent.Workflow) xid.ID { return x.ID })
-	l.steps = rows("workflow steps", func(ctx context.Context, ids []xid.ID) ([]*ent.WorkflowStep, error) {
-		return db.WorkflowStep.Query().Where(workflowstep.IDIn(ids...)).All(ctx)
-	}, func(x *ent.WorkflowStep) xid.ID { return x.ID })
-	l.stepsOf = groups("steps of workflows", func(ctx context.Context, ids []xid.ID) ([]*ent.WorkflowStep, error) {
-		return db.WorkflowStep.Query().Where(workflowstep.WorkflowIDIn(ids...)).Order(workflowstep.ByPosition()).All(ctx)
-	}, func(x *ent.WorkflowStep) xid.ID { return x.WorkflowID })
-}
+	// A change reads after it what it read before: what nobody asked for yet must not be read too early.
+	expects := graphql.GetOperationContext(ctx).Operation.Operation != ast.Mutation
+	return context.WithValue(ctx, loadersKey{}, &loaders{
+		workspaces: rows("workspaces", func(ctx context.Context, ids []xid.ID) ([]*ent.Workspace, error) {
+			return db.Workspace.Query().Where(workspace.IDIn(ids...)).All(ctx)
+		}, func(w *ent.Workspace) xid.ID { return w.ID }),
+		agents: rows("agents", func(ctx context.Context, ids []xid.ID) ([]*ent.Agent, error) {
+			return db.Agent.Query().Where(agent.IDIn(ids...)).All(ctx)
+		}, func(a *ent.Agent) xid.ID { return a.ID }),
+		routines: rows("routines", func(ctx context.Context, ids []xid.ID) ([]*ent.Routine, error) {
+			return db.Routine.Query().Where(routine.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Routine) xid.ID { return x.ID }),
+		fires: rows("routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineRun, error) {
+			return db.RoutineRun.Query().Where(routinerun.IDIn(ids...)).All(ctx)
+		}, func(x *ent.RoutineRun) xid.ID { return x.ID }),
+		triggers: rows("triggers", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
+			return db.RoutineTrigger.Query().Where(routinetrigger.IDIn(ids...), routinetrigger.DeletedAtIsNil()).All(ctx)
+		}, func(x *ent.RoutineTrigger) xid.ID { return x.ID }),
+		runs: rows("runs", func(ctx context.Context, ids []xid.ID) ([]*ent.Run, error) {
+			return db.Run.Query().Where(run.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Run) xid.ID { return x.ID }),
+		contents: newBatch("run contents", r.Store.RunContents),
+		lanes:    newBatch("lanes", r.Store.Lanes),
+		heads:    newBatch("positions", r.heads),
+		waiting:  newBatch("why runs wait", r.waitingOf),
 
-// loadRoutines sets the loaders of routines and what belongs to them.
-func (r *Resolver) loadRoutines(l *loaders) {
-	db := r.Reader
-	l.routines = rows("routines", func(ctx context.Context, ids []xid.ID) ([]*ent.Routine, error) {
-		return db.Routine.Query().Where(routine.IDIn(ids...)).All(ctx)
-	}, func(x *ent.Routine) xid.ID { return x.ID })
-	l.fires = rows("routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineRun, error) {
-		return db.RoutineRun.Query().Where(routinerun.IDIn(ids...)).All(ctx)
-	}, func(x *ent.RoutineRun) xid.ID { return x.ID })
-	l.triggers = rows("triggers", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
-		return db.RoutineTrigger.Query().Where(routinetrigger.IDIn(ids...), routinetrigger.DeletedAtIsNil()).All(ctx)
-	}, func(x *ent.RoutineTrigger) xid.ID { return x.ID })
-	l.triggersOf = groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
-		return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...), routinetrigger.DeletedAtIsNil()).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
-	}, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID })
-	l.summariesOf = groups("summaries of routines", r.readSummaries, routineOfSummary)
-	l.deliveries = mapped("deliveries of webhooks", func(ctx context.Context, ids []xid.ID) (map[xid.ID][]store.LoggedDelivery, error) {
-		return r.Store.Deliveries(ctx, ids, deliveriesMost)
+		summariesOf:     groups("summaries of routines", r.readSummaries, routineOfSummary),
+		waitingRequests: newBatch("why requests wait", r.waitingOfRequests),
+		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
+			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...), routinetrigger.DeletedAtIsNil()).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
+		}, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),
+		attemptsOf: groups("attempts of runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RunAttempt, error) {
+			return db.RunAttempt.Query().Where(runattempt.RunIDIn(ids...), newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber()).All(ctx)
+		}, func(x *ent.RunAttempt) xid.ID { return x.RunID }),
+		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
+			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
+		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
+		tasks: rows("tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.Task, error) {
+			return db.Task.Query().Where(task.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Task) xid.ID { return x.ID }),
+		comments: rows("comments", func(ctx context.Context, ids []xid.ID) ([]*ent.Comment, error) {
+			return db.Comment.Query().Where(comment.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Comment) xid.ID { return x.ID }),
+		approvals: rows("approvals", func(ctx context.Context, ids []xid.ID) ([]*ent.Approval, error) {
+			return db.Approval.Query().Where(approval.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Approval) xid.ID { return x.ID }),
+		projects: rows("projects", func(ctx context.Context, ids []xid.ID) ([]*ent.Project, error) {
+			return db.Project.Query().Where(project.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Project) xid.ID { return x.ID }),
+		workflows: rows("workflows", func(ctx context.Context, ids []xid.ID) ([]*ent.Workflow, error) {
+			return db.Workflow.Query().Where(workflow.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Workflow) xid.ID { return x.ID }),
+		steps: rows("workflow steps", func(ctx context.Context, ids []xid.ID) ([]*ent.WorkflowStep, error) {
+			return db.WorkflowStep.Query().Where(workflowstep.IDIn(ids...)).All(ctx)
+		}, func(x *ent.WorkflowStep) xid.ID { return x.ID }),
+		stepsOf: groups("steps of workflows", func(ctx context.Context, ids []xid.ID) ([]*ent.WorkflowStep, error) {
+			return db.WorkflowStep.Query().Where(workflowstep.WorkflowIDIn(ids...)).Order(workflowstep.ByPosition()).All(ctx)
+		}, func(x *ent.WorkflowStep) xid.ID { return x.WorkflowID }),
+		sessionsOf: groups("sessions of tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.TaskSession, error) {
+			return db.TaskSession.Query().Where(tasksession.TaskIDIn(ids...)).Order(tasksession.ByCreatedAt(), tasksession.ByID()).All(ctx)
+		}, func(x *ent.TaskSession) xid.ID { return x.TaskID }),
+		fireOfTask: rows("fires of tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineRun, error) {
+			return db.RoutineRun.Query().Where(routinerun.TaskIDIn(ids...)).Order(routinerun.ByID()).All(ctx)
+		}, func(x *ent.RoutineRun) xid.ID { return x.TaskID }),
+		mentionsOf:   newBatch("mentions", r.Store.Mentions),
+		blocked:      newBatch("which tasks are blocked", r.Store.BlockedTasks),
+		actionable:   newBatch("counts of tasks", r.Store.ActionableTasks),
+		participants: newBatch("participants", r.Store.Participants),
+		budgets:      newBatch("budgets", r.budgets),
+		scheduled:    newBatch("schedules of agents", r.scheduledAgents),
+		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
+			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
+		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),
+		deliveries: newBatch("deliveries of webhooks", func(ctx context.Context, ids []xid.ID) (map[xid.ID][]store.LoggedDelivery, error) {
+			return r.Store.Deliveries(ctx, ids, deliveriesMost)
+		}),
+		head: sync.OnceValues(func() (store.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
+		now:  sync.OnceValues(func() (time.Time, error) { return r.Store.Now(ctx) }),
+
+		expects: expects,
+		activities: rows("activities", func(ctx context.Context, ids []xid.ID) ([]*ent.Activity, error) {
+			return db.Activity.Query().Where(activity.IDIn(ids...)).All(ctx)
+		}, func(x *ent.Activity) xid.ID { return x.ID }),
+		inboxItems: rows("inbox items", func(ctx context.Context, ids []xid.ID) ([]*ent.InboxItem, error) {
+			return db.InboxItem.Query().Where(inboxitem.IDIn(ids...)).All(ctx)
+		}, func(x *ent.InboxItem) xid.ID { return x.ID }),
+		tokens: rows("tokens", func(ctx context.Context, ids []xid.ID) ([]*ent.ApiToken, error) {
+			return db.ApiToken.Query().Where(apitoken.IDIn(ids...)).All(ctx)
+		}, func(x *ent.ApiToken) xid.ID { return x.ID }),
+		wakeupOf: rows("wakeups of routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
+			return db.WakeupRequest.Query().Where(wakeuprequest.RoutineRunIDIn(ids...)).Order(wakeuprequest.ByID()).All(ctx)
+		}, func(x *ent.WakeupRequest) xid.ID { return x.RoutineRunID }),
 	})
-	l.fireOfTask = rows("fires of tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineRun, error) {
-		return db.RoutineRun.Query().Where(routinerun.TaskIDIn(ids...)).Order(routinerun.ByID()).All(ctx)
-	}, func(x *ent.RoutineRun) xid.ID { return x.TaskID })
-	l.wakeupOf = rows("wakeups of routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
-		return db.WakeupRequest.Query().Where(wakeuprequest.RoutineRunIDIn(ids...)).Order(wakeuprequest.ByID()).All(ctx)
-	}, func(x *ent.WakeupRequest) xid.ID { return x.RoutineRunID })
-	l.scheduled = mapped("schedules of agents", r.scheduledAgents)
-}
-
-// loadQueue sets the loaders of what is known of runs, tasks and agents beside their rows.
-func (r *Resolver) loadQueue(l *loaders) {
-	db := r.Reader
-	l.contents = mapped("run contents", r.Store.RunContents)
-	l.lanes = mapped("lanes", r.Store.Lanes)
-	l.heads = mapped("positions", r.heads)
-	l.waiting = mapped("why runs wait", r.waitingOf)
-	l.waitingRequests = mapped("why requests wait", r.waitingOfRequests)
-	l.attemptsOf = groups("attempts of runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RunAttempt, error) {
-		return db.RunAttempt.Query().Where(runattempt.RunIDIn(ids...), newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber()).All(ctx)
-	}, func(x *ent.RunAttempt) xid.ID { return x.RunID })
-	l.sessionsOf = groups("sessions of tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.TaskSession, error) {
-		return db.TaskSession.Query().Where(tasksession.TaskIDIn(ids...)).Order(tasksession.ByCreatedAt(), tasksession.ByID()).All(ctx)
-	}, func(x *ent.TaskSession) xid.ID { return x.TaskID })
-	l.mentionsOf = mapped("mentions", r.Store.Mentions)
-	l.blocked = mapped("which tasks are blocked", r.Store.BlockedTasks)
-	l.actionable = mapped("counts of tasks", r.Store.ActionableTasks)
-	l.participants = mapped("participants", r.Store.Participants)
-	l.budgets = mapped("budgets", r.budgets)
-	l.budgetOf = rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
-		return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
-	}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) })
 }
 
 // load is the loaders of the response that ctx belongs to.
@@ -196,7 +204,7 @@ func newestAttempts(s *sql.Selector) {
 
 // rows loads one row for each key; of several rows with a key the first counts.
 func rows[T any](what string, read func(context.Context, []xid.ID) ([]*T, error), key func(*T) xid.ID) loader[*T] {
-	return mapped(what, func(ctx context.Context, ids []xid.ID) (map[xid.ID]*T, error) {
+	return newBatch(what, func(ctx context.Context, ids []xid.ID) (map[xid.ID]*T, error) {
 		list, err := read(ctx, ids)
 		if err != nil {
 			return nil, err
@@ -213,7 +221,7 @@ func rows[T any](what string, read func(context.Context, []xid.ID) ([]*T, error)
 
 // groups loads all rows with a key, in the order in which they are read.
 func groups[T any](what string, read func(context.Context, []xid.ID) ([]*T, error), key func(*T) xid.ID) loader[[]*T] {
-	return mapped(what, func(ctx context.Context, ids []xid.ID) (map[xid.ID][]*T, error) {
+	return newBatch(what, func(ctx context.Context, ids []xid.ID) (map[xid.ID][]*T, error) {
 		list, err := read(ctx, ids)
 		if err != nil {
 			return nil, err
@@ -224,21 +232,6 @@ func groups[T any](what string, read func(context.Context, []xid.ID) ([]*T, erro
 		}
 		return out, nil
 	})
-}
-
-// mapped makes a loader of a batch read. It waits a millisecond for the siblings of a field.
-func mapped[T any](what string, read func(context.Context, []xid.ID) (map[xid.ID]T, error)) loader[T] {
-	return dataloadgen.NewLoader(func(ctx context.Context, ids []xid.ID) ([]T, []error) {
-		found, err := read(ctx, ids)
-		if err != nil {
-			return nil, []error{fmt.Errorf("load %s: %w", what, err)}
-		}
-		out := make([]T, len(ids))
-		for i, id := range ids {
-			out[i] = found[id]
-		}
-		return out, nil
-	}, dataloadgen.WithWait(time.Millisecond), dataloadgen.WithBatchCapacity(1000))
 }
 
 // linked loads what a column refers to; an empty column is null.

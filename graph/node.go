@@ -31,24 +31,25 @@ func isApart(id xid.ID) bool {
 }
 
 // apartNode reads a record that entgql does not know.
-func (r *Resolver) apartNode(ctx context.Context, id xid.ID) (ent.Noder, error) {
+func apartNode(ctx context.Context, id xid.ID) (ent.Noder, error) {
+	l := load(ctx)
 	switch id.Prefix() {
 	case activityPrefix:
-		row, err := visible(r.Reader.Activity.Get(ctx, id))
+		row, err := l.activities.Load(ctx, id)
 		if err != nil || row == nil {
 			return nil, err
 		}
 		return &model.Activity{Activity: row}, nil
 	case inboxPrefix:
-		row, err := visible(r.Reader.InboxItem.Get(ctx, id))
+		row, err := l.inboxItems.Load(ctx, id)
 		if err != nil || row == nil {
 			return nil, err
 		}
 		return &model.InboxItem{InboxItem: row}, nil
 	case budgetPrefix:
-		return record(load(ctx).budgets.Load(ctx, id))
+		return record(l.budgets.Load(ctx, id))
 	}
-	return r.tokenNode(ctx, id)
+	return tokenNode(ctx, id)
 }
 
 // readHeadFirst reads the log's head before a workspace and all that is shown of it: what changes after it was read comes
@@ -67,7 +68,7 @@ func (r *Resolver) node(ctx context.Context, id xid.ID) (ent.Noder, error) {
 		return nil, err
 	}
 	if isApart(id) {
-		return r.apartNode(ctx, id)
+		return apartNode(ctx, id)
 	}
 	row, err := r.Reader.Noder(forNode(ctx), id, ent.WithNodeType(ent.NodeType))
 	if ent.IsNotFound(err) {
@@ -84,6 +85,7 @@ func (r *Resolver) nodes(ctx context.Context, ids []xid.ID) ([]ent.Noder, error)
 	if err := readHeadFirst(ctx, ids...); err != nil {
 		return nil, err
 	}
+	load(ctx).expectRecords(ids)
 	out := make([]ent.Noder, len(ids))
 	var asked []xid.ID
 	for i, id := range ids {
@@ -91,7 +93,7 @@ func (r *Resolver) nodes(ctx context.Context, ids []xid.ID) ([]ent.Noder, error)
 			asked = append(asked, id)
 			continue
 		}
-		row, err := r.apartNode(ctx, id)
+		row, err := apartNode(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -129,11 +131,11 @@ func (r *Resolver) noders(ctx context.Context, ids []xid.ID) ([]ent.Noder, error
 }
 
 // tokenNode reads an API token, for those who may manage tokens.
-func (r *Resolver) tokenNode(ctx context.Context, id xid.ID) (ent.Noder, error) {
+func tokenNode(ctx context.Context, id xid.ID) (ent.Noder, error) {
 	if caller, _ := auth.FromContext(ctx); !caller.Allows(domain.TokenScopeAdmin) {
 		return nil, nil
 	}
-	row, err := visible(r.Reader.ApiToken.Get(ctx, id))
+	row, err := load(ctx).tokens.Load(ctx, id)
 	if err != nil || row == nil {
 		return nil, err
 	}

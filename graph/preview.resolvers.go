@@ -15,16 +15,26 @@ import (
 
 // NextFireTimes is the resolver for the nextFireTimes field.
 func (r *queryResolver) NextFireTimes(ctx context.Context, cron string, timeZone string, n int, from *time.Time) (*model.SchedulePreview, error) {
-	at := time.Now()
-	if from != nil {
-		at = *from
+	if from == nil {
+		now, err := load(ctx).now()
+		if err != nil {
+			return nil, err
+		}
+		from = &now
 	}
-	return previewSchedule(cron, timeZone, n, at)
+	return previewSchedule(cron, timeZone, n, *from)
 }
 
 // RenderTemplate is the resolver for the renderTemplate field.
 func (r *queryResolver) RenderTemplate(ctx context.Context, input model.RenderTemplateInput) (*model.TemplatePreview, error) {
-	return renderTemplate(input, time.Now())
+	var now time.Time
+	if input.At == nil {
+		var err error
+		if now, err = load(ctx).now(); err != nil {
+			return nil, err
+		}
+	}
+	return renderTemplate(input, now)
 }
 
 // PreviewFire is the resolver for the previewFire field.
@@ -34,5 +44,9 @@ func (r *queryResolver) PreviewFire(ctx context.Context, input model.FireRoutine
 
 // UpcomingFires is the resolver for the upcomingFires field.
 func (r *workspaceResolver) UpcomingFires(ctx context.Context, obj *ent.Workspace, until time.Time, first int) ([]*model.PlannedFire, error) {
-	return r.upcomingFires(ctx, obj, until, time.Now(), first)
+	now, err := load(ctx).now()
+	if err != nil {
+		return nil, err
+	}
+	return r.upcomingFires(ctx, obj, until, now, first)
 }

@@ -42,6 +42,16 @@ func loadNodes[T any, P interface {
 	return list, err
 }
 
+// runWaits says whether a run may wait for something.
+func runWaits(x *ent.Run) bool { return x.Status == domain.RunStatusQueued }
+
+// requestWaits says whether a request may wait for something: also one that was skipped for a task's lock, which is sent
+// again.
+func requestWaits(x *ent.WakeupRequest) bool {
+	held := x.Status == domain.WakeupStatusSkipped && valueOf(x.EndReason) == domain.EndReasonCheckoutHeld
+	return x.Status == domain.WakeupStatusQueued || held
+}
+
 // waitingOf reads why the runs of one level of a response wait.
 func (r *Resolver) waitingOf(ctx context.Context, ids []xid.ID) (map[xid.ID]*domain.Waiting, error) {
 	return pointers(r.Store.Waiting(ctx, ids, nil))

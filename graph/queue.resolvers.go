@@ -17,7 +17,7 @@ import (
 
 // Waiting is the resolver for the waiting field.
 func (r *runResolver) Waiting(ctx context.Context, obj *ent.Run) (*domain.Waiting, error) {
-	if obj.Status != domain.RunStatusQueued {
+	if !runWaits(obj) {
 		return nil, nil
 	}
 	return load(ctx).waiting.Load(ctx, obj.ID)
@@ -43,8 +43,7 @@ func (r *waitingResolver) BlockedBy(ctx context.Context, obj *domain.Waiting) ([
 
 // Waiting is the resolver for the waiting field.
 func (r *wakeupRequestResolver) Waiting(ctx context.Context, obj *ent.WakeupRequest) (*domain.Waiting, error) {
-	held := obj.Status == domain.WakeupStatusSkipped && valueOf(obj.EndReason) == domain.EndReasonCheckoutHeld
-	if obj.Status != domain.WakeupStatusQueued && !held {
+	if !requestWaits(obj) {
 		return nil, nil
 	}
 	return load(ctx).waitingRequests.Load(ctx, obj.ID)

@@ -72,6 +72,9 @@ func NewSchema(r Resolver) graphql.ExecutableSchema {
 	if r.Log == nil {
 		r.Log = slog.Default()
 	}
+	if r.Reader != nil {
+		r.Reader.Intercept(ent.InterceptFunc(expectSiblings))
+	}
 	return schema{NewExecutableSchema(Config{Resolvers: &r, Directives: DirectiveRoot{Requires: requires}}), &r}
 }
 

@@ -112,7 +112,7 @@ func (r *runResolver) Usage(ctx context.Context, obj *ent.Run) (*model.RunUsage,
 	if obj.CostUsd != nil {
 		cost = *obj.CostUsd
 	}
-	return &model.RunUsage{InputTokens: int(obj.InputTokens), OutputTokens: int(obj.OutputTokens), CostUsd: cost}, nil
+	return &model.RunUsage{InputTokens: obj.InputTokens, OutputTokens: obj.OutputTokens, CostUsd: cost}, nil
 }
 
 // EventCursor is the resolver for the eventCursor field.

@@ -185,7 +185,8 @@ func (r *Resolver) setTaskParticipants(ctx context.Context, in model.SetTaskPart
 	if err != nil {
 		return nil, noWakeups(), noWakeups(), err
 	}
-	sent, ended, err := r.Store.SetTaskParticipants(ctx, store.SetTaskParticipants{WorkspaceID: x.WorkspaceID, TaskID: x.ID, Reviewers: changeOfList(in.ReviewerIds), Approvers: changeOfList(in.ApproverIds)})
+	sent, ended, err := r.Store.SetTaskParticipants(ctx, store.SetTaskParticipants{WorkspaceID: x.WorkspaceID, TaskID: x.ID, Reviewers: changeOfList(in.ReviewerIds), Approvers: changeOfList(in.ApproverIds),
+		ExpectedRevision: in.ExpectedRevision})
 	return r.changed(ctx, x.ID, sent, ended, err)
 }
 

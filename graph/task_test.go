@@ -248,6 +248,36 @@ func TestParticipantsThatAreAbsentStayAsTheyAre(t *testing.T) {
 	}
 }
 
+func TestParticipantsAreNotSetOverAChangeThatTheCallerDidNotSee(t *testing.T) {
+	w := newWorld(t)
+	ada, ben := w.agent("Ada"), w.agent("Ben")
+	task := w.newTask("Build", nil).Task.ID
+	set := func(reviewer string, expected int) string {
+		t.Helper()
+		return w.mutate("setTaskParticipants", "task { revision }", map[string]any{"taskId": task, "reviewerIds": []string{reviewer}, "expectedRevision": expected}, nil)
+	}
+	var at int
+	revision := func() int {
+		t.Helper()
+		w.ok(w.db.QueryRow(`SELECT revision FROM tasks WHERE id = $1`, task).Scan(&at))
+		return at
+	}
+	first := revision()
+	if e := set(ada, first); e != "" {
+		t.Fatal(e)
+	}
+	if e := set(ben, first); e != "CONFLICT input.expectedRevision" {
+		t.Errorf("with the revision of before: %q", e)
+	}
+	var reviewer string
+	if w.ok(w.db.QueryRow(`SELECT agent_id FROM task_reviewers WHERE task_id = $1`, task).Scan(&reviewer)); reviewer != ada {
+		t.Errorf("%s reviews, want %s", reviewer, ada)
+	}
+	if e := set(ben, revision()); e != "" {
+		t.Error(e)
+	}
+}
+
 func TestAnIntBeyond32BitsIsRefused(t *testing.T) {
 	w := newWorld(t)
 	task := w.newTask("Build", nil).Task.ID

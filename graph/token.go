@@ -22,8 +22,12 @@ func (r *Resolver) createToken(ctx context.Context, in model.CreateAPITokenInput
 	} else {
 		err = r.checkWorkspace(ctx, *in.WorkspaceID)
 	}
+	if err != nil {
+		return "", "", err
+	}
+	now, err := load(ctx).now()
 	if err == nil {
-		err = checkToken(in)
+		err = checkToken(in, now)
 	}
 	if err != nil {
 		return "", "", err
@@ -38,7 +42,7 @@ func (r *Resolver) createToken(ctx context.Context, in model.CreateAPITokenInput
 	return id, token.Reveal(), err
 }
 
-func checkToken(in model.CreateAPITokenInput) error {
+func checkToken(in model.CreateAPITokenInput, now time.Time) error {
 	r := &report{}
 	switch {
 	case in.Name == "" || !plain(in.Name):
@@ -49,7 +53,7 @@ func checkToken(in model.CreateAPITokenInput) error {
 	if err := auth.CheckScopes(in.Scopes); err != nil {
 		r.add([]string{"scopes"}, domain.UserErrorCodeInvalid, "%s", err)
 	}
-	if in.ExpiresAt != nil && !in.ExpiresAt.After(time.Now()) {
+	if in.ExpiresAt != nil && !in.ExpiresAt.After(now) {
 		r.add([]string{"expiresAt"}, domain.UserErrorCodeInvalid, "must be in the future")
 	}
 	return domain.AsUserError(r.problems)

@@ -105,7 +105,11 @@ func (r *scheduleTriggerResolver) Description(ctx context.Context, obj *model.Sc
 
 // Condition is the resolver for the condition field.
 func (r *scheduleTriggerResolver) Condition(ctx context.Context, obj *model.ScheduleTrigger) (domain.TriggerCondition, error) {
-	return facts(obj.RoutineTrigger).Condition(time.Now()), nil
+	now, err := load(ctx).now()
+	if err != nil {
+		return "", err
+	}
+	return facts(obj.RoutineTrigger).Condition(now), nil
 }
 
 // RoutineRun is the resolver for the routineRun field.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -74,8 +73,8 @@ func (r *Resolver) checkAcquire(ctx context.Context, in model.AcquireRunInput) e
 	if len(in.AgentIds) > acquireAgentsMax {
 		p.add([]string{"agentIds"}, domain.UserErrorCodeTooLong, "must be at most %d agents; leave it out for all", acquireAgentsMax)
 	}
-	if key := in.IdempotencyKey; key != nil && (*key == "" || len([]rune(*key)) > keyMax) {
-		p.add([]string{"idempotencyKey"}, domain.UserErrorCodeInvalid, "must be 1..%d characters; leave it out to have none", keyMax)
+	if key := in.IdempotencyKey; key != nil && (*key == "" || len([]rune(*key)) > keyMax || !plain(*key)) {
+		p.add([]string{"idempotencyKey"}, domain.UserErrorCodeInvalid, "must be 1..%d characters without NUL (U+0000); leave it out to have none", keyMax)
 	}
 	if in.WaitUpTo != nil {
 		p.duration([]string{"waitUpTo"}, *in.WaitUpTo, 0, domain.MaxAcquireWait)
@@ -394,9 +393,12 @@ func usageOf(in *model.RunUsageInput) (*store.Usage, error) {
 		return nil, nil
 	}
 	p := &report{}
-	for name, n := range map[string]int{"inputTokens": in.InputTokens, "outputTokens": in.OutputTokens} {
-		if n < 0 || n > domain.MaxTokens {
-			p.add([]string{"usage", name}, domain.UserErrorCodeOutOfRange, "must be from 0 to %s", strconv.Itoa(domain.MaxTokens))
+	for _, of := range []struct {
+		name string
+		n    int
+	}{{"inputTokens", in.InputTokens}, {"outputTokens", in.OutputTokens}} {
+		if of.n < 0 { // and at most MaxTokens, as any Int
+			p.add([]string{"usage", of.name}, domain.UserErrorCodeOutOfRange, "must be from 0 to %d", domain.MaxTokens)
 		}
 	}
 	if !decimalCost.MatchString(in.CostUsd) {

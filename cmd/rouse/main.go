@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -54,6 +55,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if err := parsed.Run(); err != nil {
 		fmt.Fprintln(stderr, "rouse:", err)
+		if _, wrong := errors.AsType[*config.InvalidError](err); wrong {
+			return 2
+		}
 		return 1
 	}
 	return 0
@@ -81,11 +85,19 @@ func defaults() kong.Option {
 
 // logger writes to standard error.
 func logger(c config.Config, to io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: c.Level()}
+	o := &slog.HandlerOptions{Level: c.Level(), ReplaceAttr: readable}
 	if c.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(to, o))
 	}
 	return slog.New(slog.NewTextHandler(to, o))
+}
+
+// readable writes a duration as people do, in JSON too, where it would be a bare number of nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 type versionCommand struct{}

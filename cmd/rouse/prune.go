@@ -31,10 +31,10 @@ func (p pruneCommand) Run(stdout io.Writer) error {
 			return err
 		}
 		removed, err := server.Prune(ctx, db, c.Retention(), p.DryRun)
-		if err := errors.Join(err, db.Close()); err != nil {
+		if err = errors.Join(err, db.Close()); err != nil && removed == (domain.Removed{}) {
 			return err
 		}
-		return p.tell(stdout, removed)
+		return errors.Join(err, p.tell(stdout, removed)) // what could not be removed kept nothing else
 	})
 }
 

@@ -15,7 +15,8 @@ type serveCommand struct {
 	placeFlags
 	serveFlags
 	retentionFlags
-	Demo bool `help:"Make the demo workspace in an empty database; a private one gets it anyway."`
+	Standby bool `help:"Serve the API alone: no schedule fires and no run begins. For a restored copy: pause there what must not go on, then start without this."`
+	Demo    bool `help:"Make the demo workspace in an empty database; a private one gets it anyway."`
 }
 
 // Run serves until SIGINT or SIGTERM; a second one ends live runs at once, a third the process.
@@ -27,28 +28,30 @@ func (s serveCommand) Run(stdout io.Writer) error {
 	log := logger(c, os.Stderr)
 	stop, hurry, release := signals()
 	defer release()
-	err := server.Run(stop, hurry, server.Options{Config: c, Demo: s.Demo, Version: version(), Stdout: stdout, Log: log})
+	err := server.Run(stop, hurry, server.Options{Config: c, Demo: s.Demo, Standby: s.Standby, Version: version(), Stdout: stdout, Log: log})
 	if err == nil {
 		log.Info("stopped")
 	}
 	return err
 }
 
-// signals gives a context that ends with the first signal and one that ends with the second.
+// signals gives a context that ends with the first signal and one that ends with the second. A terminal that is closed may
+// hang up more than once, which is no hurry; where a hang-up is ignored (nohup), it stays so.
 func signals() (stop, hurry context.Context, release func()) {
 	stop, first := context.WithCancel(context.Background())
 	hurry, second := context.WithCancel(context.Background())
 	got := make(chan os.Signal, 2)
 	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(got, syscall.SIGHUP)
+	}
 	done := make(chan struct{})
 	go func() {
 		for _, end := range []context.CancelFunc{first, second} {
-			select {
-			case <-got:
-				end()
-			case <-done:
+			if !await(got, stop, done) {
 				return
 			}
+			end()
 		}
 		signal.Stop(got) // the third ends the process
 	}()
@@ -67,6 +70,20 @@ func interruptible(do func(context.Context) error) error {
 	return err
 }
 
+// await waits for a signal that counts; false when done comes first.
+func await(got <-chan os.Signal, stopping context.Context, done <-chan struct{}) bool {
+	for {
+		select {
+		case s := <-got:
+			if s != syscall.SIGHUP || stopping.Err() == nil {
+				return true
+			}
+		case <-done:
+			return false
+		}
+	}
+}
+
 type migrateCommand struct{ placeFlags }
 
 // Run migrates.
@@ -75,11 +92,5 @@ func (m migrateCommand) Run() error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	return interruptible(func(ctx context.Context) error {
-		db, err := server.OpenDatabase(ctx, c, logger(c, os.Stderr))
-		if err != nil {
-			return err
-		}
-		return db.Close()
-	})
+	return interruptible(func(ctx context.Context) error { return server.Migrate(ctx, c, logger(c, os.Stderr)) })
 }

@@ -196,7 +196,9 @@ func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
 	}{
 		{"no command", 2, nil, "serve"},
 		{"an unknown flag", 2, []string{"serve", "--colour"}, "--colour"},
-		{"an address that is none", 1, []string{"serve", "--addr", "nowhere"}, "--addr"},
+		{"an address that is none", 2, []string{"serve", "--addr", "nowhere"}, "--addr"},
+		{"a doctor of a database that is none", 2, []string{"doctor", "--database-url", "mysql://x"}, "ROUSE_DATABASE_URL"},
+		{"a doctor of addresses that are none", 2, []string{"doctor", "--http-allow", "bad"}, "ROUSE_HTTP_ALLOW"},
 		{"a database that does not answer", 1, []string{"serve", "--addr", "127.0.0.1:0", "--data-dir", pgtest.Folder(t), "--database-url",
 			"postgres://nobody@127.0.0.1:1/none?sslmode=disable"}, "ROUSE_DATABASE_URL"},
 		{"migrating a database that does not answer", 1, []string{"migrate", "--database-url", "postgres://nobody@127.0.0.1:1/none?sslmode=disable", "--data-dir", pgtest.Folder(t)}, "ROUSE_DATABASE_URL"},

@@ -64,8 +64,9 @@ func BudgetOf(row *ent.BudgetPolicy, now time.Time) (*Budget, error) {
 
 // CostGroup is a sum of costs.
 type CostGroup struct {
-	SubjectID                       *xid.ID
-	Day                             *time.Time
-	CostUsd                         string
-	InputTokens, OutputTokens, Runs int
+	SubjectID                 *xid.ID
+	Day                       *time.Time
+	CostUsd                   string
+	InputTokens, OutputTokens int64
+	Runs                      int
 }

@@ -43,3 +43,15 @@ func UnmarshalInt64(v any) (int64, error) {
 	}
 	return n, nil
 }
+
+// MarshalBigInt writes a whole number as digits.
+func MarshalBigInt(n int64) graphql.Marshaler { return graphql.MarshalInt64(n) }
+
+// UnmarshalBigInt reads a whole number of 64 bits.
+func UnmarshalBigInt(v any) (int64, error) {
+	n, err := graphql.UnmarshalInt64(v)
+	if err != nil {
+		return 0, fmt.Errorf("%.40s is not a whole number of 64 bits", fmt.Sprint(v))
+	}
+	return n, nil
+}

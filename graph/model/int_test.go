@@ -30,3 +30,19 @@ func TestAnIntHas32Bits(t *testing.T) {
 		}
 	}
 }
+
+func TestABigIntIsWrittenAsDigitsAndReadWhole(t *testing.T) {
+	var out strings.Builder
+	MarshalBigInt(1_000_000_000_000_000).MarshalGQL(&out)
+	if out.String() != "1000000000000000" {
+		t.Errorf("written %s", out.String())
+	}
+	if n, err := UnmarshalBigInt(json.Number("9223372036854775807")); err != nil || n != 9223372036854775807 {
+		t.Errorf("read %d, %v", n, err)
+	}
+	for _, v := range []any{json.Number("9223372036854775808"), json.Number("1.5"), "x", true} {
+		if n, err := UnmarshalBigInt(v); err == nil || !strings.Contains(err.Error(), "64 bits") {
+			t.Errorf("%v is read as %d, %v", v, n, err)
+		}
+	}
+}

@@ -1585,9 +1585,9 @@ type RunLogLineInput struct {
 // Use of a run.
 type RunUsage struct {
 	// Tokens in.
-	InputTokens int `json:"inputTokens"`
+	InputTokens int64 `json:"inputTokens"`
 	// Tokens out.
-	OutputTokens int `json:"outputTokens"`
+	OutputTokens int64 `json:"outputTokens"`
 	// Cost in US dollars.
 	CostUsd string `json:"costUsd"`
 }
@@ -1664,6 +1664,8 @@ type SetTaskParticipantsInput struct {
 	ReviewerIds graphql.Omittable[[]xid.ID] `json:"reviewerIds,omitempty"`
 	// Who approves, at most 100. Absent: as it is; null or empty: a person.
 	ApproverIds graphql.Omittable[[]xid.ID] `json:"approverIds,omitempty"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
 }
 
 // Result of setTaskParticipants.

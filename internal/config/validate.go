@@ -24,9 +24,22 @@ const (
 	minTokenLength = 24
 )
 
-// Validate lists every setting that is wrong, each with its flag, its variable and what to write instead. It looks at the
-// text alone: whether a port is free or a database answers shows when they are used.
+// InvalidError says which settings are wrong, each with its flag, its variable and what to write instead.
+type InvalidError struct{ problems error }
+
+// Error is one line for each setting.
+func (e *InvalidError) Error() string { return e.problems.Error() }
+
+// Validate lists every setting that is wrong, in an *InvalidError. It looks at the text alone: whether a port is free or a
+// database answers shows when they are used.
 func (c Config) Validate() error {
+	if problems := c.problems(); problems != nil {
+		return &InvalidError{problems}
+	}
+	return nil
+}
+
+func (c Config) problems() error {
 	return errors.Join(
 		problem("--addr", EnvAddr, c.checkAddr()),
 		problem("--admin-addr", EnvAdminAddr, c.checkAdminAddr()),

@@ -72,7 +72,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 	out := newOutput(req, sink)
 	if err := sink.Process(p.group); err != nil {
 		p.end(a.options.Drain, out)
-		a.reap(p, true, &result)
+		a.reap(p, &result)
 		return result, launchFailure(err, "the process was ended at once because it could not be recorded: %v", err)
 	}
 	talk := newConversation(p, out, folder, spec.Permissions)
@@ -94,7 +94,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 	p.end(a.options.Drain, out)
 	talk.wire.close()
 	<-talk.done
-	state := a.reap(p, end.forced, &result)
+	state := a.reap(p, &result)
 	talk.fill(&result, req, answered)
 	return result, talk.judge(ctx, result, answered, end, state, limits{spec.Timeout, acpGrace})
 }

@@ -87,7 +87,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect
 	out := newOutput(req, sink)
 	if err := sink.Process(p.group); err != nil {
 		p.end(c.options.Drain, out)
-		c.reap(p, true, &result)
+		c.reap(p, &result)
 		return result, launchFailure(err, "the process was ended at once because it could not be recorded: %v", err)
 	}
 	result.SessionID = firstOf(req.ResumeSessionID, xid.New("ses").String())
@@ -99,7 +99,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect
 	p.communicate(prompt, out, d.reading(out, req.mask))
 	end := p.supervise(ctx, bounds)
 	p.end(c.options.Drain, out)
-	state := c.reap(p, end.forced, &result)
+	state := c.reap(p, &result)
 	if d.preset {
 		said := d.read(&result, out, req)
 		return result, d.judge(ctx, result, said, out, end, state, bounds)

@@ -63,7 +63,7 @@ func (d *dialect) commandLine(req Request, o Options) (argv []string, prompt str
 // promptFile writes a prompt where the agent's account alone can read it. It is named after its attempt, so that the next
 // server finds it should this one be killed.
 func (o Options) promptFile(run xid.ID, attempt int, prompt string) (path string, err error) {
-	file, err := os.CreateTemp("", promptFiles(run.String(), strconv.Itoa(attempt)))
+	file, err := os.CreateTemp("", promptFiles(o.Installation, run.String(), strconv.Itoa(attempt)))
 	if err != nil {
 		return "", err
 	}
@@ -78,16 +78,18 @@ func (o Options) promptFile(run xid.ID, attempt int, prompt string) (path string
 }
 
 // promptFiles is a pattern of the names of an attempt's prompt files.
-func promptFiles(run, attempt string) string { return "rouse-prompt-" + run + "." + attempt + "-*" }
+func promptFiles(installation, run, attempt string) string {
+	return "rouse-prompt-" + installation + "." + run + "." + attempt + "-*"
+}
 
 // removePromptFiles removes what a launch, or all launches of an attempt, left in the temporary folder. A file that cannot be
 // removed is of no harm to the run, which must not wait for it.
 func removePromptFiles(launch string) {
 	parts := strings.Split(launch, "/")
-	if len(parts) < 3 || strings.ContainsAny(launch, `*?[\`) {
+	if len(parts) < 4 || strings.ContainsAny(launch, `*?[\`) {
 		return
 	}
-	files, _ := filepath.Glob(filepath.Join(os.TempDir(), promptFiles(parts[0], parts[1]))) // the pattern is a good one
+	files, _ := filepath.Glob(filepath.Join(os.TempDir(), promptFiles(parts[0], parts[1], parts[2]))) // the pattern is a good one
 	for _, file := range files {
 		_ = os.Remove(file)
 	}

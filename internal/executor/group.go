@@ -20,42 +20,58 @@ const launchVariable = "ROUSE_LAUNCH"
 type ProcessGroup struct {
 	PGID      int    `json:"pgid"` // the leader's process id too
 	Host      string `json:"host"`
-	BootID    string `json:"boot_id"`    // changes with each boot and process-id namespace
+	BootID    string `json:"boot_id"`    // changes with each boot, process-id namespace and installation
 	StartTime uint64 `json:"start_time"` // of the leader, in clock ticks since boot; 0 where it cannot be known
 	Launch    string `json:"launch"`     // value of ROUSE_LAUNCH in the environment of its processes, or LaunchesOf an attempt
 }
 
-// here is the host and boot of this process.
-var here = sync.OnceValues(func() (host, boot string) {
+// here is the host and boot of this process, for an installation.
+func here(installation string) (host, boot string) {
+	host, boot = machine()
+	return host, BootOf(boot, installation)
+}
+
+var machine = sync.OnceValues(func() (host, boot string) {
 	host, _ = os.Hostname()
 	return host, bootID()
 })
 
+// BootOf tells the process ids of a boot apart by the installation that noted them: rows that were copied into another
+// database name processes of the first one.
+func BootOf(boot, installation string) string {
+	if boot == "" || installation == "" {
+		return boot
+	}
+	return boot + " " + installation
+}
+
 // newLaunchID marks one launch of an attempt.
-func newLaunchID(run xid.ID, attempt int) string {
-	return LaunchesOf(run, attempt) + xid.New("lch").String()
+func newLaunchID(installation string, run xid.ID, attempt int) string {
+	return LaunchesOf(installation, run, attempt) + xid.New("lch").String()
 }
 
 // LaunchesOf is what the marks of all launches of an attempt begin with. As ProcessGroup.Launch it finds them without
 // knowing which launch it was.
-func LaunchesOf(run xid.ID, attempt int) string { return fmt.Sprintf("%s/%d/", run, attempt) }
+func LaunchesOf(installation string, run xid.ID, attempt int) string {
+	return fmt.Sprintf("%s/%s/%d/", installation, run, attempt)
+}
 
 // identify describes the group that the process with this id leads. The process must not have been reaped.
-func identify(pid int, launch string) ProcessGroup {
-	host, boot := here()
+func identify(pid int, launch, installation string) ProcessGroup {
+	host, boot := here(installation)
 	return ProcessGroup{PGID: pid, Host: host, BootID: boot, StartTime: startTime(pid), Launch: launch}
 }
 
 // signal sends to every process of the group. It is only safe while the leader has not been reaped.
 func (g ProcessGroup) signal(sig syscall.Signal) error { return syscall.Kill(-g.PGID, sig) }
 
-// EndLeftover ends what is left of a launch of an earlier server process on this machine, at once, and waits until it is
-// gone. It reports whether there was anything to end. A group of another host, boot or container is left alone, and so is
+// EndLeftover ends what is left of a launch of an earlier server process of the installation on this machine, at once, and
+// waits until it is gone. It reports whether there was anything to end. A group of another host, boot, container or installation is left alone, and so is
 // a process that merely got the same id since: the group is only signalled while its leader is the one that was
 // recorded, and everything else must carry the launch's mark in its environment. Prompts in files that the launch left on this
 // machine are removed, too.
-func EndLeftover(g ProcessGroup) (ended bool, err error) {
-	host, boot := here()
+func EndLeftover(installation string, g ProcessGroup) (ended bool, err error) {
+	host, boot := here(installation)
 	if g.Host == host {
 		removePromptFiles(g.Launch)
 	}

@@ -116,8 +116,11 @@ func remaining(g ProcessGroup, owned bool) ([]int, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
+		if !owned && !marked(pid, g.Launch) { // of most processes no more than that is read
+			continue
+		}
 		stat, ok := readStat(pid)
-		if ok && stat.alive() && (owned && stat.group == g.PGID || marked(pid, g.Launch)) {
+		if ok && stat.alive() && (!owned || stat.group == g.PGID || marked(pid, g.Launch)) {
 			pids = append(pids, pid)
 		}
 	}

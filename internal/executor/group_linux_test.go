@@ -61,7 +61,7 @@ func TestAMarkedLeftoverIsEndedAtTheNextStart(t *testing.T) {
 	if _, err := fmt.Sscan(lines.Text(), &g.PGID, &g.StartTime, &g.Launch); err != nil {
 		t.Fatal(err)
 	}
-	g.Host, g.BootID = here()
+	g.Host, g.BootID = here("")
 	g.Launch = g.Launch[:strings.LastIndexByte(g.Launch, '/')+1] // whoever looks later knows the attempt alone,
 	g.PGID, g.StartTime = 0, 0                                   // not even the group, if the server died before it was recorded
 	waitForText(t, alive, "free")
@@ -69,14 +69,25 @@ func TestAMarkedLeftoverIsEndedAtTheNextStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = server.Wait() // killed, as wanted
-	ended, err := EndLeftover(g)
+	ended, err := EndLeftover("", g)
 	if !ended || err != nil {
 		t.Fatalf("got %v, %v", ended, err)
 	}
 	gone()
-	if ended, err := EndLeftover(g); ended || err != nil {
+	if ended, err := EndLeftover("", g); ended || err != nil {
 		t.Fatalf("a second time: got %v, %v", ended, err)
 	}
+}
+
+func TestWhatAnAttemptStartedEndsWithIt(t *testing.T) {
+	c := newCommand(t, Options{})
+	alive, gone := fifo(t)
+	script := `setsid sh -c 'trap "" TERM HUP; exec 9>"$ALIVE" >/dev/null 2>&1; echo free >&9; sleep 1000' & read -r line <"$ALIVE"; echo "$line"`
+	result, err := c.Run(t.Context(), shell(script, Variable{"ALIVE", alive}), &recorder{})
+	if err != nil || result.Survivors {
+		t.Fatalf("got %v, %+v", err, result)
+	}
+	gone()
 }
 
 func TestEndLeftoverTouchesNoStranger(t *testing.T) {
@@ -86,12 +97,13 @@ func TestEndLeftoverTouchesNoStranger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = stranger.Process.Kill(); _ = stranger.Wait() }()
-	real := identify(stranger.Process.Pid, "lch_other")
+	real := identify(stranger.Process.Pid, "lch_other", "")
 	for _, test := range []struct {
 		name   string
 		change func(*ProcessGroup)
 	}{
 		{"another host", func(g *ProcessGroup) { g.Host = "elsewhere" }},
+		{"another installation", func(g *ProcessGroup) { g.BootID += " 7-16384" }},
 		{"another boot or container", func(g *ProcessGroup) { g.BootID = "before" }},
 		{"the id was reused", func(g *ProcessGroup) { g.StartTime-- }},
 		{"the start is not known", func(g *ProcessGroup) { g.StartTime = 0 }},
@@ -101,7 +113,7 @@ func TestEndLeftoverTouchesNoStranger(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := real
 			test.change(&g)
-			if ended, err := EndLeftover(g); ended || err != nil {
+			if ended, err := EndLeftover("", g); ended || err != nil {
 				t.Fatalf("got %v, %v", ended, err)
 			}
 			if stat, ok := readStat(stranger.Process.Pid); !ok || !stat.alive() {
@@ -109,7 +121,7 @@ func TestEndLeftoverTouchesNoStranger(t *testing.T) {
 			}
 		})
 	}
-	if ended, err := EndLeftover(real); !ended || err != nil {
+	if ended, err := EndLeftover("", real); !ended || err != nil {
 		t.Fatalf("the recorded group itself: got %v, %v", ended, err)
 	}
 }

@@ -42,7 +42,7 @@ func (o Options) prepareIn(req Request, argv []string, find func() (string, *Fai
 			return launch{}, permanentLaunch("argument %d of the command holds a NUL byte, which no program can be given: remove it", i)
 		}
 	}
-	mark := newLaunchID(req.RunID, req.Attempt)
+	mark := newLaunchID(o.Installation, req.RunID, req.Attempt)
 	environment, failure := o.environment(req, mark)
 	if failure != nil {
 		return launch{}, failure

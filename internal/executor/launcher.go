@@ -27,6 +27,9 @@ type Options struct {
 	User       string              // its name, for USER and LOGNAME; may be ""
 	Path       string              // PATH of commands; "": the server's, without what the account cannot enter
 	Drain      time.Duration       // 0: 2 s
+	// Installation is what a copy of the database does not share. It is in the mark of each launch, so that the server of a
+	// copy takes no process of this one for its own.
+	Installation string
 }
 
 // launcher starts processes of agents, and ends them: with their attempt, and with the server. Executors share one.
@@ -99,7 +102,7 @@ func (c *launcher) start(l launch) (*process, *Failure) {
 		pipes.closeOurs()
 		return nil, c.options.startFailure(l, err)
 	}
-	p := &process{pipes: pipes, leader: started, group: identify(started.Pid, l.mark), exited: make(chan struct{})}
+	p := &process{pipes: pipes, leader: started, group: identify(started.Pid, l.mark, c.options.Installation), exited: make(chan struct{})}
 	go func() { p.state = awaitExit(started); close(p.exited) }()
 	if err := c.watchdog.add(p.group.PGID); err != nil {
 		_ = p.group.signal(syscall.SIGKILL) // its leader is unreaped, so the group is there
@@ -111,9 +114,9 @@ func (c *launcher) start(l launch) (*process, *Failure) {
 	return p, nil
 }
 
-// reap lets the leader go and makes sure that nothing of the launch is left. A forced end also finds the processes that
-// left the group; what an agent detached before it ended by itself may go on.
-func (c *launcher) reap(p *process, forced bool, result *Result) *os.ProcessState {
+// reap lets the leader go and makes sure that nothing of the launch is left, in the group or out of it: what an attempt
+// started ends with the attempt, however that ended.
+func (c *launcher) reap(p *process, result *Result) *os.ProcessState {
 	deadline := time.Now().Add(endLimit)
 	select {
 	case <-p.exited:
@@ -124,10 +127,6 @@ func (c *launcher) reap(p *process, forced bool, result *Result) *os.ProcessStat
 	}
 	state := p.release(&c.watchdog)
 	result.ExitCode = exitCode(state)
-	err := awaitGroupEnd(p.group, deadline)
-	if forced {
-		err = errors.Join(err, endMarked(p.group, deadline))
-	}
-	result.Survivors = err != nil
+	result.Survivors = errors.Join(awaitGroupEnd(p.group, deadline), endMarked(p.group, deadline)) != nil
 	return state
 }

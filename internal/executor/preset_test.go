@@ -141,11 +141,11 @@ func TestThePromptFileOfAKilledServersRunIsRemovedWithItsLeftovers(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, boot := here()
-	if _, err := EndLeftover(ProcessGroup{Host: host, BootID: boot, Launch: LaunchesOf("run_1", 1)}); err != nil {
+	host, boot := here("")
+	if _, err := EndLeftover("", ProcessGroup{Host: host, BootID: boot, Launch: LaunchesOf("", "run_1", 1)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := EndLeftover(ProcessGroup{Host: host, BootID: boot, Launch: LaunchesOf("run_1", 2) + "lch_1"}); err != nil {
+	if _, err := EndLeftover("", ProcessGroup{Host: host, BootID: boot, Launch: LaunchesOf("", "run_1", 2) + "lch_1"}); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))

@@ -86,8 +86,11 @@ func join(names, values []string) string {
 }
 
 // Handler serves /metrics for Prometheus, with the figures of the Go runtime and the process.
-func (c *Counters) Handler() http.Handler {
+func (c *Counters) Handler(gauges ...Gauge) http.Handler {
 	r := prometheus.NewRegistry()
+	for _, g := range gauges {
+		r.MustRegister(g)
+	}
 	r.MustRegister(collector{c}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }

@@ -27,7 +27,8 @@ type deaf struct{}
 
 func (deaf) Publish(...event.Event) {}
 
-// Long enough that nothing of it ends during a sequence: time passes by SQL alone.
+// Long enough that nothing of it ends during a sequence: time passes by SQL alone. What the program itself parks for less
+// (a retry, a budget's reservation) the database makes longer.
 const (
 	window   = time.Minute
 	cooldown = time.Hour
@@ -52,7 +53,7 @@ func newProgram(t *testing.T, maxConnections int) *program {
 	return p
 }
 
-// watch refuses, in the database itself and at every instant, what no transition may do.
+// watch refuses, in the database itself and at every instant, what no transition may do; and keeps time from passing.
 var watch = []string{`
 CREATE FUNCTION watch_run() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF OLD.wake_class = 'EVENT' AND NEW.wake_class <> 'EVENT' THEN RAISE EXCEPTION 'the class of run % went back', OLD.id; END IF;
@@ -61,6 +62,13 @@ CREATE FUNCTION watch_run() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   RETURN NEW;
 END $$`, `
 CREATE TRIGGER watch BEFORE UPDATE ON runs FOR EACH ROW EXECUTE FUNCTION watch_run()`, `
+CREATE FUNCTION hold_time() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  NEW.parked_until = NEW.parked_until + interval '1 hour';
+  RETURN NEW;
+END $$`, `
+CREATE TRIGGER hold_time_made BEFORE INSERT ON runs FOR EACH ROW WHEN (NEW.parked_until > clock_timestamp()) EXECUTE FUNCTION hold_time()`, `
+CREATE TRIGGER hold_time BEFORE UPDATE ON runs FOR EACH ROW
+  WHEN (NEW.parked_until > clock_timestamp() AND NEW.parked_until IS DISTINCT FROM OLD.parked_until) EXECUTE FUNCTION hold_time()`, `
 CREATE FUNCTION watch_lane() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF NEW.running > OLD.running AND NEW.running > NEW.max_sessions THEN RAISE EXCEPTION 'agent % is over its capacity', OLD.agent_id; END IF;
   RETURN NEW;

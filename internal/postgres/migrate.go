@@ -58,27 +58,26 @@ func Migrate(ctx context.Context, db *sql.DB, files fs.FS, log *slog.Logger) err
 	return err
 }
 
-// Pending counts the migrations that a database lacks, and changes nothing. It returns *NewerDatabaseError when the
-// database is ahead.
-func Pending(ctx context.Context, db *sql.DB, files fs.FS) (int, error) {
+// Pending counts the migrations that a database lacks, and changes nothing; empty says that it has none at all. It returns
+// *NewerDatabaseError when the database is ahead.
+func Pending(ctx context.Context, db *sql.DB, files fs.FS) (missing int, empty bool, err error) {
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
-		return 0, fmt.Errorf("read migrations: %w", err)
+		return 0, false, fmt.Errorf("read migrations: %w", err)
 	}
 	if done, err := upToDate(ctx, db, provider); err != nil || done {
-		return 0, err
+		return 0, false, err
 	}
 	applied, err := appliedVersions(ctx, db)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	missing := 0
 	for _, source := range provider.ListSources() {
 		if !slices.Contains(applied, source.Version) {
 			missing++
 		}
 	}
-	return missing, nil
+	return missing, len(applied) == 0 || slices.Max(applied) == 0, nil // goose's own first row is 0
 }
 
 // upToDate compares the versions applied with those known, in one query: most starts have nothing to do.

@@ -48,7 +48,7 @@ func (j *journal) file(a store.Attempt) string {
 // note remembers an agent's group.
 func (j *journal) note(a store.Attempt, g store.ProcessGroup) error {
 	text, err := json.Marshal(executor.ProcessGroup{PGID: g.PGID, Host: g.Host, BootID: g.BootID, StartTime: uint64(g.Started),
-		Launch: executor.LaunchesOf(a.RunID, a.Number)})
+		Launch: executor.LaunchesOf("", a.RunID, a.Number)})
 	if err == nil {
 		err = os.WriteFile(j.file(a), text, 0o600)
 	}
@@ -74,7 +74,7 @@ func (j *journal) endLeftovers() error {
 		}
 		var g executor.ProcessGroup
 		if json.Unmarshal(text, &g) == nil && g.Launch != "" { // a note that broke off names nobody
-			if _, err := executor.EndLeftover(g); err != nil {
+			if _, err := executor.EndLeftover("", g); err != nil {
 				return fmt.Errorf("end an agent of an earlier worker: %w", err)
 			}
 		}

@@ -75,8 +75,8 @@ func (a agentAccount) makeHome() error {
 	return nil
 }
 
-func (a agentAccount) options(work string) executor.Options {
-	o := executor.Options{WorkRoot: work, Credential: a.account.Credential(), Home: a.home}
+func (a agentAccount) options(work, installation string) executor.Options {
+	o := executor.Options{WorkRoot: work, Installation: installation, Credential: a.account.Credential(), Home: a.home}
 	if a.account != nil {
 		o.User = a.account.Name
 	}
@@ -84,12 +84,12 @@ func (a agentAccount) options(work string) executor.Options {
 }
 
 // leftovers ends what agents of dead servers left, for the rescue sweep.
-type leftovers struct{}
+type leftovers struct{ installation string }
 
-// EndLeftover ends the group of one attempt, and what left the group; those of another machine or boot are left alone.
-func (leftovers) EndLeftover(_ context.Context, l store.Leftover) error {
-	_, err := executor.EndLeftover(executor.ProcessGroup{
-		PGID: l.Group.PGID, Host: l.Group.Host, BootID: l.Group.BootID, StartTime: uint64(l.Group.Started), Launch: executor.LaunchesOf(l.RunID, l.Number),
+// EndLeftover ends the group of one attempt, and what left the group; those of another machine, boot or installation are left alone.
+func (o leftovers) EndLeftover(_ context.Context, l store.Leftover) error {
+	_, err := executor.EndLeftover(o.installation, executor.ProcessGroup{
+		PGID: l.Group.PGID, Host: l.Group.Host, BootID: l.Group.BootID, StartTime: uint64(l.Group.Started), Launch: executor.LaunchesOf(o.installation, l.RunID, l.Number),
 	})
 	return err
 }

@@ -2,11 +2,14 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"syscall"
 	"time"
 
 	"rouse.dev/rouse/internal/config"
@@ -42,7 +45,8 @@ type Database struct {
 
 // OpenDatabase opens the database of a configuration for a short task, such as making a token: the one at the URL, or the
 // private cluster, which is started when it does not run; when a rouse holds the folder its server is used and left
-// running. The database is migrated.
+// running. An empty database is migrated; one that this program's migrations would change is refused, since the servers that
+// use it might not start again after them.
 func OpenDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Database, error) {
 	f, address, err := openBeside(c)
 	if err != nil {
@@ -53,10 +57,39 @@ func OpenDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Data
 		return nil, errors.Join(err, f.release())
 	}
 	d.release = true
-	if err := d.migrate(ctx); err != nil {
+	if err := d.shape(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// Migrate brings the database of a configuration to this program's shape.
+func Migrate(ctx context.Context, c config.Config, log *slog.Logger) error {
+	f, address, err := openBeside(c)
+	if err != nil {
+		return err
+	}
+	d, err := openDatabase(ctx, f, address, log)
+	if err != nil {
+		return errors.Join(err, f.release())
+	}
+	d.release = true
+	return errors.Join(d.migrate(ctx), d.Close())
+}
+
+// shape migrates an empty database, and refuses one that lacks migrations.
+func (d *Database) shape(ctx context.Context) error {
+	missing, empty, err := postgres.Pending(ctx, d.DB, migrations.FS)
+	switch {
+	case err != nil:
+		return err
+	case empty:
+		return d.migrate(ctx)
+	case missing > 0:
+		return fmt.Errorf("the database lacks %d of this program's migrations, and this command makes none in a database that is in use: call the program of the version that "+
+			"its servers have, or end them, run `rouse migrate` and start the new version; there is no way back but a backup", missing)
+	}
+	return nil
 }
 
 // openBeside is openFiles for a program that may run beside a server: then the address of its cluster is returned. Of a
@@ -128,6 +161,16 @@ func (d *Database) openPools(ctx context.Context) error {
 	unbound := d.DB
 	d.DB = db
 	return unbound.Close()
+}
+
+// identity tells this database from a copy, also one of its files: a private cluster's copy lies in another folder.
+func (d *Database) identity(ctx context.Context) (string, error) {
+	name, err := postgres.Identity(ctx, d.DB)
+	if err != nil || !d.files.private {
+		return name, err
+	}
+	place := sha256.Sum256([]byte(d.files.dir))
+	return name + "-" + hex.EncodeToString(place[:8]), nil
 }
 
 // PID is the private cluster's process id; 0 for a database elsewhere.
@@ -230,7 +273,9 @@ func (d *Database) close(limit time.Duration) error {
 	var err error
 	for _, pool := range []*sql.DB{d.DB, d.Reads} {
 		if pool != nil {
-			err = errors.Join(err, pool.Close())
+			if cut := pool.Close(); !errors.Is(cut, syscall.EPIPE) { // a connection that the database has cut before has no farewell to fail
+				err = errors.Join(err, cut)
+			}
 		}
 	}
 	return errors.Join(err, d.stopCluster(limit))

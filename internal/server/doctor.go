@@ -86,6 +86,7 @@ func (d *doctor) examine(ctx context.Context) {
 	if d.database(ctx, db) && d.migrations(ctx, db) {
 		d.servers(ctx, db)
 		d.clock(ctx, db)
+		d.snapshots(ctx, db)
 		d.loops(ctx, db)
 		d.agents(ctx, db)
 	}
@@ -123,8 +124,12 @@ func (d *doctor) database(ctx context.Context, db *Database) bool {
 }
 
 func (d *doctor) migrations(ctx context.Context, db *Database) bool {
-	missing, err := postgres.Pending(ctx, db.DB, migrations.FS)
+	missing, _, err := postgres.Pending(ctx, db.DB, migrations.FS)
+	_, newer := errors.AsType[*postgres.NewerDatabaseError](err)
 	switch {
+	case newer:
+		d.fail("migrations", err, "call the doctor of that newer program, and give this one no database to serve")
+		return false
 	case err != nil:
 		d.fail("migrations", err, "give the account of "+config.EnvDatabaseURL+" the right to read the tables, or run `rouse migrate` as their owner")
 		return false
@@ -205,7 +210,7 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 	} else if err != nil {
 		return nil, nil, err
 	}
-	command := executor.NewCommand(agents.options(db.files.work()))
+	command := executor.NewCommand(agents.options(db.files.work(), ""))
 	end := func() {
 		if err := command.Close(); err != nil {
 			d.fail("executors", err, "look for processes that are left, and end them")

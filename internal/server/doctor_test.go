@@ -147,3 +147,19 @@ func chown(t *testing.T, path string, uid, gid int) {
 		t.Fatal(err)
 	}
 }
+
+func TestTheDoctorKnowsADatabaseThatIsNewerThanItsProgram(t *testing.T) {
+	db, address := pgtest.NewURL(t)
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (20990101000000, true)`); err != nil {
+		t.Fatal(err)
+	}
+	var hint string
+	Doctor(t.Context(), settings(t, address), false, quiet(), func(f Finding) {
+		if f.Name == "migrations" && !f.OK {
+			hint = f.Hint
+		}
+	})
+	if !strings.Contains(hint, "newer program") {
+		t.Errorf("the hint is %q", hint)
+	}
+}

@@ -25,18 +25,25 @@ func processName() string {
 // servers says which servers work on this database. That none does is no fault: the doctor is also asked before the first
 // start.
 func (d *doctor) servers(ctx context.Context, db *Database) {
-	var running string
-	var n int
-	const query = `
-SELECT count(*), coalesce(string_agg(application_name, '; ' ORDER BY application_name), '') FROM
-(SELECT application_name FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1)) servers`
-	if err := db.DB.QueryRowContext(ctx, query, serverName).Scan(&n, &running); err != nil {
-		d.fail("server", fmt.Errorf("look for running servers: %w", err), "may this account read pg_stat_activity?")
-		return
-	}
-	if n == 0 {
+	running, err := db.servers(ctx)
+	switch {
+	case err != nil:
+		d.fail("server", err, "may this account read pg_stat_activity?")
+	case running == "":
 		d.pass("server", "no server works on this database: nothing is woken until `rouse serve` runs")
-		return
+	default:
+		d.pass("server", running)
 	}
-	d.pass("server", strings.ReplaceAll(running, serverName+", ", ""))
+}
+
+// servers names the servers that are connected to the database; "" when there is none.
+func (d *Database) servers(ctx context.Context) (string, error) {
+	const query = `
+SELECT coalesce(string_agg(application_name, '; ' ORDER BY application_name), '') FROM pg_stat_activity
+WHERE datname = current_database() AND starts_with(application_name, $1)`
+	var running string
+	if err := d.DB.QueryRowContext(ctx, query, serverName).Scan(&running); err != nil {
+		return "", fmt.Errorf("look for running servers: %w", err)
+	}
+	return strings.ReplaceAll(running, serverName+", ", ""), nil
 }

@@ -43,7 +43,7 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	command := executor.NewCommand(agents.options(filepath.Join(o.Dir, "work")))
+	command := executor.NewCommand(agents.options(filepath.Join(o.Dir, "work"), ""))
 	defer func() { err = errors.Join(err, command.Close()) }()
 	if err := command.CheckWorkRoot(); err != nil {
 		return err

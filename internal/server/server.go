@@ -30,6 +30,7 @@ import (
 type Options struct {
 	Config  config.Config // valid (Config.Validate)
 	Demo    bool          // make the demo workspace in an empty database even when it is not a private cluster
+	Standby bool          // serve the API, and start no loop
 	Version string
 	Stdout  io.Writer // what a person is told at the start
 	Log     *slog.Logger
@@ -49,6 +50,7 @@ type Server struct {
 	files    files
 	front    *front
 	db       *Database
+	identity string // of the database; a copy has another
 	store    *store.Store
 	reader   *ent.Client
 	box      *secret.Box
@@ -135,6 +137,9 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 	if err := s.db.migrate(ctx); err != nil {
 		return err
 	}
+	if s.identity, err = s.db.identity(ctx); err != nil {
+		return err
+	}
 	return s.db.openPools(ctx)
 }
 
@@ -151,9 +156,6 @@ func (s *Server) openStore(ctx context.Context) error {
 		return err
 	}
 	s.hub = event.New(event.HubOptions{URL: listener, DB: s.db.DB, Log: s.log})
-	if err := s.hub.Start(context.WithoutCancel(ctx)); err != nil {
-		return err
-	}
 	o := store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64, Reads: s.db.Reads}
 	if telemetry.Configured() {
 		if s.traces, err = telemetry.Start(ctx, s.options.Version); err != nil {
@@ -163,7 +165,10 @@ func (s *Server) openStore(ctx context.Context) error {
 	}
 	s.store = store.New(s.db.DB, o)
 	s.reader = s.store.Reader()
-	if err := s.bindKey(ctx, key.ID()); err != nil {
+	if err := s.bindKey(ctx, key.ID()); err != nil { // before the hub, by whose connection others see a server
+		return err
+	}
+	if err := s.hub.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	if err := s.store.Activate(ctx); err != nil {
@@ -174,13 +179,29 @@ func (s *Server) openStore(ctx context.Context) error {
 
 // bindKey refuses a key that is not the one which sealed this database's secrets: with it, runs would fail one by one.
 func (s *Server) bindKey(ctx context.Context, keyID string) error {
-	bound, err := s.store.BindSealingKey(ctx, keyID, s.options.Config.NewSecretKey)
+	bound, err := s.store.BindSealingKey(ctx, keyID, false)
 	if err != nil || bound == keyID {
 		return err
+	}
+	if s.options.Config.NewSecretKey {
+		return s.replaceKey(ctx, keyID, bound)
 	}
 	return fmt.Errorf("this database's secrets are sealed with key %s, and this process has key %s: give it the same %s as the other processes, "+
 		"or put back the file %s; if the key is lost, start once with --new-secret-key and enter the secrets of your agents again",
 		bound, keyID, config.EnvSecretKey, filepath.Join(s.files.dir, secret.KeyFileName))
+}
+
+// replaceKey goes on with another key. A server that works with the old one would go on sealing with it.
+func (s *Server) replaceKey(ctx context.Context, keyID, bound string) error {
+	others, err := s.db.servers(ctx)
+	if err != nil {
+		return err
+	}
+	if others != "" {
+		return fmt.Errorf("--new-secret-key is refused while other servers work with key %s (%s): give this process their %s, or end all of them first", bound, others, config.EnvSecretKey)
+	}
+	_, err = s.store.BindSealingKey(ctx, keyID, true)
+	return err
 }
 
 // loadKey finds the key that seals secrets. A key file is for what stays on this machine: the private cluster it lies
@@ -198,26 +219,47 @@ func (s *Server) startLoops(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	owner.BootID = executor.BootOf(owner.BootID, s.identity)
 	c := s.options.Config
 	allowed, err := c.AllowedAddresses()
 	if err != nil {
 		return err
 	}
-	s.command = executor.NewCommand(s.agents.options(s.files.work()))
+	s.command = executor.NewCommand(s.agents.options(s.files.work(), s.identity))
 	s.registry = executor.NewRegistry(s.command, allowed)
 	s.pool = worker.New(worker.Options{
 		Store: s.store, Executor: s.registry, Secrets: s.box, Watcher: s.hub,
 		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
 	})
 	s.loops = scheduler.New(scheduler.Options{
-		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
+		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
 	})
+	if s.options.Standby {
+		s.log.Warn("on standby: no schedule fires, no run is started, and none of another process is ended; start without --standby when all is as it should be")
+		return nil
+	}
 	return s.loops.Start(context.WithoutCancel(ctx))
 }
 
 func (s *Server) serve(context.Context) error {
-	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.log), s.ready, s.counters.Handler(), s.fail)
+	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.log), s.ready, s.counters.Handler(s.gauges()...), s.fail)
 	return nil
+}
+
+// gauges are numbers of the database that are read when somebody asks for them.
+func (s *Server) gauges() []metrics.Gauge {
+	read := func(of func(store.Snapshot) float64) func(context.Context) (float64, error) {
+		return func(ctx context.Context) (float64, error) {
+			oldest, err := s.store.OldestSnapshot(ctx)
+			return of(oldest), err
+		}
+	}
+	return []metrics.Gauge{
+		{Name: "rouse_oldest_snapshot_age_seconds", Help: "Age of the session that holds the oldest snapshot of the database, as far as it is seen.",
+			Read: read(func(s store.Snapshot) float64 { return s.Age.Seconds() })},
+		{Name: "rouse_oldest_snapshot_age_transactions", Help: "Transactions since the oldest snapshot of the database; rows that died since slow every claim.",
+			Read: read(func(s store.Snapshot) float64 { return float64(s.Transactions) })},
+	}
 }
 
 // ready reports why the process cannot serve; nil when it can.

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -145,8 +147,13 @@ func TestAnOfferThatNobodyTakesWaitsForAWorker(t *testing.T) {
 	if len(leases) != 1 || leases[0].Owner != "" {
 		t.Errorf("the sweep sees %+v, %v", leases, err)
 	}
+	var text bytes.Buffer
+	w.log = slog.New(slog.NewJSONHandler(&text, nil))
 	if done, err := w.Withdraw(t.Context(), offer); !done || err != nil {
 		t.Fatalf("not taken back: %v", err)
+	}
+	if line := logged(t, &text)["no worker took a run; it waits until one asks for its queue"]; line["queue"] != "gpu" || line["run_id"] != string(run) {
+		t.Errorf("the log says %v", line)
 	}
 	w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonNoWorker)
 	w.wantRequest(request, domain.WakeupStatusQueued)
@@ -347,6 +354,42 @@ func TestReportedLinesAreStoredOnceAndBounded(t *testing.T) {
 	}
 	if text := one[string](w, `SELECT text FROM run_log_lines WHERE run_id = $1 AND seq = 4`, run); text != domain.AttemptLog(0, 0).CutMark() {
 		t.Errorf("the mark is %q", text)
+	}
+}
+
+// SPEC S7.6: lines that are sent again, near the bound too, count once: they neither end the output nor hide its mark.
+func TestLinesThatAreSentAgainNearTheBoundCountOnce(t *testing.T) {
+	w := newWorld(t)
+	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
+	lease := w.acquireOne("gpu")
+	lines := func(n int) (all []LogLine) {
+		for range n {
+			all = append(all, LogLine{Text: strings.Repeat("x", 8000), Stream: domain.LogStreamStdout, At: time.Now()})
+		}
+		return all
+	}
+	send := func(first int64, n int, want int64) {
+		t.Helper()
+		if newest, err := w.AppendReported(t.Context(), lease.Attempt, first, lines(n)); err != nil || newest != want {
+			t.Errorf("%d lines from %d: newest is %d, want %d, %v", n, first, newest, want, err)
+		}
+	}
+	room := (domain.MaxRunBytes / 2) / 8000 // lines
+	for first := 1; first <= 1000; first += 100 {
+		send(int64(first), 100, int64(first)+99)
+	}
+	send(901, 100, 1000) // there is room for 48 more: what is stored is not counted against it
+	if got := one[int64](w, `SELECT log_bytes FROM attempt_leases`); got != 8_000_000 {
+		t.Errorf("%d bytes are counted", got)
+	}
+	send(991, 20, 1010)
+	send(961, 100, int64(room)+1) // the mark is in the place of the first line that has no room
+	if text := one[string](w, `SELECT text FROM run_log_lines WHERE run_id = $1 AND seq = $2`, run, room+1); text != domain.AttemptLog(0, 0).CutMark() {
+		t.Errorf("the mark is %.40q", text)
+	}
+	send(1, 100, int64(room)+1)
+	if n := one[int](w, `SELECT count(*) FROM run_log_lines WHERE run_id = $1`, run); n != room+1 {
+		t.Errorf("%d lines are stored, want %d and the mark", n, room)
 	}
 }
 

@@ -82,7 +82,11 @@ func (s *Store) AppendReported(ctx context.Context, a Attempt, first int64, line
 		if err != nil {
 			return err
 		}
-		kept, cut := boundLines(allowed, lines, first, stored, t.now)
+		fresh, err := t.freshLines(ctx, a, first, lines)
+		if err != nil {
+			return err
+		}
+		kept, cut := boundLines(allowed, fresh, stored, t.now)
 		if newest, err = t.insertLines(ctx, a, workspaceID, kept, cut); err != nil {
 			return err
 		}
@@ -106,17 +110,35 @@ func (t *tx) logAllowance(ctx context.Context, a Attempt) (domain.LogAllowance, 
 	return domain.AttemptLog(lines, bytes), nil
 }
 
-// boundLines numbers the lines and leaves out what is beyond the bounds; cut says that a mark stands at the end.
-func boundLines(allowed domain.LogAllowance, lines []LogLine, first, stored int64, now time.Time) (kept []LogLine, cut bool) {
-	sizes := make([]int, len(lines))
-	for i := range lines {
-		sizes[i] = len(lines[i].Text)
-		lines[i].Seq = first + int64(i)
+// freshLines numbers the lines, and leaves out those that are stored already.
+func (t *tx) freshLines(ctx context.Context, a Attempt, first int64, lines []LogLine) (fresh []LogLine, err error) {
+	const query = `SELECT seq FROM run_log_lines WHERE run_id = $1 AND attempt = $2 AND seq >= $3 AND seq < $4`
+	list, err := collect(ctx, t, scanOne[int64], query, a.RunID, a.Number, first, first+int64(len(lines)))
+	if err != nil {
+		return nil, fmt.Errorf("look for stored lines: %w", err)
 	}
-	keep, cut := allowed.BoundLog(first, sizes, stored)
+	stored := make(map[int64]bool, len(list))
+	for _, seq := range list {
+		stored[seq] = true
+	}
+	for i, line := range lines {
+		if line.Seq = first + int64(i); !stored[line.Seq] {
+			fresh = append(fresh, line)
+		}
+	}
+	return fresh, nil
+}
+
+// boundLines leaves out what is beyond the bounds of numbered lines; cut says that a mark stands at the end.
+func boundLines(allowed domain.LogAllowance, lines []LogLine, stored int64, now time.Time) (kept []LogLine, cut bool) {
+	numbers, sizes := make([]int64, len(lines)), make([]int, len(lines))
+	for i, line := range lines {
+		numbers[i], sizes[i] = line.Seq, len(line.Text)
+	}
+	keep, cut := allowed.BoundLog(numbers, sizes, stored)
 	kept = lines[:keep:keep]
 	if cut {
-		kept = append(kept, LogLine{Seq: min(first+int64(keep), allowed.Lines+1), Stream: domain.LogStreamSystem, Text: allowed.CutMark(), At: now})
+		kept = append(kept, LogLine{Seq: min(numbers[keep], allowed.Lines+1), Stream: domain.LogStreamSystem, Text: allowed.CutMark(), At: now})
 	}
 	return kept, cut
 }

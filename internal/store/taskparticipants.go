@@ -13,6 +13,7 @@ import (
 type SetTaskParticipants struct {
 	WorkspaceID, TaskID  xid.ID
 	Reviewers, Approvers domain.Change[[]xid.ID]
+	ExpectedRevision     *int
 }
 
 // participants are whole lists.
@@ -71,6 +72,9 @@ func (t *tx) setParticipants(ctx context.Context, in SetTaskParticipants) (sent,
 	}
 	if !slices.Equal(r.reviewers, before[r.id].reviewers) || !slices.Equal(r.approvers, before[r.id].approvers) {
 		return nil, nil, errChanged
+	}
+	if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
+		return nil, nil, err
 	}
 	if err := t.readClock(ctx); err != nil {
 		return nil, nil, err

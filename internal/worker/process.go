@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"syscall"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/executor"
@@ -53,7 +54,18 @@ func (p *Pool) run(a *attempt) report {
 		p.log.Warn("processes of a run could not be ended", a.keys())
 		lines.Line(domain.LogStreamSystem, "processes of this attempt could not be ended and may still run")
 	}
-	return reportOf(a.ctx, result, err)
+	end := reportOf(a.ctx, result, err)
+	if end.kind == reportFail && wasAskedToEnd(result, err) && p.endsToo() {
+		return report{kind: reportHandBack, cause: errHandBack, unfinished: unfinishedOf(result)}
+	}
+	return end
+}
+
+// wasAskedToEnd says that the agent was ended by a TERM from elsewhere. A service manager or a container that sends one to
+// every process, this one included, ends the agent with its server.
+func wasAskedToEnd(result executor.Result, err error) bool {
+	f, ok := errors.AsType[*executor.Failure](err)
+	return ok && f.Code == domain.RunErrorCodeCrash && result.ExitCode == 128+int(syscall.SIGTERM)
 }
 
 // start is not bound to a cancel: one in the middle of it would leave open whether it happened, and the store looks for

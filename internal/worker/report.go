@@ -43,7 +43,7 @@ func reportOf(ctx context.Context, result executor.Result, err error) report {
 		return report{kind: reportDrop, cause: err}
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		end := stopped(ctx)
-		end.unfinished = store.Unfinished{Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
+		end.unfinished = unfinishedOf(result)
 		return end
 	}
 	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
@@ -64,6 +64,10 @@ func stopped(ctx context.Context) report {
 		return report{kind: reportDrop, cause: cause}
 	}
 	return report{kind: reportHandBack, cause: cause}
+}
+
+func unfinishedOf(result executor.Result) store.Unfinished {
+	return store.Unfinished{Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
 }
 
 func successOf(result executor.Result) store.Success {

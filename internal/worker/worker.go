@@ -68,6 +68,8 @@ type Options struct {
 const (
 	handBackGrace = 3 * time.Second  // between TERM and KILL for runs that are handed back
 	lastReports   = 10 * time.Second // for reports after the last process ended, when the database is away
+	// commonEnd is how much later than an agent this process may learn of a signal that was sent to both.
+	commonEnd = time.Second
 )
 
 // Pool runs claimed runs in a fixed number of slots.
@@ -83,7 +85,8 @@ type Pool struct {
 
 	mu       sync.Mutex
 	live     map[store.Attempt]*attempt
-	closed   bool // nothing more is to be claimed
+	closed   bool          // nothing more is to be claimed
+	closing  chan struct{} // closed with it
 	draining bool
 	idle     chan struct{} // closed when draining and nothing is live
 }
@@ -93,7 +96,7 @@ func New(o Options) *Pool {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	p := &Pool{options: o, log: o.Log, freed: make(chan struct{}, 1), live: map[store.Attempt]*attempt{}, idle: make(chan struct{})}
+	p := &Pool{options: o, log: o.Log, freed: make(chan struct{}, 1), live: map[store.Attempt]*attempt{}, idle: make(chan struct{}), closing: make(chan struct{})}
 	p.giveUp, p.giveUpNow = context.WithCancel(context.Background())
 	beats, stop := context.WithCancel(context.Background())
 	p.stopBeats = stop
@@ -115,7 +118,27 @@ func (p *Pool) Free() int {
 func (p *Pool) TakeNoMore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = true
+	p.close()
+}
+
+// close is called with mu held.
+func (p *Pool) close() {
+	if !p.closed {
+		p.closed = true
+		close(p.closing)
+	}
+}
+
+// endsToo waits a moment for the end of this process.
+func (p *Pool) endsToo() bool {
+	moment := time.NewTimer(commonEnd)
+	defer moment.Stop()
+	select {
+	case <-p.closing:
+		return true
+	case <-moment.C:
+		return false
+	}
 }
 
 // Freed has an element after a slot became free.
@@ -171,6 +194,7 @@ func (p *Pool) signalIdle() {
 func (p *Pool) Drain(ctx context.Context) error {
 	p.mu.Lock()
 	p.draining = true
+	p.close()
 	if len(p.live) == 0 {
 		p.signalIdle()
 	}

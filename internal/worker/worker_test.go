@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -367,6 +368,35 @@ func TestALostLeaseEndsTheGroupAtOnceAndIsNotReported(t *testing.T) {
 	})
 }
 
+// SPEC S11: an outage is told once, and so is its end, whether renewals are refused at once or not answered.
+func TestAnOutageIsToldOnceHoweverLongItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		began := make(chan struct{}, 1)
+		text := &strings.Builder{}
+		p := New(Options{Store: s, Executor: untilStopped(began), Secrets: sealed{}, Watcher: s, Slots: 1, Lease: 30 * time.Second, APIURL: "http://127.0.0.1:1/graphql",
+			Log: slog.New(slog.NewTextHandler(text, nil))})
+		c := s.claim()
+		p.Process(t.Context(), c)
+		<-began
+		s.set(func(s *fakeStore) { s.away = true })
+		away := false
+		for range 5 {
+			away = p.beat(t.Context(), away)
+		}
+		s.set(func(s *fakeStore) { s.away = false })
+		for range 2 {
+			away = p.beat(t.Context(), away)
+		}
+		s.set(func(s *fakeStore) { s.rows[c.Attempt].cancel = true })
+		<-s.ends
+		drain(t, p)
+		if strings.Count(text.String(), "could not be renewed") != 1 || strings.Count(text.String(), "are renewed again") != 1 || away {
+			t.Errorf("log:\n%s", text)
+		}
+	})
+}
+
 func TestAnOwnerThatCannotRenewEndsItsGroupBeforeTheLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -515,6 +545,39 @@ func TestDrain(t *testing.T) {
 			t.Errorf("it was started")
 		}
 	})
+}
+
+func TestAnAgentThatIsEndedTogetherWithItsServerIsHandedBack(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		exit   int
+		closes bool
+		want   string
+	}{
+		{"the signal of a service manager met both", 143, true, "INTERRUPTED"},
+		{"somebody ended the agent alone", 143, false, "FAILED"},
+		{"it crashed as the server ended", 1, true, "FAILED"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				p := newPool(s, agent(func(context.Context, executor.Request, executor.Sink) (executor.Result, error) {
+					return executor.Result{Launched: true, ExitCode: tt.exit}, &executor.Failure{Code: domain.RunErrorCodeCrash, Message: "it ended"}
+				}), 1)
+				c := s.claim()
+				p.Process(t.Context(), c)
+				synctest.Wait() // the agent is the first to hear of it
+				if tt.closes {
+					p.TakeNoMore()
+				}
+				<-s.ends
+				drain(t, p)
+				if got := s.row(c.Attempt).ended; got != tt.want {
+					t.Errorf("it ended %q", got)
+				}
+			})
+		})
+	}
 }
 
 func TestAThousandRunsLeaveNothingBehind(t *testing.T) {

@@ -1,0 +1,30 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store"
+)
+
+// maxSnapshotAge is how long a session may hold a snapshot: the rows that died since are read past by every claim.
+const maxSnapshotAge = time.Hour
+
+// snapshots looks for a session that was forgotten in a transaction.
+func (d *doctor) snapshots(ctx context.Context, db *Database) {
+	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: reading signals nothing
+	oldest, err := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log}).OldestSnapshot(ctx)
+	switch {
+	case err != nil:
+		d.fail("snapshots", err, "may this account read pg_stat_activity?")
+	case oldest.Age > maxSnapshotAge:
+		d.fail("snapshots", fmt.Errorf("a snapshot is held for %s (%s): rows that died since are not removed, and slow every claim", oldest.Age.Round(time.Second), oldest.Holder),
+			"end that session, unless it is a backup that still works")
+	default:
+		d.pass("snapshots", fmt.Sprintf("the oldest is %s old", oldest.Age.Round(time.Second)))
+	}
+}
