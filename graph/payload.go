@@ -22,15 +22,7 @@ func payloadOf(ctx context.Context, w *ent.WakeupRequest) (model.WakeupPayload, 
 	case *domain.RoutinePayload:
 		return routineWakeup(ctx, l, p)
 	case *domain.AgentErrorPayload:
-		out := &model.AgentErrorWakeup{Error: p.Error}
-		if p.FailedSessionID != "" {
-			out.FailedSessionID = &p.FailedSessionID
-		}
-		if out.FailedAgent, err = linked(ctx, l.agents, xid.ID(p.FailedAgentID)); err != nil {
-			return nil, err
-		}
-		out.FailedRun, err = linked(ctx, l.runs, xid.ID(p.RunID))
-		return out, err
+		return agentErrorWakeup(ctx, l, p)
 	case *domain.SelfPayload:
 		return &model.SelfWakeup{Reason: p.Reason, Payload: p.Payload}, nil
 	case *domain.UserPayload:
@@ -43,27 +35,50 @@ func payloadOf(ctx context.Context, w *ent.WakeupRequest) (model.WakeupPayload, 
 		out.Comment, err = linked(ctx, l.comments, xid.ID(p.CommentID))
 		return out, err
 	case *domain.TaskPayload:
-		out := &model.TaskWakeup{}
-		if p.Basis != "" {
-			out.Basis = &p.Basis
-		}
-		out.Task, err = linked(ctx, l.tasks, xid.ID(p.TaskID))
-		return out, err
+		return taskWakeup(ctx, l, p)
 	case *domain.BlockersPayload:
 		return blockersWakeup(ctx, l, p)
 	case *domain.ApprovalPayload:
-		out := &model.ApprovalWakeup{Status: p.Status}
-		if p.DecisionNote != "" {
-			out.Note = &p.DecisionNote
-		}
-		out.Approval, err = linked(ctx, l.approvals, xid.ID(p.ApprovalID))
-		return out, err
+		return approvalWakeup(ctx, l, p)
 	case *domain.BudgetPayload:
 		out := &model.BudgetWakeup{PercentUsed: p.BudgetPct}
 		out.Agent, err = linked(ctx, l.agents, xid.ID(p.AgentID))
 		return out, err
 	}
 	return nil, fmt.Errorf("wakeup request %s: source %s has no type in the API", w.ID, w.Source)
+}
+
+func agentErrorWakeup(ctx context.Context, l *loaders, p *domain.AgentErrorPayload) (*model.AgentErrorWakeup, error) {
+	out := &model.AgentErrorWakeup{Error: p.Error}
+	if p.FailedSessionID != "" {
+		out.FailedSessionID = &p.FailedSessionID
+	}
+	var err error
+	if out.FailedAgent, err = linked(ctx, l.agents, xid.ID(p.FailedAgentID)); err != nil {
+		return nil, err
+	}
+	out.FailedRun, err = linked(ctx, l.runs, xid.ID(p.RunID))
+	return out, err
+}
+
+func taskWakeup(ctx context.Context, l *loaders, p *domain.TaskPayload) (*model.TaskWakeup, error) {
+	out := &model.TaskWakeup{}
+	if p.Basis != "" {
+		out.Basis = &p.Basis
+	}
+	var err error
+	out.Task, err = linked(ctx, l.tasks, xid.ID(p.TaskID))
+	return out, err
+}
+
+func approvalWakeup(ctx context.Context, l *loaders, p *domain.ApprovalPayload) (*model.ApprovalWakeup, error) {
+	out := &model.ApprovalWakeup{Status: p.Status}
+	if p.DecisionNote != "" {
+		out.Note = &p.DecisionNote
+	}
+	var err error
+	out.Approval, err = linked(ctx, l.approvals, xid.ID(p.ApprovalID))
+	return out, err
 }
 
 func blockersWakeup(ctx context.Context, l *loaders, p *domain.BlockersPayload) (*model.BlockersWakeup, error) {

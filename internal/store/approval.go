@@ -97,12 +97,6 @@ VALUES ($1, $2, $3, $4, $5, 'PENDING', $6, $7, '', '')`
 // approvalItem is the dedupe key of an approval's inbox item.
 func approvalItem(id xid.ID) string { return "approval:" + string(id) }
 
-// firstOf is the first n characters of a text.
-func firstOf(text string, n int) string {
-	runes := []rune(text)
-	return string(runes[:min(len(runes), n)])
-}
-
 // writeDecision records a decision and takes its item out of the inbox.
 func (t *tx) writeDecision(ctx context.Context, a approvalRow, status domain.ApprovalStatus, note string, by cause) error {
 	const query = `

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // wrap adds what was being done to a server error; what the caller can fix, and a fence, pass through as they are.
@@ -23,4 +25,15 @@ func userErrorText(err error) string {
 		return ue.Error()
 	}
 	return ""
+}
+
+// notFound turns a missing row into a problem the caller can fix.
+func notFound(err error, path []string, what string, id xid.ID) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		if what == "workspace" {
+			return domain.RefuseField(path, domain.UserErrorCodeNotFound, "there is no workspace %s", id)
+		}
+		return domain.RefuseField(path, domain.UserErrorCodeNotFound, "there is no %s %s in this workspace", what, id)
+	}
+	return fmt.Errorf("read %s: %w", what, err)
 }

@@ -130,7 +130,7 @@ func (t *tx) escalate(ctx context.Context, run runRow, f Failure) error {
 	_, _, err = t.insertRequest(ctx, newRequest{
 		workspaceID: run.workspaceID, agentID: coordinator, causationID: run.causationID, scope: domain.ScopeTaskless,
 		source: domain.WakeupSourceAgentError, class: domain.WakeClassEvent, reason: "a run of a colleague gave up",
-		payload: &domain.AgentErrorPayload{FailedAgentID: string(run.agentID), FailedSessionID: deref(run.sessionID), RunID: string(run.id), Error: f.Message},
+		payload: &domain.AgentErrorPayload{FailedAgentID: string(run.agentID), FailedSessionID: orZero(run.sessionID), RunID: string(run.id), Error: f.Message},
 		key:     "agent_error:" + string(run.id), hops: domain.NextHops(run.hops),
 	})
 	return err
@@ -162,11 +162,4 @@ func (t *tx) failWithoutExecutor(ctx context.Context, l lane, run runRow) error 
 	const message = "no executor: set one on the agent (createAgent, updateAgent), on the task's project, or as the workspace's default executor"
 	return t.fail(ctx, l, run, Failure{Code: domain.RunErrorCodeLaunch, Message: message, Permanent: true},
 		domain.EndReasonNoExecutor, domain.RunAttemptStatusFailed)
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
-	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -116,15 +114,4 @@ func (t *tx) once(ctx context.Context, owner xid.ID, mutation string, k Idempote
 		return Made{}, err
 	}
 	return made, t.keepResult(ctx, owner, mutation, k, made.ID)
-}
-
-// notFound turns a missing row into a problem the caller can fix.
-func notFound(err error, path []string, what string, id xid.ID) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		if what == "workspace" {
-			return domain.RefuseField(path, domain.UserErrorCodeNotFound, "there is no workspace %s", id)
-		}
-		return domain.RefuseField(path, domain.UserErrorCodeNotFound, "there is no %s %s in this workspace", what, id)
-	}
-	return fmt.Errorf("read %s: %w", what, err)
 }

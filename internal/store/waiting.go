@@ -379,13 +379,6 @@ WHERE q.id = ANY($1) AND q.status = 'SKIPPED' AND q.end_reason = 'CHECKOUT_HELD'
 	return wrap("read who holds the tasks", err)
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func (f *waitFacts) foresee() map[xid.ID]*domain.Pass {
 	facts := map[xid.ID]*domain.PassFacts{}
 	for id, places := range f.places {
@@ -400,13 +393,4 @@ func (f *waitFacts) foresee() map[xid.ID]*domain.Pass {
 		passes[id] = domain.Foresee(*w)
 	}
 	return passes
-}
-
-// keys are the ids of a map, in no order.
-func keys[T any](m map[xid.ID]T) []xid.ID {
-	list := make([]xid.ID, 0, len(m))
-	for id := range m {
-		list = append(list, id)
-	}
-	return list
 }

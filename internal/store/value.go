@@ -1,0 +1,26 @@
+package store
+
+import "rouse.dev/rouse/internal/xid"
+
+// firstOf is the first n characters of a text.
+func firstOf(text string, n int) string {
+	runes := []rune(text)
+	return string(runes[:min(len(runes), n)])
+}
+
+// btoi is 1 for true.
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// keys are the ids of a map, in no order.
+func keys[T any](m map[xid.ID]T) []xid.ID {
+	list := make([]xid.ID, 0, len(m))
+	for id := range m {
+		list = append(list, id)
+	}
+	return list
+}
