@@ -13,7 +13,7 @@ func TestTakingAwayAnExecutorThatIsNotThereChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	agent, project := w.agent("worker"), w.project("Project")
 	task := w.projectTask(project, agent)
-	none := domain.Clear[domain.ExecutorSpec]()
+	none := domain.Change[domain.ExecutorSpec]{Set: true}
 	some := domain.To(domain.ExecutorSpec{Echo: &domain.EchoSpec{}})
 	for table, c := range map[string]struct {
 		id     xid.ID
