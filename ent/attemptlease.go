@@ -3,6 +3,7 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"rouse.dev/rouse/ent/attemptlease"
+	"rouse.dev/rouse/internal/domain"
 )
 
 // AttemptLease is the model entity for the AttemptLease schema.
@@ -47,7 +49,9 @@ type AttemptLease struct {
 	ProcessGroup *int `json:"process_group,omitempty"`
 	// ProcessStarted holds the value of the "process_started" field.
 	ProcessStarted *int64 `json:"process_started,omitempty"`
-	selectValues   sql.SelectValues
+	// Secrets holds the value of the "secrets" field.
+	Secrets      *domain.SealedSet `json:"secrets,omitempty"`
+	selectValues sql.SelectValues
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -55,6 +59,8 @@ func (*AttemptLease) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case attemptlease.FieldSecrets:
+			values[i] = new([]byte)
 		case attemptlease.FieldAttempt, attemptlease.FieldLeaseMs, attemptlease.FieldLogBytes, attemptlease.FieldOwnerPid, attemptlease.FieldOwnerStarted, attemptlease.FieldProcessGroup, attemptlease.FieldProcessStarted:
 			values[i] = new(sql.NullInt64)
 		case attemptlease.FieldID, attemptlease.FieldWorkspaceID, attemptlease.FieldAgentID, attemptlease.FieldOwner, attemptlease.FieldQueue, attemptlease.FieldCallKey, attemptlease.FieldHost, attemptlease.FieldBootID:
@@ -181,6 +187,14 @@ func (_m *AttemptLease) assignValues(columns []string, values []any) error {
 				_m.ProcessStarted = new(int64)
 				*_m.ProcessStarted = value.Int64
 			}
+		case attemptlease.FieldSecrets:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field secrets", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Secrets); err != nil {
+					return fmt.Errorf("unmarshal field secrets: %w", err)
+				}
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -279,6 +293,9 @@ func (_m *AttemptLease) String() string {
 		builder.WriteString("process_started=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	builder.WriteString("secrets=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Secrets))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"rouse.dev/rouse/ent/attemptlease"
+	"rouse.dev/rouse/internal/domain"
 )
 
 // AttemptLeaseCreate is the builder for creating a AttemptLease entity.
@@ -198,6 +199,12 @@ func (_c *AttemptLeaseCreate) SetNillableProcessStarted(v *int64) *AttemptLeaseC
 	if v != nil {
 		_c.SetProcessStarted(*v)
 	}
+	return _c
+}
+
+// SetSecrets sets the "secrets" field.
+func (_c *AttemptLeaseCreate) SetSecrets(v *domain.SealedSet) *AttemptLeaseCreate {
+	_c.mutation.SetSecrets(v)
 	return _c
 }
 
@@ -407,6 +414,10 @@ func (_c *AttemptLeaseCreate) createSpec() (*AttemptLease, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.ProcessStarted(); ok {
 		_spec.SetField(attemptlease.FieldProcessStarted, field.TypeInt64, value)
 		_node.ProcessStarted = &value
+	}
+	if value, ok := _c.mutation.Secrets(); ok {
+		_spec.SetField(attemptlease.FieldSecrets, field.TypeJSON, value)
+		_node.Secrets = value
 	}
 	return _node, _spec
 }
@@ -733,6 +744,24 @@ func (u *AttemptLeaseUpsert) AddProcessStarted(v int64) *AttemptLeaseUpsert {
 // ClearProcessStarted clears the value of the "process_started" field.
 func (u *AttemptLeaseUpsert) ClearProcessStarted() *AttemptLeaseUpsert {
 	u.SetNull(attemptlease.FieldProcessStarted)
+	return u
+}
+
+// SetSecrets sets the "secrets" field.
+func (u *AttemptLeaseUpsert) SetSecrets(v *domain.SealedSet) *AttemptLeaseUpsert {
+	u.Set(attemptlease.FieldSecrets, v)
+	return u
+}
+
+// UpdateSecrets sets the "secrets" field to the value that was provided on create.
+func (u *AttemptLeaseUpsert) UpdateSecrets() *AttemptLeaseUpsert {
+	u.SetExcluded(attemptlease.FieldSecrets)
+	return u
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (u *AttemptLeaseUpsert) ClearSecrets() *AttemptLeaseUpsert {
+	u.SetNull(attemptlease.FieldSecrets)
 	return u
 }
 
@@ -1103,6 +1132,27 @@ func (u *AttemptLeaseUpsertOne) UpdateProcessStarted() *AttemptLeaseUpsertOne {
 func (u *AttemptLeaseUpsertOne) ClearProcessStarted() *AttemptLeaseUpsertOne {
 	return u.Update(func(s *AttemptLeaseUpsert) {
 		s.ClearProcessStarted()
+	})
+}
+
+// SetSecrets sets the "secrets" field.
+func (u *AttemptLeaseUpsertOne) SetSecrets(v *domain.SealedSet) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetSecrets(v)
+	})
+}
+
+// UpdateSecrets sets the "secrets" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertOne) UpdateSecrets() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateSecrets()
+	})
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (u *AttemptLeaseUpsertOne) ClearSecrets() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.ClearSecrets()
 	})
 }
 
@@ -1640,6 +1690,27 @@ func (u *AttemptLeaseUpsertBulk) UpdateProcessStarted() *AttemptLeaseUpsertBulk 
 func (u *AttemptLeaseUpsertBulk) ClearProcessStarted() *AttemptLeaseUpsertBulk {
 	return u.Update(func(s *AttemptLeaseUpsert) {
 		s.ClearProcessStarted()
+	})
+}
+
+// SetSecrets sets the "secrets" field.
+func (u *AttemptLeaseUpsertBulk) SetSecrets(v *domain.SealedSet) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetSecrets(v)
+	})
+}
+
+// UpdateSecrets sets the "secrets" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertBulk) UpdateSecrets() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateSecrets()
+	})
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (u *AttemptLeaseUpsertBulk) ClearSecrets() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.ClearSecrets()
 	})
 }
 

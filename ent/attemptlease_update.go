@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"rouse.dev/rouse/ent/attemptlease"
 	"rouse.dev/rouse/ent/predicate"
+	"rouse.dev/rouse/internal/domain"
 )
 
 // AttemptLeaseUpdate is the builder for updating AttemptLease entities.
@@ -342,6 +343,18 @@ func (_u *AttemptLeaseUpdate) ClearProcessStarted() *AttemptLeaseUpdate {
 	return _u
 }
 
+// SetSecrets sets the "secrets" field.
+func (_u *AttemptLeaseUpdate) SetSecrets(v *domain.SealedSet) *AttemptLeaseUpdate {
+	_u.mutation.SetSecrets(v)
+	return _u
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (_u *AttemptLeaseUpdate) ClearSecrets() *AttemptLeaseUpdate {
+	_u.mutation.ClearSecrets()
+	return _u
+}
+
 // Mutation returns the AttemptLeaseMutation object of the builder.
 func (_u *AttemptLeaseUpdate) Mutation() *AttemptLeaseMutation {
 	return _u.mutation
@@ -524,6 +537,12 @@ func (_u *AttemptLeaseUpdate) sqlSave(ctx context.Context) (_node int, err error
 	}
 	if _u.mutation.ProcessStartedCleared() {
 		_spec.ClearField(attemptlease.FieldProcessStarted, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.Secrets(); ok {
+		_spec.SetField(attemptlease.FieldSecrets, field.TypeJSON, value)
+	}
+	if _u.mutation.SecretsCleared() {
+		_spec.ClearField(attemptlease.FieldSecrets, field.TypeJSON)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -860,6 +879,18 @@ func (_u *AttemptLeaseUpdateOne) ClearProcessStarted() *AttemptLeaseUpdateOne {
 	return _u
 }
 
+// SetSecrets sets the "secrets" field.
+func (_u *AttemptLeaseUpdateOne) SetSecrets(v *domain.SealedSet) *AttemptLeaseUpdateOne {
+	_u.mutation.SetSecrets(v)
+	return _u
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (_u *AttemptLeaseUpdateOne) ClearSecrets() *AttemptLeaseUpdateOne {
+	_u.mutation.ClearSecrets()
+	return _u
+}
+
 // Mutation returns the AttemptLeaseMutation object of the builder.
 func (_u *AttemptLeaseUpdateOne) Mutation() *AttemptLeaseMutation {
 	return _u.mutation
@@ -1072,6 +1103,12 @@ func (_u *AttemptLeaseUpdateOne) sqlSave(ctx context.Context) (_node *AttemptLea
 	}
 	if _u.mutation.ProcessStartedCleared() {
 		_spec.ClearField(attemptlease.FieldProcessStarted, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.Secrets(); ok {
+		_spec.SetField(attemptlease.FieldSecrets, field.TypeJSON, value)
+	}
+	if _u.mutation.SecretsCleared() {
+		_spec.ClearField(attemptlease.FieldSecrets, field.TypeJSON)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &AttemptLease{config: _u.config}

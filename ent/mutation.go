@@ -6384,6 +6384,7 @@ type AttemptLeaseMutation struct {
 	addprocess_group   *int
 	process_started    *int64
 	addprocess_started *int64
+	secrets            **domain.SealedSet
 	clearedFields      map[string]struct{}
 	done               bool
 	oldValue           func(context.Context) (*AttemptLease, error)
@@ -7295,6 +7296,55 @@ func (m *AttemptLeaseMutation) ResetProcessStarted() {
 	delete(m.clearedFields, attemptlease.FieldProcessStarted)
 }
 
+// SetSecrets sets the "secrets" field.
+func (m *AttemptLeaseMutation) SetSecrets(ds *domain.SealedSet) {
+	m.secrets = &ds
+}
+
+// Secrets returns the value of the "secrets" field in the mutation.
+func (m *AttemptLeaseMutation) Secrets() (r *domain.SealedSet, exists bool) {
+	v := m.secrets
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSecrets returns the old "secrets" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldSecrets(ctx context.Context) (v *domain.SealedSet, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSecrets is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSecrets requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSecrets: %w", err)
+	}
+	return oldValue.Secrets, nil
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (m *AttemptLeaseMutation) ClearSecrets() {
+	m.secrets = nil
+	m.clearedFields[attemptlease.FieldSecrets] = struct{}{}
+}
+
+// SecretsCleared returns if the "secrets" field was cleared in this mutation.
+func (m *AttemptLeaseMutation) SecretsCleared() bool {
+	_, ok := m.clearedFields[attemptlease.FieldSecrets]
+	return ok
+}
+
+// ResetSecrets resets all changes to the "secrets" field.
+func (m *AttemptLeaseMutation) ResetSecrets() {
+	m.secrets = nil
+	delete(m.clearedFields, attemptlease.FieldSecrets)
+}
+
 // Where appends a list predicates to the AttemptLeaseMutation builder.
 func (m *AttemptLeaseMutation) Where(ps ...predicate.AttemptLease) {
 	m.predicates = append(m.predicates, ps...)
@@ -7329,7 +7379,7 @@ func (m *AttemptLeaseMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AttemptLeaseMutation) Fields() []string {
-	fields := make([]string, 0, 15)
+	fields := make([]string, 0, 16)
 	if m.workspace_id != nil {
 		fields = append(fields, attemptlease.FieldWorkspaceID)
 	}
@@ -7375,6 +7425,9 @@ func (m *AttemptLeaseMutation) Fields() []string {
 	if m.process_started != nil {
 		fields = append(fields, attemptlease.FieldProcessStarted)
 	}
+	if m.secrets != nil {
+		fields = append(fields, attemptlease.FieldSecrets)
+	}
 	return fields
 }
 
@@ -7413,6 +7466,8 @@ func (m *AttemptLeaseMutation) Field(name string) (ent.Value, bool) {
 		return m.ProcessGroup()
 	case attemptlease.FieldProcessStarted:
 		return m.ProcessStarted()
+	case attemptlease.FieldSecrets:
+		return m.Secrets()
 	}
 	return nil, false
 }
@@ -7452,6 +7507,8 @@ func (m *AttemptLeaseMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldProcessGroup(ctx)
 	case attemptlease.FieldProcessStarted:
 		return m.OldProcessStarted(ctx)
+	case attemptlease.FieldSecrets:
+		return m.OldSecrets(ctx)
 	}
 	return nil, fmt.Errorf("unknown AttemptLease field %s", name)
 }
@@ -7565,6 +7622,13 @@ func (m *AttemptLeaseMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetProcessStarted(v)
+		return nil
+	case attemptlease.FieldSecrets:
+		v, ok := value.(*domain.SealedSet)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSecrets(v)
 		return nil
 	}
 	return fmt.Errorf("unknown AttemptLease field %s", name)
@@ -7710,6 +7774,9 @@ func (m *AttemptLeaseMutation) ClearedFields() []string {
 	if m.FieldCleared(attemptlease.FieldProcessStarted) {
 		fields = append(fields, attemptlease.FieldProcessStarted)
 	}
+	if m.FieldCleared(attemptlease.FieldSecrets) {
+		fields = append(fields, attemptlease.FieldSecrets)
+	}
 	return fields
 }
 
@@ -7750,6 +7817,9 @@ func (m *AttemptLeaseMutation) ClearField(name string) error {
 		return nil
 	case attemptlease.FieldProcessStarted:
 		m.ClearProcessStarted()
+		return nil
+	case attemptlease.FieldSecrets:
+		m.ClearSecrets()
 		return nil
 	}
 	return fmt.Errorf("unknown AttemptLease nullable field %s", name)
@@ -7803,6 +7873,9 @@ func (m *AttemptLeaseMutation) ResetField(name string) error {
 		return nil
 	case attemptlease.FieldProcessStarted:
 		m.ResetProcessStarted()
+		return nil
+	case attemptlease.FieldSecrets:
+		m.ResetSecrets()
 		return nil
 	}
 	return fmt.Errorf("unknown AttemptLease field %s", name)

@@ -192,7 +192,7 @@ func checkVariables(r *report, list []*model.NameValueInput, path []string) {
 func sealAll(list []*model.NameValueInput, holder xid.ID, sealer Sealer) ([]domain.SealedValue, error) {
 	var out []domain.SealedValue
 	for _, v := range list {
-		sealed, err := sealer.Seal(v.Value, holder.String()+"/"+v.Name)
+		sealed, err := sealer.Seal(v.Value, domain.SealPlace(holder, v.Name))
 		if err != nil {
 			return nil, fmt.Errorf("seal variable %s of %s: %w", v.Name, holder, err)
 		}

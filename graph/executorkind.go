@@ -65,7 +65,7 @@ func httpSpec(r *report, h *model.HTTPExecutorInput, path []string, holder xid.I
 		return nil, err
 	}
 	if h.Secret != nil {
-		if spec.Secret, err = sealer.Seal(*h.Secret, holder.String()+"/"+domain.HTTPSecretName); err != nil {
+		if spec.Secret, err = sealer.Seal(*h.Secret, domain.SealPlace(holder, domain.HTTPSecretName)); err != nil {
 			return nil, fmt.Errorf("seal the signing secret of %s: %w", holder, err)
 		}
 	}

@@ -72,7 +72,7 @@ func (o order) fits(c ent.Cursor) bool {
 	case string:
 		return o == byText && plain(v)
 	case time.Time:
-		return o == byTime
+		return o == byTime && v.Year() > 0 && v.Year() < 10_000 // a column has no other years
 	}
 	return false
 }

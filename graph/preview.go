@@ -1,10 +1,10 @@
 package graph
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -146,6 +146,7 @@ func (r *Resolver) previewFire(ctx context.Context, in model.FireRoutineInput) (
 }
 
 func (r *Resolver) tryFire(ctx context.Context, in model.FireRoutineInput) (store.FirePreview, error) {
+	in.IdempotencyKey = nil // it does not matter
 	_, fire, err := r.readFire(ctx, in)
 	if err != nil {
 		return store.FirePreview{}, err
@@ -165,8 +166,8 @@ func resolvedOf(x *ent.Routine, fire *ent.RoutineRun, provided map[string]string
 	return resolvedValues(resolved)
 }
 
-// upcomingFires is the first fires before an instant of the schedules that fire. Of those that begin later than the first
-// n of them none can be among the first n fires.
+// upcomingFires is the first fires before an instant of the schedules that fire, found one after the other. Of schedules
+// that begin later than the first n of them none can be among the first n fires.
 func (r *Resolver) upcomingFires(ctx context.Context, w *ent.Workspace, until, now time.Time, first int) ([]*model.PlannedFire, error) {
 	if first < 1 || first > plannedMax {
 		return nil, badInput("first is 1 to %d, not %d", plannedMax, first)
@@ -177,24 +178,56 @@ func (r *Resolver) upcomingFires(ctx context.Context, w *ent.Workspace, until, n
 	rows, err := r.Reader.RoutineTrigger.Query().Where(
 		routinetrigger.WorkspaceID(w.ID), routinetrigger.KindEQ(domain.TriggerKindSchedule), routinetrigger.Enabled(true), routinetrigger.NextRunAtLT(until),
 		routinetrigger.HasRoutineWith(routine.StatusEQ(domain.RoutineStatusActive), routine.DeletedAtIsNil(), routine.HasAssigneeWith(agent.DeletedAtIsNil())),
-	).Order(routinetrigger.ByNextRunAt(), routinetrigger.ByID()).Limit(first).All(ctx)
+	).Order(routinetrigger.ByNextRunAt(), routinetrigger.ByID()).Limit(first).WithRoutine().All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list schedules: %w", err)
 	}
-	var planned []*model.PlannedFire
-	for _, row := range rows {
-		schedule, err := scheduleOf(row)
-		if err != nil {
-			continue // its condition says so
-		}
-		x, err := required(ctx, load(ctx).routines, row.RoutineID)
-		if err != nil {
-			return nil, err
-		}
-		for _, at := range append([]time.Time{*row.NextRunAt}, schedule.Between(row.NextRunAt.Add(time.Second), until, first-1)...) {
-			planned = append(planned, &model.PlannedFire{At: at, Trigger: &model.ScheduleTrigger{RoutineTrigger: row}, Routine: x})
+	var calendar upcoming
+	for i, row := range rows {
+		if schedule, err := scheduleOf(row); err == nil { // the condition of another says what is wrong with it
+			calendar = append(calendar, &upcomingFire{at: *row.NextRunAt, place: i, trigger: row, schedule: schedule})
 		}
 	}
-	slices.SortStableFunc(planned, func(a, b *model.PlannedFire) int { return a.At.Compare(b.At) })
-	return append([]*model.PlannedFire{}, planned[:min(len(planned), first)]...), nil
+	heap.Init(&calendar)
+	planned := []*model.PlannedFire{}
+	for len(planned) < first && len(calendar) > 0 && calendar[0].at.Before(until) {
+		next := calendar[0]
+		planned = append(planned, &model.PlannedFire{At: next.at, Trigger: &model.ScheduleTrigger{RoutineTrigger: next.trigger}, Routine: next.trigger.Edges.Routine})
+		if next.at = next.schedule.Next(next.at); next.at.IsZero() {
+			heap.Pop(&calendar)
+		} else {
+			heap.Fix(&calendar, 0)
+		}
+	}
+	return planned, nil
+}
+
+// upcomingFire is the next fire of a schedule. Of fires at one instant the one whose place is first comes first.
+type upcomingFire struct {
+	at       time.Time
+	place    int
+	trigger  *ent.RoutineTrigger
+	schedule cron.Schedule
+}
+
+// upcoming is a heap of the next fires of several schedules.
+type upcoming []*upcomingFire
+
+func (u upcoming) Len() int      { return len(u) }
+func (u upcoming) Swap(i, j int) { u[i], u[j] = u[j], u[i] }
+func (u upcoming) Less(i, j int) bool {
+	if u[i].at.Equal(u[j].at) {
+		return u[i].place < u[j].place
+	}
+	return u[i].at.Before(u[j].at)
+}
+
+// Push adds a fire, and Pop takes the last of the slice: container/heap calls them.
+func (u *upcoming) Push(x any) { *u = append(*u, x.(*upcomingFire)) }
+
+// Pop takes the last of the slice.
+func (u *upcoming) Pop() any {
+	last := (*u)[len(*u)-1]
+	*u = (*u)[:len(*u)-1]
+	return last
 }

@@ -32,10 +32,10 @@ func streamState[T any](ctx context.Context, r *Resolver, workspaceID xid.ID, s 
 	}), nil
 }
 
-// send looks at each beat and sends what is new. A read that fails is logged and tried again, since the database may come
+// send looks at each beat and sends what is new; of several changes that the reader did not take in time, the newest. A read that fails is logged and tried again, since the database may come
 // back (SPEC S8.6); one that fails with an error for the reader ends the stream.
 func (s state[T]) send(ctx context.Context, r *Resolver, workspaceID xid.ID, beats <-chan time.Time, out chan<- *T) error {
-	var sent *T
+	var sent, fresh *T // fresh: not taken yet
 	for {
 		now, err := s.read(ctx, workspaceID)
 		if told, ok := errors.AsType[*Error](err); ok { // the reader must know: the state sent last is not known to hold any more
@@ -44,18 +44,30 @@ func (s state[T]) send(ctx context.Context, r *Resolver, workspaceID xid.ID, bea
 		if err != nil && ctx.Err() == nil {
 			r.Log.WarnContext(ctx, s.name+" not read, the stream tries again", "workspace_id", workspaceID, "error", err)
 		}
-		if err == nil && !s.same(sent, now) {
-			select {
-			case out <- now:
-				sent = now
-			case <-ctx.Done():
-				return ctx.Err()
+		if err == nil {
+			if fresh = now; s.same(sent, now) {
+				fresh = nil
 			}
 		}
+		if sent, err = s.wait(ctx, beats, out, sent, fresh); err != nil {
+			return err
+		}
+	}
+}
+
+// wait hands out what is fresh, unless that is nil, until the next beat. It returns what was sent last.
+func (s state[T]) wait(ctx context.Context, beats <-chan time.Time, out chan<- *T, sent, fresh *T) (*T, error) {
+	if fresh == nil {
+		out = nil
+	}
+	for {
 		select {
+		case out <- fresh:
+			sent, out = fresh, nil
 		case <-beats:
+			return sent, nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return sent, ctx.Err()
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -21,8 +20,8 @@ import (
 type Launches interface {
 	// Environment is what the agent of a launch is given, in plain text. Its error names the variable and holds no secret.
 	Environment(l *store.Launch) ([]*model.EnvironmentVariable, error)
-	// Mask hides the sealed values of an executor, whose record is holder, in a text.
-	Mask(spec *domain.ExecutorSpec, holder xid.ID) func(string) string
+	// Mask hides sealed values in a text.
+	Mask(sets []domain.SealedSet) func(string) string
 }
 
 // Bounds of what workers send, and of how long they wait.
@@ -74,8 +73,8 @@ func (r *Resolver) checkAcquire(ctx context.Context, in model.AcquireRunInput) e
 	if len(in.AgentIds) > acquireAgentsMax {
 		p.add([]string{"agentIds"}, domain.UserErrorCodeTooLong, "must be at most %d agents; leave it out for all", acquireAgentsMax)
 	}
-	if key := in.IdempotencyKey; key != nil && (*key == "" || len([]rune(*key)) > keyMax) {
-		p.add([]string{"idempotencyKey"}, domain.UserErrorCodeInvalid, "must be 1..%d characters; leave it out to have none", keyMax)
+	if key := in.IdempotencyKey; key != nil && (*key == "" || len([]rune(*key)) > keyMax || !plain(*key)) {
+		p.add([]string{"idempotencyKey"}, domain.UserErrorCodeInvalid, "must be 1..%d characters without NUL (U+0000); leave it out to have none", keyMax)
 	}
 	if in.WaitUpTo != nil {
 		p.duration([]string{"waitUpTo"}, *in.WaitUpTo, 0, domain.MaxAcquireWait)
@@ -167,13 +166,14 @@ func fenced(err error) error {
 	return err
 }
 
-// maskOf hides in what is reported about a run the secrets of its executor, and whatever looks like a token of ours.
+// maskOf hides in what is reported about a run the secrets that its agent was launched with, those of its executor as it is set now, and
+// whatever looks like a token of ours.
 func (r *Resolver) maskOf(ctx context.Context, runID xid.ID) (func(string) string, error) {
-	spec, holder, err := r.Store.ExecutorOf(ctx, runID)
+	sets, err := r.Store.SecretsOf(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	values := r.Launches.Mask(spec, holder)
+	values := r.Launches.Mask(sets)
 	return func(text string) string { return ownTokens.ReplaceAllString(values(text), "***") }, nil
 }
 
@@ -393,9 +393,12 @@ func usageOf(in *model.RunUsageInput) (*store.Usage, error) {
 		return nil, nil
 	}
 	p := &report{}
-	for name, n := range map[string]int{"inputTokens": in.InputTokens, "outputTokens": in.OutputTokens} {
-		if n < 0 || n > domain.MaxTokens {
-			p.add([]string{"usage", name}, domain.UserErrorCodeOutOfRange, "must be from 0 to %s", strconv.Itoa(domain.MaxTokens))
+	for _, of := range []struct {
+		name string
+		n    int
+	}{{"inputTokens", in.InputTokens}, {"outputTokens", in.OutputTokens}} {
+		if of.n < 0 { // and at most MaxTokens, as any Int
+			p.add([]string{"usage", of.name}, domain.UserErrorCodeOutOfRange, "must be from 0 to %d", domain.MaxTokens)
 		}
 	}
 	if !decimalCost.MatchString(in.CostUsd) {

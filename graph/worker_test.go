@@ -166,6 +166,39 @@ func (w *world) checkReported(run string) {
 	}
 }
 
+// Secrets are masked in everything stored (SPEC S7.6), whatever type they are reported as.
+func TestASecretThatIsANumberIsMaskedInWhatWorkersReport(t *testing.T) {
+	const number = 81745023
+	for mutation, more := range map[string]map[string]any{"reportRunSucceeded": {}, "reportRunFailed": {"message": "no"}, "reportRunHandedBack": {}} {
+		t.Run(mutation, func(t *testing.T) {
+			w := newWorld(t)
+			run := w.wake(w.pullAgent())
+			lease, _ := w.acquire(nil)
+			w.report("reportRunProgress", "acceptedThrough", lease.input(), map[string]any{"firstSequence": 1, "progress": map[string]any{"pin": number, "list": []any{number}}})
+			more["result"] = map[string]any{"summary": "done", "pin": number, "deep": []any{map[string]any{"81745023": number}}, "session_id": "s-hunter2"}
+			if got := w.report(mutation, "", lease.input(), more).UserErrors.String(); got != "" {
+				t.Fatal(got)
+			}
+			var kept string
+			w.ok(w.db.QueryRow(`SELECT jsonb_agg(c.result)::text || (SELECT jsonb_agg(e.data)::text FROM run_events e WHERE e.run_id = $1) || coalesce((SELECT session_id FROM runs WHERE id = $1), '')
+|| coalesce((SELECT string_agg(session_id, ' ') FROM run_attempts WHERE run_id = $1), '') FROM run_contents c WHERE c.run_id = $1`, run).Scan(&kept))
+			if strings.Contains(kept, "81745023") || strings.Contains(kept, "hunter2") || !strings.Contains(kept, `"pin": "***"`) || strings.HasSuffix(kept, "***") {
+				t.Errorf("stored: %s", kept)
+			}
+		})
+	}
+}
+
+func TestASessionWhoseIdHoldsASecretIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.wake(w.pullAgent())
+	lease, _ := w.acquire(nil)
+	got := w.report("reportRunStarted", "run { sessionId }", lease.input(), map[string]any{"sessionId": "s-hunter2"})
+	if got.UserErrors.String() != "INVALID input.sessionId" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAWorkersFailureIsRetriedAndItsUseCounted(t *testing.T) {
 	w := newWorld(t)
 	run := w.wake(w.pullAgent())

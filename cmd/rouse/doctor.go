@@ -31,19 +31,23 @@ func (d doctorCommand) Run(stdout io.Writer) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	var written error
-	well := server.Doctor(context.Background(), c, d.Ask, logger(c, os.Stderr), func(f server.Finding) {
-		if _, err := io.WriteString(stdout, lineOf(f)); err != nil {
-			written = err
+	return interruptible(func(ctx context.Context) error {
+		var written error
+		well := server.Doctor(ctx, c, d.Ask, logger(c, os.Stderr), func(f server.Finding) {
+			if _, err := io.WriteString(stdout, lineOf(f)); err != nil {
+				written = err
+			}
+		})
+		switch {
+		case written != nil:
+			return written
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !well:
+			return errUnwell
 		}
+		return nil
 	})
-	switch {
-	case written != nil:
-		return written
-	case !well:
-		return errUnwell
-	}
-	return nil
 }
 
 func lineOf(f server.Finding) string {

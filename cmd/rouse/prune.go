@@ -25,16 +25,17 @@ func (p pruneCommand) Run(stdout io.Writer) error {
 	if err := errors.Join(c.Validate(), server.MustExist(c)); err != nil {
 		return err
 	}
-	ctx := context.Background()
-	db, err := server.OpenDatabase(ctx, c, logger(c, os.Stderr))
-	if err != nil {
-		return err
-	}
-	removed, err := server.Prune(ctx, db, c.Retention(), p.DryRun)
-	if err := errors.Join(err, db.Close()); err != nil {
-		return err
-	}
-	return p.tell(stdout, removed)
+	return interruptible(func(ctx context.Context) error {
+		db, err := server.OpenDatabase(ctx, c, logger(c, os.Stderr))
+		if err != nil {
+			return err
+		}
+		removed, err := server.Prune(ctx, db, c.Retention(), p.DryRun)
+		if err = errors.Join(err, db.Close()); err != nil && removed == (domain.Removed{}) {
+			return err
+		}
+		return errors.Join(err, p.tell(stdout, removed)) // what could not be removed kept nothing else
+	})
 }
 
 func (p pruneCommand) tell(stdout io.Writer, r domain.Removed) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -57,6 +58,18 @@ func signals() (stop, hurry context.Context, release func()) {
 	return stop, hurry, func() { close(done); first(); second() }
 }
 
+// interruptible does a task that SIGINT and SIGTERM break off: it still ends what it has started, such as a private database. A third
+// signal ends the process at once.
+func interruptible(do func(context.Context) error) error {
+	stop, _, release := signals()
+	defer release()
+	err := do(stop)
+	if err != nil && stop.Err() != nil {
+		return fmt.Errorf("a signal ended this before it was done; call it again: %w", err)
+	}
+	return err
+}
+
 // await waits for a signal that counts; false when done comes first.
 func await(got <-chan os.Signal, stopping context.Context, done <-chan struct{}) bool {
 	for {
@@ -79,5 +92,5 @@ func (m migrateCommand) Run() error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	return server.Migrate(context.Background(), c, logger(c, os.Stderr))
+	return interruptible(func(ctx context.Context) error { return server.Migrate(ctx, c, logger(c, os.Stderr)) })
 }

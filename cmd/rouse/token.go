@@ -36,12 +36,13 @@ func withTokens(f placeFlags, do func(context.Context, *server.Tokens) error) er
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	ctx := context.Background()
-	db, err := server.OpenDatabase(ctx, c, logger(c, os.Stderr))
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(ctx, server.NewTokens(db)), db.Close())
+	return interruptible(func(ctx context.Context) error {
+		db, err := server.OpenDatabase(ctx, c, logger(c, os.Stderr))
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(ctx, server.NewTokens(db)), db.Close())
+	})
 }
 
 type tokenCreate struct {

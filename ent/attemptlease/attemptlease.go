@@ -41,6 +41,8 @@ const (
 	FieldProcessGroup = "process_group"
 	// FieldProcessStarted holds the string denoting the process_started field in the database.
 	FieldProcessStarted = "process_started"
+	// FieldSecrets holds the string denoting the secrets field in the database.
+	FieldSecrets = "secrets"
 	// Table holds the table name of the attemptlease in the database.
 	Table = "attempt_leases"
 )
@@ -63,6 +65,7 @@ var Columns = []string{
 	FieldOwnerStarted,
 	FieldProcessGroup,
 	FieldProcessStarted,
+	FieldSecrets,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).

@@ -1004,6 +1004,16 @@ func ProcessStartedNotNil() predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldNotNull(FieldProcessStarted))
 }
 
+// SecretsIsNil applies the IsNil predicate on the "secrets" field.
+func SecretsIsNil() predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIsNull(FieldSecrets))
+}
+
+// SecretsNotNil applies the NotNil predicate on the "secrets" field.
+func SecretsNotNil() predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotNull(FieldSecrets))
+}
+
 // And groups predicates with the AND operator between them.
 func And(predicates ...predicate.AttemptLease) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.AndPredicates(predicates...))

@@ -285,6 +285,7 @@ var (
 		{Name: "owner_started", Type: field.TypeInt64, Nullable: true},
 		{Name: "process_group", Type: field.TypeInt, Nullable: true},
 		{Name: "process_started", Type: field.TypeInt64, Nullable: true},
+		{Name: "secrets", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
 	}
 	// AttemptLeasesTable holds the schema information for the "attempt_leases" table.
 	AttemptLeasesTable = &schema.Table{

@@ -29,12 +29,12 @@ func (Activity) Fields() []ent.Field {
 		field.Enum("code").GoType(domain.ActivityCode("")),
 		field.String("summary").SchemaType(text()),
 		field.Enum("actor_kind").GoType(domain.AuthorKind("")),
-		field.String("actor").MaxLen(200).Default(""),
-		field.String("subject_id").MaxLen(64).Optional().Nillable(),
-		field.String("agent_id").MaxLen(64).Optional().Nillable(),
-		field.String("task_id").MaxLen(64).Optional().Nillable(),
+		field.String("actor").MaxRuneLen(200).Default(""),
+		field.String("subject_id").MaxRuneLen(64).Optional().Nillable(),
+		field.String("agent_id").MaxRuneLen(64).Optional().Nillable(),
+		field.String("task_id").MaxRuneLen(64).Optional().Nillable(),
 		field.JSON("data", json.RawMessage{}).SchemaType(jsonb()).Default(json.RawMessage("{}")),
-		field.String("causation_id").GoType(xid.ID("")).MaxLen(64).Optional(),
+		field.String("causation_id").GoType(xid.ID("")).MaxRuneLen(64).Optional(),
 		field.Time("occurred_at").Default(time.Now).Annotations(entsql.DefaultExpr("clock_timestamp()")),
 	}
 }
@@ -67,11 +67,11 @@ func (InboxItem) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "inb"},
 func (InboxItem) Fields() []ent.Field {
 	return []ent.Field{
 		field.Enum("kind").GoType(domain.InboxKind("")),
-		field.String("title").MaxLen(300),
+		field.String("title").MaxRuneLen(300),
 		field.String("body").SchemaType(text()).Default(""),
-		field.String("subject_id").MaxLen(64).Optional().Nillable(),
-		field.String("dedupe_key").MaxLen(200).Optional().Nillable(),
-		field.String("causation_id").GoType(xid.ID("")).MaxLen(64).Optional(),
+		field.String("subject_id").MaxRuneLen(64).Optional().Nillable(),
+		field.String("dedupe_key").MaxRuneLen(200).Optional().Nillable(),
+		field.String("causation_id").GoType(xid.ID("")).MaxRuneLen(64).Optional(),
 		field.Time("resolved_at").Optional().Nillable(),
 	}
 }

@@ -21,7 +21,7 @@ func (Agent) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "agt"}, own
 // Fields of Agent. Durations are in milliseconds.
 func (Agent) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("name").MaxLen(200).NotEmpty().Annotations(entgql.OrderField("NAME")),
+		field.String("name").MaxRuneLen(200).NotEmpty().Annotations(entgql.OrderField("NAME")),
 		field.Enum("role").GoType(domain.AgentRole("")).Annotations(entgql.Type("AgentRole")),
 		optionalRef("manager_id"),
 		field.String("instructions").Default("").SchemaType(text()).Annotations(entgql.Type("Markdown")),
@@ -74,8 +74,8 @@ type AgentLane struct{ ent.Schema }
 // an agent that had none.
 func (AgentLane) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("id").StorageKey("agent_id").MaxLen(64),
-		field.String("workspace_id").MaxLen(64),
+		field.String("id").StorageKey("agent_id").MaxRuneLen(64),
+		field.String("workspace_id").MaxRuneLen(64),
 		field.Enum("status").GoType(domain.AgentStatus("")).Default(string(domain.AgentStatusIdle)),
 		field.Enum("pause_reason").GoType(domain.AgentPauseReason("")).Optional().Nillable(),
 		field.Time("paused_at").Optional().Nillable(),
@@ -86,7 +86,7 @@ func (AgentLane) Fields() []ent.Field {
 		field.Time("last_finished_at").Optional().Nillable(),
 		field.Time("released_at").Optional().Nillable(),
 		field.Time("head_at").Optional().Nillable(),
-		field.String("head_id").MaxLen(64).Optional().Nillable(),
+		field.String("head_id").MaxRuneLen(64).Optional().Nillable(),
 	}
 }
 

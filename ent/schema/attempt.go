@@ -22,11 +22,11 @@ func (RunAttempt) Fields() []ent.Field {
 	return []ent.Field{
 		ref("run_id"),
 		field.Int("number"),
-		field.String("executor").MaxLen(32).Optional().Nillable(),
-		field.String("session_id").MaxLen(500).Optional().Nillable(),
+		field.String("executor").MaxRuneLen(32).Optional().Nillable(),
+		field.String("session_id").MaxRuneLen(500).Optional().Nillable(),
 		field.Enum("status").GoType(domain.RunAttemptStatus("")),
-		field.String("owner").MaxLen(64),
-		field.String("token_digest").MaxLen(64).Optional().Nillable().Sensitive(),
+		field.String("owner").MaxRuneLen(64),
+		field.String("token_digest").MaxRuneLen(64).Optional().Nillable().Sensitive(),
 		field.Enum("error_code").GoType(domain.RunErrorCode("")).Optional().Nillable(),
 		field.String("error_message").SchemaType(text()).Optional().Nillable(),
 		field.Time("started_at"),
@@ -64,25 +64,27 @@ type AttemptLease struct{ ent.Schema }
 // its queue; NULL is an offer that no worker has taken yet. lease_ms is for how long a worker's sign of life renews it, and
 // log_bytes is what such a worker has stored of its output so far. call_key names the call that a worker took it with, so that the
 // call can be repeated when its answer was lost. process_started is the kernel's start time of the group's
-// leader, in clock ticks since boot.
+// leader, in clock ticks since boot. secrets are the values that the agent was launched with, sealed as on the executor's record,
+// which may have got others since; they are gone with the lease.
 func (AttemptLease) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("id").StorageKey("run_id").MaxLen(64),
-		field.String("workspace_id").MaxLen(64),
-		field.String("agent_id").MaxLen(64),
+		field.String("id").StorageKey("run_id").MaxRuneLen(64),
+		field.String("workspace_id").MaxRuneLen(64),
+		field.String("agent_id").MaxRuneLen(64),
 		field.Int("attempt"),
-		field.String("owner").MaxLen(64).Optional().Nillable(),
-		field.String("queue").MaxLen(64).Optional().Nillable(),
-		field.String("call_key").MaxLen(255).Optional().Nillable(),
+		field.String("owner").MaxRuneLen(64).Optional().Nillable(),
+		field.String("queue").MaxRuneLen(64).Optional().Nillable(),
+		field.String("call_key").MaxRuneLen(255).Optional().Nillable(),
 		field.Time("lease_until"),
 		field.Int64("lease_ms").Default(0).Annotations(entsql.Default("0")),
 		field.Int64("log_bytes").Default(0).Annotations(entsql.Default("0")),
-		field.String("host").MaxLen(200).Optional().Nillable(),
-		field.String("boot_id").MaxLen(64).Optional().Nillable(),
+		field.String("host").MaxRuneLen(200).Optional().Nillable(),
+		field.String("boot_id").MaxRuneLen(64).Optional().Nillable(),
 		field.Int("owner_pid").Optional().Nillable(),
 		field.Int64("owner_started").Optional().Nillable(),
 		field.Int("process_group").Optional().Nillable(),
 		field.Int64("process_started").Optional().Nillable(),
+		field.JSON("secrets", &domain.SealedSet{}).Optional().SchemaType(jsonb()),
 	}
 }
 

@@ -24,7 +24,7 @@ func (BudgetPolicy) Mixin() []ent.Mixin {
 func (BudgetPolicy) Fields() []ent.Field {
 	return []ent.Field{
 		field.Enum("subject_kind").GoType(domain.BudgetSubjectKind("")),
-		field.String("subject_id").MaxLen(64),
+		field.String("subject_id").MaxRuneLen(64),
 		field.String("limit_usd").SchemaType(money()),
 		field.Enum("period").GoType(domain.BudgetPeriod("")).Default(string(domain.BudgetPeriodMonth)),
 		field.JSON("alert_thresholds", []int{}).SchemaType(jsonb()).Default([]int{80, 100}),

@@ -36,7 +36,7 @@ type record struct {
 
 func (m record) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("id").GoType(xid.ID("")).MaxLen(64).Immutable().DefaultFunc(func() xid.ID { return xid.New(m.prefix) }),
+		field.String("id").GoType(xid.ID("")).MaxRuneLen(64).Immutable().DefaultFunc(func() xid.ID { return xid.New(m.prefix) }),
 		field.Time("created_at").Immutable().Default(time.Now).Annotations(entsql.DefaultExpr("clock_timestamp()"), entgql.OrderField("CREATED_AT")),
 	}
 }
@@ -68,7 +68,7 @@ func (versioned) Fields() []ent.Field {
 type caused struct{ mixin.Schema }
 
 func (caused) Fields() []ent.Field {
-	return []ent.Field{field.String("causation_id").GoType(xid.ID("")).MaxLen(64).Annotations(entgql.Type("ID"), entgql.MapsTo("causationId"))}
+	return []ent.Field{field.String("causation_id").GoType(xid.ID("")).MaxRuneLen(64).Annotations(entgql.Type("ID"), entgql.MapsTo("causationId"))}
 }
 
 func (caused) Indexes() []ent.Index { return []ent.Index{index.Fields("causation_id")} }
@@ -84,12 +84,12 @@ func (i idField) Immutable() idField {
 
 // ref is a column that holds another record's id. It is hidden from the API, which shows the edge instead.
 func ref(name string) idField {
-	return idField{field.String(name).GoType(xid.ID("")).MaxLen(64).Annotations(entgql.Skip(entgql.SkipAll))}
+	return idField{field.String(name).GoType(xid.ID("")).MaxRuneLen(64).Annotations(entgql.Skip(entgql.SkipAll))}
 }
 
 // optionalRef is a ref that may be empty: NULL in the table, the zero id in Go.
 func optionalRef(name string) idField {
-	return idField{field.String(name).GoType(xid.ID("")).MaxLen(64).Optional().Annotations(entgql.Skip(entgql.SkipAll))}
+	return idField{field.String(name).GoType(xid.ID("")).MaxRuneLen(64).Optional().Annotations(entgql.Skip(entgql.SkipAll))}
 }
 
 // hidden keeps an entity, a field or an edge out of the API.

@@ -19,7 +19,7 @@ func (Project) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "prj"}, o
 // Fields of Project.
 func (Project) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("name").MaxLen(200).NotEmpty(),
+		field.String("name").MaxRuneLen(200).NotEmpty(),
 		field.JSON("executor", &domain.ExecutorSpec{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
 		field.Time("deleted_at").Optional().Nillable().Annotations(hidden()),
 	}

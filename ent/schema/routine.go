@@ -21,7 +21,7 @@ func (Routine) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "rtn"}, o
 // Fields of Routine. A NULL task_template makes it lightweight.
 func (Routine) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("name").MaxLen(200).NotEmpty().Annotations(entgql.OrderField("NAME")),
+		field.String("name").MaxRuneLen(200).NotEmpty().Annotations(entgql.OrderField("NAME")),
 		field.String("description").Default("").SchemaType(text()).Annotations(entgql.Type("Markdown")),
 		ref("assignee_id"),
 		field.Enum("status").GoType(domain.RoutineStatus("")).Default(string(domain.RoutineStatusActive)).Annotations(entgql.Type("RoutineStatus")),
@@ -79,7 +79,7 @@ type triggerRecord struct{ record }
 // Fields of a trigger's record: the id has no default, since its prefix follows from the kind.
 func (triggerRecord) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("id").GoType(xid.ID("")).MaxLen(64).Immutable(),
+		field.String("id").GoType(xid.ID("")).MaxRuneLen(64).Immutable(),
 		record{}.Fields()[1],
 	}
 }
@@ -97,14 +97,14 @@ func (RoutineTrigger) Fields() []ent.Field {
 		field.Enum("kind").GoType(domain.TriggerKind("")).Annotations(hidden()),
 		field.Bool("enabled").Default(true),
 		field.Time("last_fired_at").Optional().Nillable(),
-		field.String("cron").MaxLen(200).Optional().Nillable().Annotations(hidden()),
-		field.String("time_zone").MaxLen(64).Optional().Nillable().Annotations(hidden()),
+		field.String("cron").MaxRuneLen(200).Optional().Nillable().Annotations(hidden()),
+		field.String("time_zone").MaxRuneLen(64).Optional().Nillable().Annotations(hidden()),
 		field.Time("next_run_at").Optional().Nillable().Annotations(hidden()),
-		field.String("error").MaxLen(1000).Optional().Nillable().Annotations(hidden()),
-		field.String("public_id").MaxLen(64).Unique().Optional().Nillable().Annotations(hidden()),
+		field.String("error").MaxRuneLen(1000).Optional().Nillable().Annotations(hidden()),
+		field.String("public_id").MaxRuneLen(64).Unique().Optional().Nillable().Annotations(hidden()),
 		field.Enum("signing_mode").GoType(domain.SigningMode("")).Optional().Nillable().Annotations(hidden()),
 		field.String("secret_sealed").Optional().Nillable().SchemaType(text()).Sensitive().Annotations(hidden()),
-		field.String("secret_hint").MaxLen(8).Optional().Nillable().Annotations(hidden()),
+		field.String("secret_hint").MaxRuneLen(8).Optional().Nillable().Annotations(hidden()),
 		field.Time("secret_rotated_at").Optional().Nillable().Annotations(hidden()),
 		field.String("previous_secret_sealed").Optional().Nillable().SchemaType(text()).Sensitive().Annotations(hidden()),
 		field.Time("previous_secret_expires_at").Optional().Nillable().Annotations(hidden()),
@@ -153,14 +153,14 @@ func (RoutineRun) Fields() []ent.Field {
 		field.Enum("source").GoType(domain.RoutineRunSource("")).Annotations(entgql.Type("RoutineRunSource")),
 		field.Enum("status").GoType(domain.RoutineRunStatus("")).Default(string(domain.RoutineRunStatusReceived)).Annotations(entgql.Type("RoutineRunStatus")),
 		field.Enum("skip_reason").GoType(domain.EndReason("")).Optional().Nillable().Annotations(entgql.Type("EndReason")),
-		field.String("fire_key").MaxLen(400).Optional().Nillable().Annotations(hidden()),
+		field.String("fire_key").MaxRuneLen(400).Optional().Nillable().Annotations(hidden()),
 		field.JSON("variables", map[string]any{}).Default(map[string]any{}).SchemaType(jsonb()).Annotations(entgql.Type("JSONObject")),
 		field.Int("missed_ticks").Default(0),
 		field.Time("missed_since").Optional().Nillable(),
 		field.Bool("missed_truncated").Default(false),
 		optionalRef("task_id"),
 		optionalRef("coalesced_into_id"),
-		field.String("dispatch_fingerprint").MaxLen(64),
+		field.String("dispatch_fingerprint").MaxRuneLen(64),
 		field.String("error").SchemaType(text()).Optional().Nillable(),
 		field.Time("scheduled_for").Optional().Nillable(),
 		field.Time("started_at").Annotations(entgql.OrderField("STARTED_AT")),
@@ -214,9 +214,9 @@ func (WebhookDelivery) Fields() []ent.Field {
 		ref("trigger_id"),
 		optionalRef("routine_run_id"),
 		field.Int("status"),
-		field.String("outcome").MaxLen(64),
-		field.String("detail").MaxLen(1000).Default(""),
-		field.String("delivery_key").MaxLen(400).Optional().Nillable(),
+		field.String("outcome").MaxRuneLen(64),
+		field.String("detail").MaxRuneLen(1000).Default(""),
+		field.String("delivery_key").MaxRuneLen(400).Optional().Nillable(),
 	}
 }
 

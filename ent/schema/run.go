@@ -30,10 +30,10 @@ func (Run) Fields() []ent.Field {
 		ref("agent_id"),
 		optionalRef("task_id"),
 		optionalRef("routine_id"),
-		field.String("scope").MaxLen(80).Annotations(hidden()),
+		field.String("scope").MaxRuneLen(80).Annotations(hidden()),
 		field.Enum("source").GoType(domain.WakeupSource("")).Annotations(entgql.Type("WakeupSource")),
 		field.Enum("wake_class").GoType(domain.WakeClass("")).Annotations(entgql.Type("WakeClass")),
-		field.String("fingerprint").MaxLen(64).Optional().Nillable().Annotations(hidden()),
+		field.String("fingerprint").MaxRuneLen(64).Optional().Nillable().Annotations(hidden()),
 		field.Enum("status").GoType(domain.RunStatus("")).Default(string(domain.RunStatusQueued)).Annotations(entgql.Type("RunStatus")),
 		field.Enum("parked_reason").GoType(domain.ParkedReason("")).Optional().Nillable().Annotations(hidden()),
 		field.Time("parked_until").Optional().Nillable().Annotations(hidden()),
@@ -45,8 +45,8 @@ func (Run) Fields() []ent.Field {
 		field.Int("guard_errors").Default(0).Annotations(entsql.Default("0"), hidden()),
 		field.Int("hops").Default(0).Annotations(entsql.Default("0"), hidden()),
 		field.Int64("event_seq").Default(0).Annotations(entsql.Default("0"), hidden()),
-		field.String("session_id").MaxLen(500).Optional().Nillable().Annotations(entgql.MapsTo("sessionId")),
-		field.String("outcome").MaxLen(64).Optional().Nillable(),
+		field.String("session_id").MaxRuneLen(500).Optional().Nillable().Annotations(entgql.MapsTo("sessionId")),
+		field.String("outcome").MaxRuneLen(64).Optional().Nillable(),
 		field.Enum("end_reason").GoType(domain.EndReason("")).Optional().Nillable().Annotations(hidden()),
 		field.String("summary").SchemaType(text()).Optional().Nillable(),
 		field.Enum("error_code").GoType(domain.RunErrorCode("")).Optional().Nillable().Annotations(hidden()),
@@ -62,7 +62,7 @@ func (Run) Fields() []ent.Field {
 		field.Time("started_at").Optional().Nillable().Annotations(hidden()),
 		field.Time("finished_at").Optional().Nillable(),
 		field.Time("cancel_requested_at").Optional().Nillable(),
-		field.String("cancel_note").MaxLen(1000).Optional().Nillable().Annotations(hidden()),
+		field.String("cancel_note").MaxRuneLen(1000).Optional().Nillable().Annotations(hidden()),
 	}
 }
 

@@ -21,7 +21,7 @@ func (ContinuationSummary) Mixin() []ent.Mixin { return []ent.Mixin{record{prefi
 func (ContinuationSummary) Fields() []ent.Field {
 	return []ent.Field{
 		ref("agent_id"),
-		field.String("scope").MaxLen(80),
+		field.String("scope").MaxRuneLen(80),
 		field.String("content").SchemaType(text()).Default("").Annotations(entgql.Type("Markdown")),
 		field.Int("content_tokens").Default(0),
 		field.Time("updated_at").Default(time.Now).UpdateDefault(time.Now),

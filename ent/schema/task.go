@@ -33,7 +33,7 @@ func (versionedInOrder) Fields() []ent.Field {
 // Fields of Task. wake_generation is part of the idempotency keys of its wakes (SPEC S3.3).
 func (Task) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("title").MaxLen(200).NotEmpty(),
+		field.String("title").MaxRuneLen(200).NotEmpty(),
 		field.String("description").Default("").SchemaType(text()).Annotations(entgql.Type("Markdown")),
 		field.Enum("state").GoType(domain.TaskState("")).Default(string(domain.TaskStateTodo)).Annotations(entgql.Type("TaskState")),
 		field.Time("archived_at").Optional().Nillable(),
@@ -125,8 +125,8 @@ func (Comment) Fields() []ent.Field {
 		ref("task_id"),
 		field.Enum("author_kind").GoType(domain.AuthorKind("")).Annotations(hidden()),
 		optionalRef("author_agent_id"),
-		field.String("author_name").MaxLen(200).Default("").Annotations(hidden()),
-		field.String("channel").MaxLen(64).Default("").Annotations(hidden()),
+		field.String("author_name").MaxRuneLen(200).Default("").Annotations(hidden()),
+		field.String("channel").MaxRuneLen(64).Default("").Annotations(hidden()),
 		field.String("body").SchemaType(text()).NotEmpty().Annotations(entgql.Type("Markdown")),
 	}
 }
@@ -164,7 +164,7 @@ func (Approval) Fields() []ent.Field {
 		optionalRef("requested_by_id"),
 		field.Enum("decided_by_kind").GoType(domain.AuthorKind("")).Optional().Nillable().Annotations(hidden()),
 		optionalRef("decided_by_id"),
-		field.String("decided_by_name").MaxLen(200).Default("").Annotations(hidden()),
+		field.String("decided_by_name").MaxRuneLen(200).Default("").Annotations(hidden()),
 		field.String("note").SchemaType(text()).Default("").Annotations(hidden()),
 		field.Time("decided_at").Optional().Nillable(),
 	}
@@ -203,7 +203,7 @@ func (TaskSession) Fields() []ent.Field {
 	return []ent.Field{
 		ref("task_id"),
 		ref("agent_id"),
-		field.String("external_id").MaxLen(500).Annotations(entgql.MapsTo("externalId")),
+		field.String("external_id").MaxRuneLen(500).Annotations(entgql.MapsTo("externalId")),
 		field.Enum("state").GoType(domain.TaskSessionState("")).Default(string(domain.TaskSessionStateStarting)).Annotations(entgql.Type("TaskSessionState")),
 		field.Int("run_count").Default(0),
 		field.Time("last_used_at"),

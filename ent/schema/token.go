@@ -23,9 +23,9 @@ func (ApiToken) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "tok"}} 
 func (ApiToken) Fields() []ent.Field {
 	return []ent.Field{
 		optionalRef("workspace_id"),
-		field.String("name").MaxLen(200).NotEmpty(),
-		field.String("prefix").MaxLen(16),
-		field.String("digest").MaxLen(64).Unique().Sensitive(),
+		field.String("name").MaxRuneLen(200).NotEmpty(),
+		field.String("prefix").MaxRuneLen(16),
+		field.String("digest").MaxRuneLen(64).Unique().Sensitive(),
 		field.JSON("scopes", []domain.TokenScope{}).SchemaType(jsonb()),
 		field.Time("last_used_at").Optional().Nillable(),
 		field.Time("expires_at").Optional().Nillable(),
@@ -55,11 +55,11 @@ func (MutationKey) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "mky"
 // Fields of MutationKey. owner is the workspace, or "instance" for mutations above workspaces.
 func (MutationKey) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("owner").MaxLen(64),
-		field.String("mutation").MaxLen(64),
-		field.String("key").MaxLen(255),
-		field.String("input_digest").MaxLen(64),
-		field.String("result_id").GoType(xid.ID("")).MaxLen(64).Optional(),
+		field.String("owner").MaxRuneLen(64),
+		field.String("mutation").MaxRuneLen(64),
+		field.String("key").MaxRuneLen(255),
+		field.String("input_digest").MaxRuneLen(64),
+		field.String("result_id").GoType(xid.ID("")).MaxRuneLen(64).Optional(),
 		field.JSON("result", json.RawMessage{}).SchemaType(jsonb()).Optional(),
 	}
 }
@@ -81,7 +81,7 @@ func (InstanceFact) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "fct
 // Fields of InstanceFact.
 func (InstanceFact) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("name").MaxLen(64).Unique(),
+		field.String("name").MaxRuneLen(64).Unique(),
 		field.String("value").SchemaType(text()),
 	}
 }

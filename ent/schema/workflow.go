@@ -20,7 +20,7 @@ func (Workflow) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "wfl"}, 
 // Fields of Workflow.
 func (Workflow) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("name").MaxLen(200).NotEmpty(),
+		field.String("name").MaxRuneLen(200).NotEmpty(),
 		field.Enum("kind").GoType(domain.WorkflowKind("")).Annotations(entgql.Type("WorkflowKind")),
 		field.Bool("system").Default(false),
 		field.Bool("hidden").Default(false),
@@ -55,7 +55,7 @@ func (WorkflowStep) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "stp
 func (WorkflowStep) Fields() []ent.Field {
 	return []ent.Field{
 		ref("workflow_id"),
-		field.String("name").MaxLen(200).NotEmpty(),
+		field.String("name").MaxRuneLen(200).NotEmpty(),
 		field.Int("position").Annotations(hidden()),
 		field.Enum("state").GoType(domain.TaskState("")).Annotations(entgql.Type("TaskState")),
 		field.JSON("on_enter", []domain.StepAction{}).SchemaType(jsonb()).Default([]domain.StepAction{}).Annotations(hidden()),

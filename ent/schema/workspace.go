@@ -20,9 +20,9 @@ func (Workspace) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "wsp"},
 // Fields of Workspace. The window is in milliseconds.
 func (Workspace) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("name").MaxLen(200).NotEmpty(),
-		field.String("slug").MaxLen(64).NotEmpty().Unique(),
-		field.String("default_time_zone").MaxLen(64).Default("UTC").Annotations(hidden()),
+		field.String("name").MaxRuneLen(200).NotEmpty(),
+		field.String("slug").MaxRuneLen(64).NotEmpty().Unique(),
+		field.String("default_time_zone").MaxRuneLen(64).Default("UTC").Annotations(hidden()),
 		optionalRef("office_workflow_id"),
 		field.Int("recovery_lookback_hours").Default(24).Annotations(hidden()),
 		field.Int64("coalescing_window_ms").Default(5000).Annotations(hidden()),
@@ -56,7 +56,7 @@ type WorkspaceLane struct{ ent.Schema }
 // Fields of WorkspaceLane. released_at is when a place last fell free in a workspace that had none.
 func (WorkspaceLane) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("id").StorageKey("workspace_id").MaxLen(64),
+		field.String("id").StorageKey("workspace_id").MaxRuneLen(64),
 		field.Int("running").Default(0).Annotations(entsql.Default("0")),
 		field.Int("max_running").Optional().Nillable(),
 		field.Time("released_at").Optional().Nillable(),

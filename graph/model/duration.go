@@ -44,8 +44,9 @@ func FormatDuration(d time.Duration) string {
 	}
 	part(int64(d/time.Hour), "H")
 	part(int64(d%time.Hour/time.Minute), "M")
-	if rest := (d % time.Minute).Abs(); rest != 0 {
-		b.WriteString(strconv.FormatFloat(rest.Seconds(), 'f', -1, 64) + "S")
+	if ms := (d % time.Minute).Abs().Milliseconds(); ms != 0 {
+		text := fmt.Sprintf("%d.%03d", ms/1000, ms%1000)
+		b.WriteString(strings.TrimRight(strings.TrimRight(text, "0"), ".") + "S")
 	}
 	return b.String()
 }

@@ -30,10 +30,21 @@ func TestParseDurationRefuses(t *testing.T) {
 func TestFormatDuration(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"PT0S": 0, "PT10M": 10 * time.Minute, "PT1H0.5S": time.Hour + 500*time.Millisecond, "-PT1M30S": -90 * time.Second,
-		"PT25H": 25 * time.Hour, "PT5S": 5 * time.Second,
+		"PT25H": 25 * time.Hour, "PT5S": 5 * time.Second, "PT4.56S": 4560 * time.Millisecond, "PT10S": 10 * time.Second,
+		"PT0.001S": time.Millisecond, "PT1M0.1S": time.Minute + 100*time.Millisecond, "-PT59.999S": -59999 * time.Millisecond,
 	} {
 		if got := FormatDuration(d); got != want {
 			t.Errorf("FormatDuration(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestEveryMillisecondOfAMinuteIsWrittenWithThreeDecimalsAtMost(t *testing.T) {
+	for ms := range time.Minute.Milliseconds() {
+		d := time.Duration(ms) * time.Millisecond
+		text := FormatDuration(d)
+		if again, err := ParseDuration(text); err != nil || again != d || len(text) > len("PT59.999S") {
+			t.Fatalf("%v is written %s and read again %v, %v", d, text, again, err)
 		}
 	}
 }

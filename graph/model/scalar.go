@@ -21,7 +21,8 @@ func MarshalDateTime(t time.Time) graphql.Marshaler {
 	})
 }
 
-// UnmarshalDateTime reads an RFC 3339 instant with any offset.
+// UnmarshalDateTime reads an RFC 3339 instant with any offset. It comes in UTC, since the database does not know offsets of
+// 16 hours and more.
 func UnmarshalDateTime(v any) (time.Time, error) {
 	s, ok := v.(string)
 	if !ok {
@@ -30,6 +31,9 @@ func UnmarshalDateTime(v any) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%q is not a DateTime: want RFC 3339, e.g. 2026-04-25T09:00:00.000Z", clip(s))
+	}
+	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 { // by its offset
+		return time.Time{}, fmt.Errorf("%q is not a DateTime: in UTC its year does not have four digits", clip(s))
 	}
 	return t, nil
 }

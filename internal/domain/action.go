@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -101,7 +102,7 @@ func parseAction(raw any, aboutTask bool) Action {
 		err = json.Unmarshal(text, &w)
 	}
 	if err != nil {
-		return Action{Problem: "it cannot be read: " + err.Error()}
+		return Action{Problem: "it cannot be read: " + CutText(err.Error(), maxActionProblem, "…")}
 	}
 	a := Action{Type: w.Type, Body: w.Body, State: w.State, Note: w.Note, Title: w.Title, Description: w.Description, Assignee: w.Assignee,
 		BlockedBy: w.BlockedBy, RequiresApproval: w.RequiresApproval, Question: w.Question, ApprovalID: w.ApprovalID, Reason: w.Reason, Payload: w.Payload}
@@ -109,6 +110,7 @@ func parseAction(raw any, aboutTask bool) Action {
 		a.Approved = *w.Approved
 	}
 	a.Problem = a.check(aboutTask, w.Approved != nil)
+	a.Type = ActionType(shorten(string(a.Type))) // it is recorded, whatever it is
 	return a
 }
 
@@ -121,24 +123,73 @@ func (a Action) check(aboutTask, decided bool) string {
 		return missing(a.Body, "body")
 	case ActionMoveTask:
 		if !slices.Contains(taskStateValues, a.State) {
-			return fmt.Sprintf("state is %q, want one of %v", a.State, taskStateValues)
+			return fmt.Sprintf("state is %q, want one of %v", shorten(string(a.State)), taskStateValues)
 		}
 	case ActionCompleteTask:
 	case ActionCreateSubtask:
-		return missing(a.Title, "title")
+		return a.checkSubtask()
 	case ActionRequestApproval:
 		return missing(a.Question, "question")
 	case ActionDecideApproval:
 		if !decided {
 			return "approved is missing"
 		}
-		return missing(a.ApprovalID, "approval_id")
+		return cmp.Or(missing(a.ApprovalID, "approval_id"), noID(a.ApprovalID, "approval_id"))
 	case ActionSelfWake:
-		return missing(a.Reason, "reason")
+		return a.checkSelfWake()
 	case "":
 		return "type is missing"
 	default:
-		return fmt.Sprintf("there is no action %q", a.Type)
+		return fmt.Sprintf("there is no action %q", shorten(string(a.Type)))
+	}
+	return ""
+}
+
+// checkSubtask checks what names other records; the texts are those of any task (CheckTaskTexts).
+func (a Action) checkSubtask() string {
+	if problem := cmp.Or(missing(a.Title, "title"), noID(a.Assignee, "assignee")); problem != "" {
+		return problem
+	}
+	if len(a.BlockedBy) > maxTaskLinks {
+		return fmt.Sprintf("blocked_by names %d tasks, at most %d may be named", len(a.BlockedBy), maxTaskLinks)
+	}
+	for _, id := range a.BlockedBy {
+		if problem := noID(id, "blocked_by"); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// Bounds of what a self wake tells, which are those of a person's wake.
+const (
+	maxWakeReason  = maxCommentBody
+	maxWakePayload = 32 << 10 // bytes of JSON
+)
+
+func (a Action) checkSelfWake() string {
+	payload, err := json.Marshal(a.Payload)
+	switch {
+	case a.Reason == "":
+		return "reason is missing"
+	case len(a.Reason) > maxWakeReason:
+		return "reason has more than 64 KiB"
+	case err != nil || len(payload) > maxWakePayload:
+		return "payload has more than 32 KiB of JSON: keep the rest where the next run finds it"
+	}
+	return ""
+}
+
+// Bounds of what a refused action says of itself, in bytes.
+const (
+	maxActionProblem = 500
+	maxActionID      = 64
+)
+
+// noID says that a text is longer than any id, so that it is neither looked for nor repeated.
+func noID(id, name string) string {
+	if len(id) > maxActionID {
+		return fmt.Sprintf("%s is no id: %q", name, shorten(id))
 	}
 	return ""
 }

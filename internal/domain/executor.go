@@ -24,13 +24,6 @@ type ExecutorSpec struct {
 	Echo    *EchoSpec    `json:"echo,omitempty"`
 }
 
-// SealedValue is a named secret: an environment variable or an HTTP header. Sealed is ciphertext bound to the record
-// that holds the spec; it is opened at launch only and never shown.
-type SealedValue struct {
-	Name   string `json:"name"`
-	Sealed string `json:"sealed"`
-}
-
 // CommandSpec is any command-line agent: prompt on stdin, result in the last JSON line of stdout.
 type CommandSpec struct {
 	Preset           string        `json:"preset,omitempty"` // known agent command line, e.g. claude
@@ -57,9 +50,6 @@ type HTTPSpec struct {
 	Secret  string        `json:"secret,omitempty"` // signs requests; sealed, "" for none
 	Timeout time.Duration `json:"timeout"`
 }
-
-// HTTPSecretName stands for the signing secret where a sealed value is bound to its name; no header can be called so.
-const HTTPSecretName = "signing secret"
 
 // PullSpec is a queue that workers on other machines take runs from.
 type PullSpec struct {

@@ -17,7 +17,7 @@ const (
 type LogAllowance struct{ Lines, Bytes int64 }
 
 // AttemptLog is the allowance of an attempt whose run keeps so much of earlier attempts: half of what is left. So a run is
-// bounded whatever the number of its attempts, and the last one always has something.
+// bounded whatever the number of its attempts, and the first ones have much of it; after very many, only the mark is kept.
 func AttemptLog(lines, bytes int64) LogAllowance {
 	return LogAllowance{Lines: max(MaxRunLines-lines, 0) / 2, Bytes: max(MaxRunBytes-bytes, 2) / 2} // never the zero value
 }
@@ -31,15 +31,15 @@ func (a LogAllowance) CutMark() string {
 // LogCut is what the count of an attempt's bytes is once there is a mark.
 const LogCut = MaxRunBytes + 1
 
-// BoundLog says how many of the lines that a worker reports are kept, when bytes of the attempt are stored already and the
-// first of them has the number first; mark says that a line which tells of the cut stands in the place of the next one. Once
-// there is a mark, bytes is LogCut and nothing more is kept.
-func (a LogAllowance) BoundLog(first int64, sizes []int, bytes int64) (keep int, mark bool) {
+// BoundLog says how many of the lines that a worker reports are kept, by their numbers and sizes, when bytes of the attempt
+// are stored already. Lines that are stored are not among them: their bytes would count twice. mark says that a line which
+// tells of the cut stands in the place of the next one. Once there is a mark, bytes is LogCut and nothing more is kept.
+func (a LogAllowance) BoundLog(numbers []int64, sizes []int, bytes int64) (keep int, mark bool) {
 	if bytes >= LogCut {
 		return 0, false
 	}
 	for i, size := range sizes {
-		if first+int64(i) > a.Lines || bytes+int64(size) > a.Bytes {
+		if numbers[i] > a.Lines || bytes+int64(size) > a.Bytes {
 			return i, true
 		}
 		bytes += int64(size)

@@ -3,6 +3,7 @@ package domain
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"strings"
 )
 
@@ -74,13 +75,22 @@ func (m Money) Percent(whole Money) float64 {
 	if whole <= 0 {
 		return 100
 	}
-	return math.Floor(float64(m)/float64(whole)*1000) / 10
+	high, low := times(m, 1000)
+	if high >= uint64(whole) { // above 10^19 thousandths
+		return math.Floor(float64(m)/float64(whole)*1000) / 10
+	}
+	thousandths, _ := bits.Div64(high, low, uint64(whole))
+	return float64(thousandths) / 10
 }
 
 // reaches says exactly whether the amount is at least so many percent of whole.
 func (m Money) reaches(percent int, whole Money) bool {
-	// whole*percent/100 <= m, without overflow: amounts are below 10^18, percentages below 1,000.
-	hundredth, rest := whole/100, whole%100
-	need := hundredth*Money(percent) + (rest*Money(percent)+99)/100
-	return m >= need
+	high, low := times(m, 100)
+	needHigh, needLow := times(whole, percent)
+	return high > needHigh || high == needHigh && low >= needLow
+}
+
+// times is a product in 128 bits, which no amount and no percentage overflow; what is negative counts as 0.
+func times(m Money, n int) (high, low uint64) {
+	return bits.Mul64(uint64(max(m, 0)), uint64(max(n, 0)))
 }

@@ -44,6 +44,38 @@ func TestPercentOfMoney(t *testing.T) {
 	}
 }
 
+// Amounts and percentages multiply to more than 64 bits hold.
+func TestThresholdsOfLargeAmountsAreExact(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		spent   Money
+		percent int
+		limit   Money
+		want    bool
+	}{
+		{"a millionth of ten times 990 billion", 1, 1000, 990_000_000_000 * microsPerDollar, false},
+		{"all of ten times 990 billion", MaxMoney, 1000, 990_000_000_000 * microsPerDollar, false},
+		{"a tenth of the largest amount", MaxMoney / 10, 10, MaxMoney, false},
+		{"a tenth of it and a millionth", MaxMoney/10 + 1, 10, MaxMoney, true},
+		{"all of the largest amount", MaxMoney, 100, MaxMoney, true},
+		{"a millionth less", MaxMoney - 1, 100, MaxMoney, false},
+		{"a percentage that none may be set to", MaxMoney, 1 << 62, MaxMoney, false},
+		{"nothing of nothing", 0, 80, 0, true},
+	} {
+		if got := c.spent.reaches(c.percent, c.limit); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	for _, c := range []struct {
+		spent, limit Money
+		want         float64
+	}{{MaxMoney - 1, MaxMoney, 99.9}, {57, 100, 57}, {MaxMoney, 1, float64(MaxMoney) * 100}, {0, MaxMoney, 0}} {
+		if got := c.spent.Percent(c.limit); got != c.want {
+			t.Errorf("%d of %d is %v %%, want %v", c.spent, c.limit, got, c.want)
+		}
+	}
+}
+
 func FuzzParseMoney(f *testing.F) {
 	for _, text := range []string{"0", "12.345", "999999999999.999999", "1.", "1e9", "00.10"} {
 		f.Add(text)

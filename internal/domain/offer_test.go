@@ -40,22 +40,24 @@ func TestTheQueueOfASpec(t *testing.T) {
 
 func TestAWorkersOutputIsBounded(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		first int64
-		sizes []int
-		bytes int64
-		keep  int
-		mark  bool
+		name    string
+		numbers []int64
+		sizes   []int
+		bytes   int64
+		keep    int
+		mark    bool
 	}{
-		{"all of a small batch is kept", 1, []int{10, 20}, 0, 2, false},
-		{"the last line of an attempt is kept", MaxRunLines / 2, []int{1}, 0, 1, false},
-		{"the one after it is not, and a mark stands in its place", MaxRunLines/2 + 1, []int{1}, 0, 0, true},
-		{"a batch across the bound is kept up to it", MaxRunLines/2 - 1, []int{1, 1, 1}, 0, 2, true},
-		{"so it is with bytes", 5, []int{3, 3}, MaxRunBytes/2 - 4, 1, true},
-		{"after the mark nothing is kept and no other mark made", 9, []int{1, 1}, LogCut, 0, false},
+		{"all of a small batch is kept", []int64{1, 2}, []int{10, 20}, 0, 2, false},
+		{"the last line of an attempt is kept", []int64{MaxRunLines / 2}, []int{1}, 0, 1, false},
+		{"the one after it is not, and a mark stands in its place", []int64{MaxRunLines/2 + 1}, []int{1}, 0, 0, true},
+		{"a batch across the bound is kept up to it", []int64{MaxRunLines/2 - 1, MaxRunLines / 2, MaxRunLines/2 + 1}, []int{1, 1, 1}, 0, 2, true},
+		{"so is one of which lines are stored already", []int64{MaxRunLines/2 - 7, MaxRunLines / 2, MaxRunLines/2 + 1}, []int{1, 1, 1}, 0, 2, true},
+		{"so it is with bytes", []int64{5, 6}, []int{3, 3}, MaxRunBytes/2 - 4, 1, true},
+		{"a batch of which all is stored makes no mark", nil, nil, MaxRunBytes / 2, 0, false},
+		{"after the mark nothing is kept and no other mark made", []int64{9, 10}, []int{1, 1}, LogCut, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			keep, mark := AttemptLog(0, 0).BoundLog(c.first, c.sizes, c.bytes)
+			keep, mark := AttemptLog(0, 0).BoundLog(c.numbers, c.sizes, c.bytes)
 			if keep != c.keep || mark != c.mark {
 				t.Errorf("keeps %d, mark %v; want %d, %v", keep, mark, c.keep, c.mark)
 			}

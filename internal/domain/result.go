@@ -3,9 +3,11 @@ package domain
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // maxSummary is the most bytes of a run's summary: it lies on the run's row, of which lists read many. The result keeps
@@ -36,7 +38,7 @@ const MaxSessionID = 256
 
 // SessionIDFits says whether a session's id can be stored and given to a command line.
 func SessionIDFits(id string) bool {
-	return id != "" && len(id) <= MaxSessionID && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
+	return id != "" && len(id) <= MaxSessionID && utf8.ValidString(id) && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // ResultSession is the session that an agent names in its result, so that it can be resumed; "" when it names none.
@@ -55,7 +57,7 @@ type AttemptUsage struct {
 }
 
 // ResultUsage is what a result object says of its use: usage.input_tokens, usage.output_tokens and usage.cost_usd, or
-// total_cost_usd beside usage. Nil when it says nothing; what is negative or absurd counts as not said.
+// total_cost_usd beside usage. Nil when it says nothing; what is below nothing, and an absurd cost, counts as not said.
 func ResultUsage(object map[string]any) *AttemptUsage {
 	usage, ok := object["usage"].(map[string]any)
 	if !ok {
@@ -72,18 +74,24 @@ func ResultUsage(object map[string]any) *AttemptUsage {
 		CostUSD: strconv.FormatFloat(cost, 'f', -1, 64)}
 }
 
-// Bounds of what one attempt may say that it used.
+// Bounds of what one attempt may say that it used. MaxTokens is the largest Int of the API, by which workers report.
 const (
-	MaxTokens  = 1_000_000_000_000_000
+	MaxTokens  = math.MaxInt32
 	MaxCostUSD = 1_000_000_000
 )
 
+// TokenCount is a number of tokens as it is kept: more than MaxTokens is MaxTokens, and what is below nothing counts as not
+// said.
+func TokenCount(n float64) int64 {
+	if n > 0 {
+		return int64(min(n, MaxTokens))
+	}
+	return 0
+}
+
 func tokenCount(v any) int64 {
 	n, _ := resultNumber(v)
-	if n < 0 || n > MaxTokens {
-		return 0
-	}
-	return int64(n)
+	return TokenCount(n)
 }
 
 func resultNumber(v any) (float64, bool) {

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,8 @@ func TestAPatchOfARoutine(t *testing.T) {
 		{"a name cannot be cleared", RoutinePatch{Name: Clear[string]()}, true, nil, nil, UserErrorCodeRequired},
 		{"an assignee cannot be cleared", RoutinePatch{AssigneeID: Clear[xid.ID]()}, true, nil, nil, UserErrorCodeRequired},
 		{"a task needs a title", RoutinePatch{Template: To(TaskTemplate{Title: " "})}, true, nil, nil, UserErrorCodeRequired},
+		{"a text declares no more than a routine may have", RoutinePatch{Description: To(names(101))}, true, nil, nil, UserErrorCodeTooLong},
+		{"65 KiB of a title are too long", RoutinePatch{Template: To(TaskTemplate{Title: strings.Repeat("x", 65<<10)})}, true, nil, nil, UserErrorCodeTooLong},
 		{"65 KiB of text are too long", RoutinePatch{Description: To(strings.Repeat("x", 65<<10))}, true, nil, nil, UserErrorCodeTooLong},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,6 +69,15 @@ func TestAPatchOfARoutine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// names is a text that uses n variables.
+func names(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "{{v%d}}", i)
+	}
+	return text.String()
 }
 
 // SPEC S4.1: ACTIVE, PAUSED, and ARCHIVED for good.

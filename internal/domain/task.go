@@ -73,6 +73,14 @@ func CheckCommentBody(field, body string) []FieldError {
 	return nil
 }
 
+// CheckNote says what is wrong with a text that may also be left out.
+func CheckNote(field, note string) []FieldError {
+	if note == "" {
+		return nil
+	}
+	return CheckCommentBody(field, note)
+}
+
 // CheckLinks says what is wrong with a list of tasks or agents that a task is to be linked to.
 func CheckLinks(field string, ids []string) []FieldError {
 	if len(ids) > maxTaskLinks {

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -344,6 +345,18 @@ func TestParseActions(t *testing.T) {
 		{"no type", list(map[string]any{}), true, []string{"type is missing"}},
 		{"about a task without one", list(map[string]any{"type": "complete_task"}, map[string]any{"type": "self_wake", "reason": "x"}), false, []string{"the run has no task", ""}},
 		{"a decision without one", list(map[string]any{"type": "decide_approval", "approval_id": "x"}), false, []string{"approved is missing"}},
+		{"a long type", list(map[string]any{"type": strings.Repeat("d", 5000)}), true, []string{`there is no action "` + strings.Repeat("d", 40) + `…"`}},
+		{"a long state", list(map[string]any{"type": "move_task", "state": strings.Repeat("d", 5000)}), true,
+			[]string{fmt.Sprintf("state is %q, want one of %v", strings.Repeat("d", 40)+"…", taskStateValues)}},
+		{"what is longer than an id", list(map[string]any{"type": "create_subtask", "title": "x", "assignee": strings.Repeat("a", 65)},
+			map[string]any{"type": "create_subtask", "title": "x", "blocked_by": []any{"#1", strings.Repeat("b", 65)}}), true,
+			[]string{`assignee is no id: "` + strings.Repeat("a", 40) + `…"`, `blocked_by is no id: "` + strings.Repeat("b", 40) + `…"`}},
+		{"many blockers", list(map[string]any{"type": "create_subtask", "title": "x", "blocked_by": slices.Repeat([]any{"#1"}, 101)}), true,
+			[]string{"blocked_by names 101 tasks, at most 100 may be named"}},
+		{"a long reason", list(map[string]any{"type": "self_wake", "reason": strings.Repeat("r", 64<<10+1)}), false, []string{"reason has more than 64 KiB"}},
+		{"a long payload", list(map[string]any{"type": "self_wake", "reason": "r", "payload": map[string]any{"x": strings.Repeat("p", 32<<10)}}), false,
+			[]string{"payload has more than 32 KiB of JSON: keep the rest where the next run finds it"}},
+		{"just fitting ones", list(map[string]any{"type": "self_wake", "reason": strings.Repeat("r", 64<<10), "payload": map[string]any{"x": strings.Repeat("p", 32<<10-8)}}), false, []string{""}},
 		{"no object", list("x"), true, []string{"it cannot be read: json: cannot unmarshal string into Go value of type domain.wireAction"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

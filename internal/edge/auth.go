@@ -30,8 +30,11 @@ func challenge(token string) string {
 	return `Bearer error="invalid_token"`
 }
 
-// initToken finds the token in the payload of connection_init: {"Authorization": "Bearer …"}, in any case, or {"token": "…"}; "" when there is
-// none. A payload that is not an object is an error of the protocol: ok is false.
+var errInitToken = &Error{Code: CodeUnauthenticated, Message: "Authorization and token of connection_init are texts that are not empty: send \"Bearer <token>\" or \"<token>\", or leave them out"}
+
+// initToken finds the token in the payload of connection_init: {"Authorization": "Bearer …"}, in any case, or {"token": "…"}; "" when neither
+// is there. Who names one of them means to be somebody, and is not let in as nobody when it is no token. A payload that is not an object is an
+// error of the protocol: ok is false.
 func initToken(payload json.RawMessage) (token string, ok bool, err error) {
 	if len(payload) == 0 || string(payload) == "null" {
 		return "", true, nil
@@ -40,20 +43,26 @@ func initToken(payload json.RawMessage) (token string, ok bool, err error) {
 	if json.Unmarshal(payload, &fields) != nil {
 		return "", false, nil
 	}
+	header := ""
 	for key, v := range fields {
-		text, isText := v.(string)
-		if !isText {
+		name := strings.ToLower(key)
+		if name != "authorization" && name != "token" {
 			continue
 		}
-		switch strings.ToLower(key) {
-		case "authorization":
-			token, err = bearer(text)
-			return token, true, err
-		case "token":
+		text, _ := v.(string)
+		if strings.TrimSpace(text) == "" {
+			return "", true, errInitToken
+		}
+		if name == "token" {
 			token = text
+		} else {
+			header = text
 		}
 	}
-	return token, true, nil
+	if header != "" {
+		token, err = bearer(header)
+	}
+	return token, true, err
 }
 
 // authenticate calls the authenticator. A panic or a context that is missing is a failure of the server, never a caller let in.

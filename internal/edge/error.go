@@ -88,6 +88,9 @@ func (s *Server) classify(ctx context.Context, err error) *Error {
 	if p, ok := errors.AsType[*panicError](err); ok {
 		return internalError(p.requestID)
 	}
+	if isArgumentError(ctx) { // whatever it wraps, as io.EOF for a cursor that was cut off, it speaks of what the caller sent
+		return &Error{Code: CodeBadInput, Message: clip(plain(messageOf(err)))}
+	}
 	if s.options.PresentError != nil {
 		if e := s.options.PresentError(ctx, err); e != nil {
 			return e
@@ -95,8 +98,6 @@ func (s *Server) classify(ctx context.Context, err error) *Error {
 	}
 	id := RequestID(ctx)
 	switch {
-	case isArgumentError(ctx):
-		return &Error{Code: CodeBadInput, Message: clip(plain(messageOf(err)))}
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 		s.log.Log(ctx, stopLevel(ctx), "graphql operation stopped", "request_id", id, "path", pathOf(ctx), "error", err)
 		return timeoutError()

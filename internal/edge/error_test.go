@@ -66,6 +66,23 @@ func TestErrorsOfResolvers(t *testing.T) {
 	}
 }
 
+func TestABadArgumentIsTheCallersWhateverItsErrorWraps(t *testing.T) {
+	f := newFixture(t, Options{PresentError: func(context.Context, error) *Error {
+		return &Error{Code: CodeUnavailable, Message: "the database does not answer; try again"}
+	}})
+	for _, query := range []string{`{echo(at:"yesterday")}`, `query($a:Instant="x"){echo(at:$a)}`} {
+		if r := f.ask(t, query, nil); r.code() != CodeBadInput {
+			t.Errorf("%s: %s", query, r.text)
+		}
+	}
+	if r := f.ask(t, `{fail(with:"other")}`, nil); r.code() != CodeUnavailable {
+		t.Errorf("what fails after its arguments were read: %s", r.text)
+	}
+	if log := f.log.String(); log != "" {
+		t.Errorf("log: %s", log)
+	}
+}
+
 func TestPanicsAreLoggedWithTheirStack(t *testing.T) {
 	f := newFixture(t, Options{})
 	f.ask(t, `{fail(with:"panic")}`, nil)

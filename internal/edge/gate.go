@@ -56,6 +56,8 @@ func (g gate) MutateOperationContext(_ context.Context, oc *graphql.OperationCon
 	switch {
 	case w.err != nil:
 		return w.err
+	case m.depth == 0 && oc.Operation.Operation == ast.Subscription:
+		return badInput(oc.Operation.Position, "@skip and @include leave nothing of this subscription; subscribe to one field")
 	case m.depth > g.limits.Depth:
 		return limitError("depth", g.limits.Depth, m.depth)
 	case m.cost > g.limits.Cost:

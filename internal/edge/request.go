@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
 )
@@ -77,6 +78,9 @@ func (s *Server) readGet(_ http.ResponseWriter, r *http.Request, params *graphql
 		return refuse(http.StatusBadRequest, CodeBadRequest, "the query string of the URL is not well-formed; percent-encode the parameters")
 	}
 	params.Query, params.OperationName = values.Get("query"), values.Get("operationName")
+	if !utf8.ValidString(params.Query) || !utf8.ValidString(params.OperationName) { // JSON is made valid as it is read
+		return refuse(http.StatusBadRequest, CodeBadRequest, "the parameter query or operationName is not UTF-8; percent-encode the bytes of its UTF-8 form")
+	}
 	if refused := s.readMap(values.Get("variables"), "variables", &params.Variables); refused != nil {
 		return refused
 	}

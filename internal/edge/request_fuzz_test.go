@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // FuzzReadRequest: the parser of requests never panics, gives a query or a refusal of 4xx, and keeps no secret of the body in it.
@@ -13,6 +14,7 @@ func FuzzReadRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"query":"{hello}"}`, `{"query":"{hello}","variables":{"a":[1,{"b":null}]},"operationName":"x","extensions":{}}`, `{"query":null}`, `[]`, `null`,
 		`{"query":"{hello}"} {}`, `{"variables":1}`, "{\"query\":\"\xff\"}", "query=%7Bhello%7D&variables=%7B%7D", "query={a}&variables=[1]&extensions=null", "query=%zz&;",
+		"query=%7Becho(s:%22%FF%22)%7D", "query=%7Bhello%7D&operationName=%FF",
 	} {
 		f.Add(seed, true)
 		f.Add(seed, false)
@@ -30,6 +32,8 @@ func FuzzReadRequest(f *testing.F) {
 			t.Fatalf("params %v, refusal %v", params, refused)
 		case params != nil && params.Query == "":
 			t.Fatal("no query and no refusal")
+		case params != nil && !utf8.ValidString(params.Query+params.OperationName):
+			t.Fatalf("%q is not UTF-8, and is taken", params.Query)
 		case refused != nil && (refused.status < 400 || refused.status > 499 || len(refused.errors) != 1):
 			t.Fatalf("refusal %+v", refused)
 		}

@@ -133,6 +133,8 @@ func TestAuthenticationOnSockets(t *testing.T) {
 		"a bad token over a good upgrade":      {good, `{"type":"connection_init","payload":{"token":"bad"}}`, 4403},
 		"no token":                             {nil, `{"type":"connection_init"}`, 4403},
 		"a bad token":                          {nil, `{"type":"connection_init","payload":{"token":"bad"}}`, 4403},
+		"a token that is no text":              {good, `{"type":"connection_init","payload":{"token":5}}`, 4403},
+		"an empty token":                       {good, `{"type":"connection_init","payload":{"Authorization":""}}`, 4403},
 		"a header that is not Bearer":          {nil, `{"type":"connection_init","payload":{"Authorization":"good"}}`, 4403},
 		"a server that cannot check the token": {nil, `{"type":"connection_init","payload":{"token":"broken"}}`, websocket.StatusTryAgainLater},
 		"a server that cannot look it up yet":  {nil, `{"type":"connection_init","payload":{"token":"away"}}`, websocket.StatusTryAgainLater},

@@ -219,6 +219,8 @@ func TestOperationsOnASocket(t *testing.T) {
 		"a validation error":                 {"{nope}", CodeValidationFailed},
 		"a limit":                            {"{" + strings.Repeat("hello ", 21) + "}", CodeLimitExceeded},
 		"a page size":                        {"{items(first:0){first}}", CodeBadInput},
+		"a subscription that @skip empties":  {"subscription{ticks(n:1)@skip(if:true)}", CodeBadInput},
+		"one that @include empties":          {"subscription($on:Boolean=false){...on Subscription@include(if:$on){ticks(n:1)}}", CodeBadInput},
 		"a subscription that does not start": {"subscription{broken}", CodeInternal},
 		"a subscription that panics":         {"subscription{exploding}", CodeInternal},
 	} {

@@ -35,7 +35,9 @@ func (s *steps) tell(name string, what any) {
 	}
 }
 
-func (s *steps) short(text string, limit int) string { return cutText(s.mask(domain.StorableText(text)), limit) }
+func (s *steps) short(text string, limit int) string {
+	return cutText(s.mask(domain.StorableText(text)), limit)
+}
 
 // set adds a member that is known.
 func (s *steps) set(step map[string]any, name, text string) {

@@ -161,4 +161,6 @@ func (r Request) mask(s string) string {
 const maxFailure = 8 << 10
 
 // told is a message as it may be stored: masked, and cut after that.
-func (r Request) told(message string) string { return cutText(r.mask(domain.StorableText(message)), maxFailure) }
+func (r Request) told(message string) string {
+	return cutText(r.mask(domain.StorableText(message)), maxFailure)
+}

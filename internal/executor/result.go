@@ -10,6 +10,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // maxResultDepth bounds the nesting of a result object, so that every store and reader can take it.
@@ -143,7 +145,7 @@ func compactJSON(v any) string {
 }
 
 // parseUsage reads usage.input_tokens, usage.output_tokens and usage.cost_usd (or total_cost_usd beside usage). What is
-// negative or absurd counts as not said.
+// below nothing, and an absurd cost, counts as not said.
 func parseUsage(object map[string]any) *Usage {
 	usage, ok := object["usage"].(map[string]any)
 	if !ok {
@@ -158,14 +160,11 @@ func parseUsage(object map[string]any) *Usage {
 
 func count(v any) int64 {
 	n, _ := number(v)
-	if n < 0 || n > 1e15 {
-		return 0
-	}
-	return int64(n)
+	return domain.TokenCount(n)
 }
 
 func money(v float64) string {
-	if v < 0 || v > 1e9 {
+	if v < 0 || v > domain.MaxCostUSD {
 		v = 0
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)

@@ -105,6 +105,23 @@ func TestUseIsToldAsTheAPIWantsIt(t *testing.T) {
 	if got := usageInput(&store.Usage{InputTokens: 3, CostUSD: "0.0123456789"}); got["costUsd"] != "0.012346" || got["inputTokens"] != int64(3) {
 		t.Errorf("got %v", got)
 	}
+	for _, c := range []struct {
+		name   string
+		said   store.Usage
+		tokens int64
+		cost   string
+	}{
+		{"the most tokens", store.Usage{InputTokens: 1<<31 - 1, OutputTokens: 1<<31 - 1, CostUSD: "1"}, 1<<31 - 1, "1.000000"},
+		{"more than an Int of the API has", store.Usage{InputTokens: 1 << 31, OutputTokens: 1 << 62, CostUSD: "1"}, 1<<31 - 1, "1.000000"},
+		{"fewer than none", store.Usage{InputTokens: -1, OutputTokens: -1 << 62, CostUSD: "-1"}, 0, "0.000000"},
+		{"a cost that rounds to ten digits", store.Usage{CostUSD: "999999999.9999999"}, 0, "0.000000"},
+		{"the highest cost", store.Usage{CostUSD: "999999999.99"}, 0, "999999999.990000"},
+		{"a cost that is none", store.Usage{CostUSD: "NaN"}, 0, "0.000000"},
+	} {
+		if got := usageInput(&c.said); got["inputTokens"] != c.tokens || got["outputTokens"] != c.tokens || got["costUsd"] != c.cost {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
 	if usageInput(nil) != nil {
 		t.Error("nothing said became something")
 	}

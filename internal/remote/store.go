@@ -260,15 +260,17 @@ func resumable(sessionID string, named bool) any {
 	return sessionID
 }
 
+// usageInput is a use as the server takes it: a report that it refused would lose the end of the run.
 func usageInput(u *store.Usage) map[string]any {
 	if u == nil {
 		return nil
 	}
 	cost, err := strconv.ParseFloat(cmp.Or(u.CostUSD, "0"), 64)
-	if err != nil || cost < 0 || cost >= domain.MaxCostUSD {
+	if err != nil || !(cost >= 0 && cost < domain.MaxCostUSD-1e-6) { // six decimals of more have a digit too many
 		cost = 0
 	}
-	return map[string]any{"inputTokens": u.InputTokens, "outputTokens": u.OutputTokens, "costUsd": strconv.FormatFloat(cost, 'f', 6, 64)}
+	return map[string]any{"inputTokens": domain.TokenCount(float64(u.InputTokens)), "outputTokens": domain.TokenCount(float64(u.OutputTokens)),
+		"costUsd": strconv.FormatFloat(cost, 'f', 6, 64)}
 }
 
 // fitting is a result as it fits into a request: one that is too long is reduced to its texts of SPEC S7.5, cut.

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,29 +32,29 @@ type dispatcher struct {
 }
 
 // runOnce claims, routes, claims what the routing made due, and says when to look again. It claims first, since the API
-// routes its own requests, and so that no amount of routing delays a run that is due.
+// routes its own requests, and so that no amount of routing delays a run that is due. A lane that fails keeps no other; where
+// nothing could be claimed at all, the pass ends.
 func (d *dispatcher) runOnce(ctx context.Context, enough <-chan struct{}) (time.Duration, error) {
-	if err := d.claim(ctx, enough); err != nil {
-		return 0, err
+	var problems failures
+	if d.claim(ctx, enough, &problems) {
+		return 0, problems.err()
 	}
-	routed, routing := d.route(ctx, enough)
-	if routed > 0 {
-		if err := d.claim(ctx, enough); err != nil {
-			return 0, errors.Join(routing, err)
-		}
+	routed := d.route(ctx, enough, &problems)
+	if routed > 0 && d.claim(ctx, enough, &problems) {
+		return 0, problems.err()
 	}
 	d.counters.QueuePass(time.Now())
 	if routed >= routePage || closed(enough) {
-		return soonest, routing // there may be more to do
+		return soonest, problems.err() // there may be more to do
 	}
 	again, err := d.next(ctx)
-	return again, errors.Join(routing, err)
+	problems.add(err)
+	return again, problems.err()
 }
 
 // route goes through the agents with unrouted requests, past those that fail, until no new one is listed or a page of
 // them was routed.
-func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}) (routed int, err error) {
-	var problems failures
+func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}, problems *failures) (routed int) {
 	seen := make(map[xid.ID]bool)
 	for routed < routePage && !closed(enough) {
 		agents, err := d.store.UnroutedAgents(ctx, routePage+len(seen))
@@ -79,33 +78,37 @@ func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}) (routed 
 				routed += len(batch)
 			}
 			problems.add(err)
+			if store.Disconnected(err) {
+				return routed
+			}
 		}
 	}
-	return routed, problems.err()
+	return routed
 }
 
-// claim fills the free slots. A claimed run is handed over whatever happens meanwhile: it is leased to this process.
-func (d *dispatcher) claim(ctx context.Context, enough <-chan struct{}) error {
+// claim fills the free slots, past lanes that fail; cut says that nothing could be claimed at all. A claimed run is handed
+// over whatever happens meanwhile: it is leased to this process.
+func (d *dispatcher) claim(ctx context.Context, enough <-chan struct{}, problems *failures) (cut bool) {
 	for !closed(enough) {
 		free := min(claimBatch, d.worker.Free())
-		if free <= 0 {
-			return d.store.OfferAwaited(ctx) // workers elsewhere may have one
+		if free <= 0 { // workers elsewhere may have one
+			err := d.store.OfferAwaited(ctx)
+			problems.add(err)
+			return store.Disconnected(err)
 		}
 		claimed, err := d.store.Claim(ctx, d.owner, free, d.lease)
+		problems.add(err)
 		if len(claimed) > 0 {
 			d.vain = 0
 		}
 		for _, c := range claimed {
 			d.worker.Process(context.WithoutCancel(ctx), c)
 		}
-		if err != nil {
-			return fmt.Errorf("claim runs: %w", err)
-		}
-		if len(claimed) == 0 {
-			return nil
+		if len(claimed) == 0 || store.CutShort(err) {
+			return store.CutShort(err)
 		}
 	}
-	return nil
+	return false
 }
 
 // next is how long nothing becomes due, by the database's clock; 0 when nothing but a signal or a beat can change that.

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,6 +104,46 @@ func TestOneFailingAgentKeepsNobodyElse(t *testing.T) {
 		}
 		if text := h.log.take(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "and 345 more") {
 			t.Errorf("log:\n%s", text)
+		}
+	})
+}
+
+// S6.2, S11: what a claim says of some lanes keeps neither what it claimed nor the routing; it is told once, and once a minute.
+func TestALaneThatFailsKeepsNeitherClaimsNorRouting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(40)
+		h.store.due, h.store.unrouted = 20, []xid.ID{"agt_1"}
+		h.store.claimError = errors.Join(errors.New("promote parked runs of lane agt_bad: not today"), errors.New("claim lane agt_worse: not today"))
+		h.start(t)
+		defer h.Stop()
+		pause(time.Second)
+		if got := h.worker.take(); len(got) != 21 {
+			t.Errorf("%d runs of 21 were claimed", len(got))
+		}
+		text := h.log.take()
+		if strings.Count(text, "level=ERROR") != 1 || strings.Count(text, "agt_bad") != 1 || strings.Count(text, "agt_worse") != 1 || strings.Contains(text, "more") {
+			t.Errorf("log:\n%s", text)
+		}
+		if p := h.dispatch.counters.Process(); p.LastQueuePass == nil {
+			t.Error("the pass is not counted")
+		}
+	})
+}
+
+// A database that is away ends the pass at once.
+func TestAClaimThatIsCutShortEndsThePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(4)
+		h.store.claimError = errAway
+		h.store.unrouted = []xid.ID{"agt_1"}
+		h.start(t)
+		defer h.Stop()
+		synctest.Wait()
+		if got := slices.DeleteFunc(h.store.take(), func(s string) bool { return !strings.HasPrefix(s, "route") }); len(got) != 0 {
+			t.Errorf("the store was asked %q", got)
+		}
+		if p := h.dispatch.counters.Process(); p.LastQueuePass != nil {
+			t.Error("the pass is counted")
 		}
 	})
 }

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"bytes"
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var errAway = errors.New("the database is away")
+var errAway = fmt.Errorf("the database is away: %w", driver.ErrBadConn)
 
 // record is what a fake was asked, in order.
 type record struct {
@@ -55,6 +56,8 @@ type fakeStore struct {
 	claimed    int       // runs claimed so far
 	next       time.Time // by the database's clock
 	onClaim    func()    // set before the start
+	claimError error     // of every claim, beside what it claims
+	sweepError error     // of every sweep, beside what it does
 	triggers   []store.DueTrigger
 	badTrigger map[xid.ID]bool
 	agentOf    map[xid.ID]xid.ID
@@ -137,7 +140,7 @@ func (f *fakeStore) Claim(ctx context.Context, owner store.Owner, most int, leas
 		f.claimed++
 		out[i].Attempt = store.Attempt{RunID: xid.ID(fmt.Sprintf("run_%d", f.claimed)), Number: 1, Owner: owner.ID}
 	}
-	return out, nil
+	return out, f.claimError
 }
 
 func (f *fakeStore) NextInstant(context.Context) (at, now time.Time, err error) {
@@ -232,7 +235,7 @@ func (f *fakeStore) Repair(context.Context) (store.Repairs, error) {
 	unlock, err := f.lock()
 	defer unlock()
 	f.add("repair")
-	return f.repairs, err
+	return f.repairs, errors.Join(err, f.sweepError)
 }
 
 // Prune finds a full batch, then the rest.
@@ -244,21 +247,21 @@ func (f *fakeStore) Prune(context.Context, domain.Retention) (domain.Removed, bo
 	}
 	n := min(f.old, 2)
 	f.old -= n
-	return domain.Removed{Runs: n}, n == 2, nil
+	return domain.Removed{Runs: n}, n == 2, f.sweepError
 }
 
 func (f *fakeStore) SweepBudgets(context.Context) (int, error) {
 	unlock, err := f.lock()
 	defer unlock()
 	f.add("budgets")
-	return f.resumed, err
+	return f.resumed, errors.Join(err, f.sweepError)
 }
 
 func (f *fakeStore) Recover(context.Context) ([]store.Recovered, error) {
 	unlock, err := f.lock()
 	defer unlock()
 	f.add("recover")
-	return f.recovered, err
+	return f.recovered, errors.Join(err, f.sweepError)
 }
 
 // fakeWorker has slots that stay taken until the test frees them.

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -18,14 +17,13 @@ type budgetSweep struct {
 }
 
 func (b *budgetSweep) runOnce(ctx context.Context, _ <-chan struct{}) (time.Duration, error) {
+	var problems failures
 	resumed, err := b.store.SweepBudgets(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("sweep budgets: %w", err)
-	}
+	problems.add(err)
 	if resumed > 0 {
 		b.log.Info("agents resumed that a budget had held", "agents", resumed)
 	}
-	return 0, nil
+	return 0, problems.err()
 }
 
 // recovery wakes the assignees of unstarted office tasks (SPEC S8.5).
@@ -37,12 +35,11 @@ type recovery struct {
 }
 
 func (r *recovery) runOnce(ctx context.Context, _ <-chan struct{}) (time.Duration, error) {
+	var problems failures
 	done, err := r.store.Recover(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("recover unstarted tasks: %w", err)
-	}
+	problems.add(err)
 	if len(done) > 0 {
 		r.log.Info("recovery sweep complete", "dispatched_count", len(done))
 	}
-	return 0, nil
+	return 0, problems.err()
 }

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -18,13 +17,12 @@ type repairer struct {
 }
 
 func (r *repairer) runOnce(ctx context.Context, _ <-chan struct{}) (time.Duration, error) {
+	var problems failures
 	done, err := r.store.Repair(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("repair the queue: %w", err)
-	}
+	problems.add(err)
 	if done != (store.Repairs{}) {
 		r.log.Warn("queue repaired", "heads", done.Heads, "running", done.Running, "workspaces", done.Workspaces, "scopes", done.Scopes, "leases", done.Leases, "holds", done.Holds,
 			"checkouts", done.Checkouts, "blocked", done.Blocked, "offers", done.Offers)
 	}
-	return 0, nil
+	return 0, problems.err()
 }

@@ -38,6 +38,9 @@ func (r *rescuer) runOnce(ctx context.Context, enough <-chan struct{}) (time.Dur
 		}
 		if err := r.rescue(ctx, l, settled); err != nil { // one run that cannot be rescued keeps no other
 			problems.add(fmt.Errorf("rescue run %s attempt %d: %w", l.RunID, l.Number, err))
+			if store.Disconnected(err) {
+				break
+			}
 		}
 	}
 	return 0, problems.err()

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -26,12 +25,11 @@ func (p *pruner) runOnce(ctx context.Context, enough <-chan struct{}) (time.Dura
 				"inbox_items", total.InboxItems, "webhook_deliveries", total.Deliveries, "routine_runs", total.RoutineRuns, "mutation_keys", total.MutationKeys)
 		}
 	}()
+	var problems failures
 	for more := true; more && !closed(enough); {
 		removed, again, err := p.store.Prune(ctx, p.keep)
-		if err != nil {
-			return 0, fmt.Errorf("remove old history: %w", err)
-		}
+		problems.add(err)
 		total, more = total.Plus(removed), again
 	}
-	return 0, nil
+	return 0, problems.err()
 }

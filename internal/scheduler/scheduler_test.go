@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +126,27 @@ func TestBudgetsAndUnstartedTasksAreLookedAtEveryHalfMinute(t *testing.T) {
 		}
 		if text := h.log.take(); !strings.Contains(text, "agents=3") || !strings.Contains(text, "dispatched_count=2") {
 			t.Errorf("log: %s", text)
+		}
+	})
+}
+
+// S11: what a sweep could not do is told, and so is what it did; the retention goes on with the rest.
+func TestASweepThatFailsInPartTellsWhatItDid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(4)
+		h.store.sweepError = errors.New("not today")
+		h.store.repairs, h.store.old, h.store.resumed, h.store.recovered = store.Repairs{Heads: 2}, 5, 3, []store.Recovered{{TaskID: "tsk_1"}}
+		h.start(t)
+		synctest.Wait()
+		h.Stop()
+		text := h.log.take()
+		for _, want := range []string{"heads=2", "runs=5", "agents=3", "dispatched_count=1"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the log does not say %s", want)
+			}
+		}
+		if strings.Count(text, "not today") != 4 {
+			t.Errorf("log:\n%s", text)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -23,7 +24,7 @@ type panicError struct {
 // Error says what it panicked with.
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// failures gathers what went wrong in a pass that goes on past failures.
+// failures gathers what went wrong in a pass that goes on past failures. What went wrong in the same way twice is told once.
 type failures struct {
 	told []error
 	more int
@@ -38,7 +39,7 @@ func (f *failures) add(err error) {
 		return
 	}
 	switch {
-	case err == nil:
+	case err == nil || slices.ContainsFunc(f.told, func(e error) bool { return e.Error() == err.Error() }):
 	case len(f.told) < mostFailures:
 		f.told = append(f.told, err)
 	default:

@@ -54,17 +54,7 @@ func NewBox(current Key, older ...Key) (*Box, error) {
 	return box, nil
 }
 
-// Place names the field of a row that a secret belongs to, for Seal and Open: a table or entity name, the row's id, the field and, if
-// it holds several values, the value's name.
-func Place(parts ...string) string {
-	var place strings.Builder
-	for _, part := range parts {
-		fmt.Fprintf(&place, "%d:%s", len(part), part) // with lengths, so that no two places read the same
-	}
-	return place.String()
-}
-
-// Seal encrypts plaintext for the place boundTo (see Place), which must not be empty: only Open with the same place reads it again, so
+// Seal encrypts plaintext for the place boundTo, which names the row and the field, and must not be empty: only Open with the same place reads it again, so
 // that a sealed text copied into another row is refused. The result is plain ASCII.
 func (b *Box) Seal(plaintext, boundTo string) (string, error) {
 	if boundTo == "" {

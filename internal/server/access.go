@@ -13,6 +13,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/edge"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // checkAccess stores the bootstrap token, and refuses an address that others reach while no token exists.
@@ -59,6 +60,8 @@ const longestToken = 512
 type tokens interface {
 	TokenByDigest(ctx context.Context, digest string) (*store.Token, error)
 	RunTokenByDigest(ctx context.Context, digest string) (*store.RunToken, error)
+	// TokenUsed notes that somebody came with a token.
+	TokenUsed(ctx context.Context, id xid.ID)
 }
 
 // gatekeeper turns credentials into callers.
@@ -85,6 +88,9 @@ func (g *gatekeeper) authenticate(ctx context.Context, c edge.Credentials) (cont
 	caller, err := g.identify(ctx, c.Token)
 	if err != nil {
 		return nil, err
+	}
+	if caller.TokenID != "" { // here alone: an open socket is no use
+		g.tokens.TokenUsed(ctx, caller.TokenID)
 	}
 	ctx = auth.WithPrincipal(ctx, caller)
 	if c.Socket {

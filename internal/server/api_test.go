@@ -19,8 +19,9 @@ func TestWhatIsNoCursorIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &gatekeeper{tokens: s, local: true, sockets: &liveSockets{}}
-	api := edge.New(graph.NewSchema(graph.Resolver{Store: s, Reader: s.Reader(), Log: quiet()}), edge.Options{Authenticate: g.authenticate, Log: quiet()})
-	for _, cursor := range []string{`"nonsense"`, `""`, `["a"]`, `{a: 1}`, `true`, `7`} {
+	o := newOutage(nil, quiet())
+	api := edge.New(graph.NewSchema(graph.Resolver{Store: s, Reader: s.Reader(), Log: quiet()}), edge.Options{Authenticate: g.authenticate, PresentError: o.presentError, Log: quiet()})
+	for _, cursor := range []string{`"nonsense"`, `""`, `"gqFp"`, `["a"]`, `{a: 1}`, `true`, `7`} {
 		r := httptest.NewRequest(http.MethodPost, graphqlPath, strings.NewReader(
 			`{"query":"{ workspace(slug: \"demo\") { agents(first: 2, after: `+strings.ReplaceAll(cursor, `"`, `\"`)+`) { totalCount } } }"}`))
 		r.Header.Set("Content-Type", "application/json")
@@ -35,6 +36,9 @@ func TestWhatIsNoCursorIsExplained(t *testing.T) {
 				t.Errorf("%s: %s", cursor, text)
 			}
 		}
+	}
+	if o.away.Load() {
+		t.Error("what a caller sent is taken for an outage of the database")
 	}
 }
 

@@ -41,7 +41,7 @@ type Finding struct {
 // gives each agent a trivial prompt, which may cost money. tell is called with each finding as it comes; the result says
 // whether all was well.
 func Doctor(ctx context.Context, c config.Config, ask bool, log *slog.Logger, tell func(Finding)) bool {
-	d := &doctor{config: c, log: log, ask: ask, told: tell, well: true}
+	d := &doctor{config: c, log: log, ask: ask, told: tell, well: true, ended: func() bool { return ctx.Err() != nil }}
 	d.examine(ctx)
 	return d.well
 }
@@ -52,9 +52,14 @@ type doctor struct {
 	ask    bool
 	told   func(Finding)
 	well   bool
+	ended  func() bool // the examination was broken off
 }
 
+// tell passes a finding on. Those of an examination that was broken off are none.
 func (d *doctor) tell(subject string, c domain.Check) {
+	if d.ended() {
+		return
+	}
 	d.well = d.well && c.OK
 	d.told(Finding{subject, c})
 }
@@ -76,6 +81,7 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	defer func() {
 		if err := db.Close(); err != nil {
+			d.ended = func() bool { return false } // the database was to be ended all the same
 			d.fail("database", err, "see the log of PostgreSQL")
 		}
 	}()

@@ -5,7 +5,6 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/worker"
-	"rouse.dev/rouse/internal/xid"
 )
 
 // launches opens for workers elsewhere what the pool opens for its own runs.
@@ -27,7 +26,7 @@ func (l launches) Environment(launch *store.Launch) ([]*model.EnvironmentVariabl
 	return out, nil
 }
 
-// Mask hides the sealed values of an executor in a text.
-func (l launches) Mask(spec *domain.ExecutorSpec, holder xid.ID) func(string) string {
-	return worker.Mask(l.secrets, spec, holder)
+// Mask hides sealed values in a text.
+func (l launches) Mask(sets []domain.SealedSet) func(string) string {
+	return worker.Mask(l.secrets, sets)
 }

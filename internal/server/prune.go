@@ -18,11 +18,11 @@ func Prune(ctx context.Context, db *Database, r domain.Retention, dryRun bool) (
 		return s.Prunable(ctx, r)
 	}
 	for more := true; more; {
-		removed, again, err := s.Prune(ctx, r)
-		if err != nil {
-			return total, err
+		removed, again, failed := s.Prune(ctx, r)
+		if failed != nil { // the rest is removed all the same; each call meets what it is about
+			err = failed
 		}
 		total, more = total.Plus(removed), again
 	}
-	return total, nil
+	return total, err
 }

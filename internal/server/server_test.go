@@ -25,6 +25,7 @@ import (
 	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
 )
 
 func TestMain(m *testing.M) {
@@ -210,7 +211,10 @@ type book struct {
 	known map[string]*store.Token
 	runs  map[string]*store.RunToken
 	err   error
+	used  int // how often the use of a token was noted
 }
+
+func (b *book) TokenUsed(context.Context, xid.ID) { b.change(func() { b.used++ }) }
 
 func (b *book) TokenByDigest(_ context.Context, digest string) (*store.Token, error) {
 	b.mu.Lock()
@@ -303,6 +307,11 @@ func TestSocketsEndWithTheirTokens(t *testing.T) {
 		if api.Err() != nil || run.Err() != nil {
 			t.Error("a socket was closed while its token is good, or because the database is away")
 		}
+		b.change(func() {
+			if b.used != 1 {
+				t.Errorf("the use of a token was noted %d times, want once: open sockets are no use", b.used)
+			}
+		})
 		b.change(func() { b.err = nil; delete(b.runs, digestOf(runToken)) })
 		time.Sleep(recheckBeat + time.Millisecond)
 		if run.Err() == nil || api.Err() != nil {

@@ -31,7 +31,8 @@ type Lease struct {
 
 // Acquire starts the oldest run that the queue offers and gives it to the worker that asks; nil when there is none. What
 // was parked because no worker came is offered again first, and what is due although this process takes no runs of its own
-// just now is offered, too. A call that is made again gets the run that it took before.
+// just now is offered, too. A call that is made again gets the run that it took before. What cannot be given, offered or made
+// due is told to the log, and keeps nothing else from the worker.
 func (s *Store) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
 	lease, err := s.lendAgain(ctx, in)
 	if err != nil || lease != nil {
@@ -41,18 +42,30 @@ func (s *Store) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
 	if err != nil || lease != nil {
 		return lease, err
 	}
-	if err := s.unparkOffers(ctx, in.WorkspaceID, in.Queue, in.Agents); err != nil {
+	if err := s.goOn(ctx, s.unparkOffers(ctx, in.WorkspaceID, in.Queue, in.Agents)); err != nil {
 		return nil, err
 	}
-	if err := s.promoteDue(ctx); err != nil {
-		return nil, wrap("promote parked runs", err)
+	if err := s.goOn(ctx, s.promoteDue(ctx)); err != nil {
+		return nil, err
 	}
 	offered, err := s.offerDue(ctx, in)
-	if err != nil || offered == 0 {
+	if err := s.goOn(ctx, err); err != nil || offered == 0 {
 		return nil, err
 	}
 	return s.takeOfferOnce(ctx, in)
 }
+
+// goOn tells the log of an error of some of many, such as a lane of another workspace, and returns one that endsAll or that
+// CutShort what was asked.
+func (s *Store) goOn(ctx context.Context, err error) error {
+	if endsAll(ctx, err) || CutShort(err) {
+		return err
+	}
+	s.grumbles.tell(s.log, unserved, err)
+	return nil
+}
+
+const unserved = "some of the queue could not be served; the rest goes on, and the next pass tries again"
 
 // errKeyTaken says that a call with the same key has taken a run meanwhile.
 var errKeyTaken = errors.New("another call with this key has taken a run")
@@ -64,7 +77,10 @@ func (s *Store) takeOfferOnce(ctx context.Context, in Acquire) (*Lease, error) {
 		lease, err = s.lendAgain(ctx, in)
 		return lease, wrap("give a run to a worker again", err)
 	}
-	return lease, err
+	if lease != nil {
+		return lease, nil
+	}
+	return nil, s.goOn(ctx, err)
 }
 
 // holdKey lets one call with a key take a run at a time, and finds whether one has. It is the first lock of its transaction.
@@ -82,14 +98,22 @@ func (t *tx) holdKey(ctx context.Context, in Acquire) error {
 	return err
 }
 
-// offerDue claims due runs of the queue, as many as one batch holds.
-func (s *Store) offerDue(ctx context.Context, in Acquire) (int, error) {
-	lanes, err := collect(ctx, s.db, scanOne[xid.ID], offerLanesQuery, in.WorkspaceID, in.Queue, ids(in.Agents), claimBatch, offerLanes)
-	if err != nil || len(lanes) == 0 {
-		return 0, wrap("list due lanes of the queue", err)
+// offerDue claims due runs of the queue, as many as one batch holds. A lane that fails keeps no other.
+func (s *Store) offerDue(ctx context.Context, in Acquire) (offered int, err error) {
+	var failed []xid.ID
+	var problems []error
+	for {
+		lanes, err := collect(ctx, s.db, scanOne[xid.ID], offerLanesQuery, in.WorkspaceID, in.Queue, ids(in.Agents), claimBatch, offerLanes, ids(failed))
+		if err != nil {
+			return 0, errors.Join(append(problems, &listError{"due lanes of the queue", err})...)
+		}
+		done := s.claimApart(ctx, claimOrder{agents: lanes, limit: claimBatch, queue: in.Queue, wait: true, more: len(lanes) >= claimBatch})
+		problems = append(problems, done.problems...)
+		if done.offered > 0 || len(done.failed) == 0 || endsAll(ctx, errors.Join(problems...)) {
+			return done.offered, errors.Join(problems...)
+		}
+		failed = append(failed, done.failed...)
 	}
-	done, err := s.claimLanes(ctx, claimOrder{agents: lanes, limit: claimBatch, queue: in.Queue, wait: true})
-	return done.offered, wrap("offer runs", err)
 }
 
 // offerLanes bounds how many due lanes a worker's call looks at.
@@ -99,26 +123,39 @@ const offerLanesQuery = `
 WITH due AS MATERIALIZED (
   SELECT agent_id, head_at, head_id FROM agent_lanes
   WHERE workspace_id = $1 AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= statement_timestamp()
-    AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3))
+    AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) AND agent_id <> ALL($6)
   ORDER BY head_at, head_id LIMIT $5)
 SELECT due.agent_id FROM due JOIN runs r ON r.id = due.head_id WHERE ` + queueOfRun + ` = $2 ORDER BY head_at, head_id LIMIT $4`
 
-// takeOffer starts the oldest offered run that can be started.
+// takeOffer starts the oldest offered run that can be started. One whose start fails keeps no other.
 func (s *Store) takeOffer(ctx context.Context, in Acquire) (*Lease, error) {
 	const query = `
 SELECT l.run_id, l.attempt FROM attempt_leases l JOIN runs r ON r.id = l.run_id
-WHERE l.workspace_id = $1 AND l.queue = $2 AND l.owner IS NULL AND (cardinality($3::text[]) = 0 OR l.agent_id = ANY($3))
+WHERE l.workspace_id = $1 AND l.queue = $2 AND l.owner IS NULL AND (cardinality($3::text[]) = 0 OR l.agent_id = ANY($3)) AND l.run_id <> ALL($4)
 ORDER BY r.requested_at, r.id LIMIT 16`
+	var failed []xid.ID
+	var problems []error
 	for {
 		offers, err := collect(ctx, s.db, func(rows *sql.Rows) (a Attempt, err error) { return a, rows.Scan(&a.RunID, &a.Number) },
-			query, in.WorkspaceID, in.Queue, ids(in.Agents))
-		if err != nil || len(offers) == 0 {
-			return nil, wrap("list offered runs", err)
+			query, in.WorkspaceID, in.Queue, ids(in.Agents), ids(failed))
+		if err != nil {
+			return nil, errors.Join(append(problems, &listError{"offered runs", err})...)
+		}
+		if len(offers) == 0 {
+			return nil, errors.Join(problems...)
 		}
 		for _, offer := range offers {
 			lease, err := s.startOffered(ctx, offer, in)
-			if err != nil && !errors.Is(err, ErrFenced) || lease != nil {
-				return lease, wrap("give a run to a worker", err)
+			switch {
+			case lease != nil && err == nil:
+				s.grumbles.tell(s.log, unserved, errors.Join(problems...))
+				return lease, nil
+			case err == nil || errors.Is(err, ErrFenced):
+				continue
+			}
+			failed, problems = append(failed, offer.RunID), append(problems, fmt.Errorf("give run %s to a worker: %w", offer.RunID, err))
+			if errors.Is(err, errKeyTaken) || endsAll(ctx, err) {
+				return nil, errors.Join(problems...)
 			}
 		}
 	}

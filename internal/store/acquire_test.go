@@ -1,9 +1,10 @@
 package store
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -146,8 +147,13 @@ func TestAnOfferThatNobodyTakesWaitsForAWorker(t *testing.T) {
 	if len(leases) != 1 || leases[0].Owner != "" {
 		t.Errorf("the sweep sees %+v, %v", leases, err)
 	}
+	var text bytes.Buffer
+	w.log = slog.New(slog.NewJSONHandler(&text, nil))
 	if done, err := w.Withdraw(t.Context(), offer); !done || err != nil {
 		t.Fatalf("not taken back: %v", err)
+	}
+	if line := logged(t, &text)["no worker took a run; it waits until one asks for its queue"]; line["queue"] != "gpu" || line["run_id"] != string(run) {
+		t.Errorf("the log says %v", line)
 	}
 	w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonNoWorker)
 	w.wantRequest(request, domain.WakeupStatusQueued)
@@ -351,6 +357,42 @@ func TestReportedLinesAreStoredOnceAndBounded(t *testing.T) {
 	}
 }
 
+// SPEC S7.6: lines that are sent again, near the bound too, count once: they neither end the output nor hide its mark.
+func TestLinesThatAreSentAgainNearTheBoundCountOnce(t *testing.T) {
+	w := newWorld(t)
+	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
+	lease := w.acquireOne("gpu")
+	lines := func(n int) (all []LogLine) {
+		for range n {
+			all = append(all, LogLine{Text: strings.Repeat("x", 8000), Stream: domain.LogStreamStdout, At: time.Now()})
+		}
+		return all
+	}
+	send := func(first int64, n int, want int64) {
+		t.Helper()
+		if newest, err := w.AppendReported(t.Context(), lease.Attempt, first, lines(n)); err != nil || newest != want {
+			t.Errorf("%d lines from %d: newest is %d, want %d, %v", n, first, newest, want, err)
+		}
+	}
+	room := (domain.MaxRunBytes / 2) / 8000 // lines
+	for first := 1; first <= 1000; first += 100 {
+		send(int64(first), 100, int64(first)+99)
+	}
+	send(901, 100, 1000) // there is room for 48 more: what is stored is not counted against it
+	if got := one[int64](w, `SELECT log_bytes FROM attempt_leases`); got != 8_000_000 {
+		t.Errorf("%d bytes are counted", got)
+	}
+	send(991, 20, 1010)
+	send(961, 100, int64(room)+1) // the mark is in the place of the first line that has no room
+	if text := one[string](w, `SELECT text FROM run_log_lines WHERE run_id = $1 AND seq = $2`, run, room+1); text != domain.AttemptLog(0, 0).CutMark() {
+		t.Errorf("the mark is %.40q", text)
+	}
+	send(1, 100, int64(room)+1)
+	if n := one[int](w, `SELECT count(*) FROM run_log_lines WHERE run_id = $1`, run); n != room+1 {
+		t.Errorf("%d lines are stored, want %d and the mark", n, room)
+	}
+}
+
 // TestALaterAttemptKeepsHalfOfWhatItsRunHasLeft is SPEC S7.6: output is bounded per run, whatever the number of attempts.
 func TestALaterAttemptKeepsHalfOfWhatItsRunHasLeft(t *testing.T) {
 	w := newWorld(t)
@@ -375,14 +417,82 @@ func TestALaterAttemptKeepsHalfOfWhatItsRunHasLeft(t *testing.T) {
 	}
 }
 
-func TestExecutorOfARun(t *testing.T) {
-	w := newWorld(t)
-	agentID := w.agent("gpu", pulled("gpu"))
-	run := w.runOf(w.wake(agentID))
-	spec, holder, err := w.ExecutorOf(context.Background(), run)
-	if w.ok(err); spec.Queue() != "gpu" || holder != agentID {
-		t.Errorf("%+v of %s", spec, holder)
+// withKey is an executor of the queue gpu whose commands are given a sealed value.
+func withKey(sealed string) domain.ExecutorSpec {
+	return domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: "gpu", Lease: time.Minute, Command: &domain.CommandSpec{Argv: []string{"x"},
+		Environment: []domain.SealedValue{{Name: "KEY", Sealed: sealed}}}}}
+}
+
+// secretsOf are the sealed values that are hidden in what a run says.
+func (w *world) secretsOf(run, holder xid.ID) string {
+	w.Helper()
+	sets, err := w.SecretsOf(w.Context(), run)
+	w.ok(err)
+	var values []string
+	for _, set := range sets {
+		for _, v := range set.Values {
+			values = append(values, v.Sealed)
+		}
+		if set.Holder != holder {
+			w.Errorf("bound to %s", set.Holder)
+		}
 	}
+	slices.Sort(values)
+	return strings.Join(slices.Compact(values), " ")
+}
+
+func TestWhatAnAttemptWasLaunchedWithIsKnownWhenItsExecutorIsChangedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("gpu", func(in *CreateAgent) { in.Executor = new(withKey("v1")) })
+	run := w.offered(w.wake(agentID))
+	change := func(sealed string) {
+		w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Executor: domain.To(withKey(sealed))}))
+	}
+	take := func() *Lease {
+		lease, err := w.Acquire(t.Context(), Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: "call"})
+		return must(w, lease, err)
+	}
+	steps := []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"before a launch", func() {}, "v1"},
+		{"launched", func() { take() }, "v1"},
+		{"replaced while it runs", func() { change("v2") }, "v1 v2"},
+		{"replaced twice", func() { change("v3") }, "v1 v3"},
+		{"lent again to the call whose answer was lost", func() { take() }, "v3"},
+		{"replaced after that", func() { change("v4") }, "v3 v4"},
+		{"ended", func() { w.sql(`DELETE FROM attempt_leases`) }, "v4"},
+	}
+	for _, step := range steps {
+		step.do()
+		if got := w.secretsOf(run, agentID); got != step.want {
+			t.Errorf("%s: %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
+func TestWhatARunOfThisProcessIsLaunchedWithIsKept(t *testing.T) {
+	w := newWorld(t)
+	agentID := w.agent("service", func(in *CreateAgent) {
+		in.Executor = &domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: "https://agents.example.com", Headers: []domain.SealedValue{{Name: "Authorization", Sealed: "h1"}}, Secret: "s1"}}
+	})
+	w.wake(agentID)
+	a := w.claimOne()
+	launch, err := w.Start(t.Context(), a.Attempt)
+	if w.ok(err); launch == nil {
+		t.Fatal("not launched")
+	}
+	w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Executor: domain.To(domain.ExecutorSpec{Echo: &domain.EchoSpec{}})}))
+	if got := w.secretsOf(a.RunID, agentID); got != "h1 s1" {
+		t.Errorf("%q", got)
+	}
+	w.ok(w.Finish(t.Context(), a.Attempt, Success{}))
+	if got := w.secretsOf(a.RunID, agentID); got != "" {
+		t.Errorf("after its end: %q", got)
+	}
+	w.sound()
 }
 
 func TestACallWhoseAnswerWasLostGetsTheSameAttemptAgain(t *testing.T) {

@@ -87,6 +87,9 @@ func (t *tx) relend(ctx context.Context, l lane, run runRow, taken Attempt, in A
 	if s.token, err = auth.NewRunToken(rand.Reader); err != nil {
 		return nil, fmt.Errorf("make a run token: %w", err)
 	}
+	if err := t.keepSecrets(ctx, run, spec.Sealed(holder)); err != nil {
+		return nil, err
+	}
 	lease := &Lease{Launch: launchOf(leasedTo(taken, token), run, *spec, holder, s), Token: token}
 	lease.Until, err = t.lend(ctx, lease, taken.Owner, in.Key)
 	return lease, err

@@ -37,7 +37,10 @@ func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.
 	var blockers []xid.ID
 	var approvals []string
 	for _, a := range actions {
-		if a.Problem == "" && a.Type == domain.ActionDecideApproval {
+		if a.Problem != "" {
+			continue
+		}
+		if a.Type == domain.ActionDecideApproval {
 			approvals = append(approvals, a.ApprovalID)
 		}
 		for _, id := range a.BlockedBy {
@@ -123,9 +126,6 @@ func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.
 	}
 	switch a.Type {
 	case domain.ActionComment:
-		if err := domain.AsUserError(domain.CheckCommentBody("body", a.Body)); err != nil {
-			return "", err
-		}
 		id, _, err := t.comment(ctx, r, newComment{author: f.cause.author(), body: a.Body, causationID: f.cause.causationID}, f.cause)
 		return id, err
 	case domain.ActionMoveTask:
@@ -137,7 +137,7 @@ func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.
 	case domain.ActionCreateSubtask:
 		return t.subtask(ctx, f, a, n)
 	case domain.ActionRequestApproval:
-		id, _, err := t.ask(ctx, r, question{text: a.Question, by: f.cause})
+		id, _, err := t.ask(ctx, r, question{text: a.Question, field: "question", by: f.cause})
 		return id, err
 	}
 	return "", fmt.Errorf("no way to carry out %s", a.Type)
@@ -146,7 +146,7 @@ func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.
 // subtask makes a child of the run's task. Its blockers are tasks by their ids, or by the place of the action that makes
 // them.
 func (t *tx) subtask(ctx context.Context, f *followUp, a domain.Action, n int) (xid.ID, error) {
-	in := CreateTask{WorkspaceID: f.run.workspaceID, ID: xid.New("tsk"), Description: a.Description, ParentID: f.run.taskID,
+	in := CreateTask{WorkspaceID: f.run.workspaceID, ID: xid.New("tsk"), Title: a.Title, Description: a.Description, ParentID: f.run.taskID,
 		AssigneeID: xid.ID(a.Assignee), RequiresApproval: a.RequiresApproval}
 	for _, id := range a.BlockedBy {
 		blocker := xid.ID(id)
@@ -156,11 +156,6 @@ func (t *tx) subtask(ctx context.Context, f *followUp, a domain.Action, n int) (
 			}
 		}
 		in.BlockedBy = append(in.BlockedBy, blocker)
-	}
-	var problems []domain.FieldError
-	in.Title, problems = domain.CheckTaskTexts(a.Title, a.Description, nil)
-	if err := domain.AsUserError(problems); err != nil {
-		return "", err
 	}
 	made, _, err := t.createTask(ctx, in, f.cause)
 	if err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"rouse.dev/rouse/internal/xid"
@@ -18,11 +19,64 @@ func apart[T any](ctx context.Context, all []T, do func([]T) error, blame func([
 	if err == nil {
 		return nil
 	}
-	if len(all) == 1 || ctx.Err() != nil || isConnectionError(err) {
+	if len(all) == 1 || endsAll(ctx, err) {
 		return []error{blame(all, err)}
 	}
 	half := len(all) / 2
-	return append(apart(ctx, all[:half], do, blame), apart(ctx, all[half:], do, blame)...)
+	failed := apart(ctx, all[:half], do, blame)
+	if endsAll(ctx, errors.Join(failed...)) {
+		return failed
+	}
+	return append(failed, apart(ctx, all[half:], do, blame)...)
+}
+
+// each does something for one after the other, and goes on past those that fail. It returns those, and their errors joined
+// as blame words them. A lost connection or an ended context ends it at once.
+func each[T any](ctx context.Context, all []T, do func(T) error, blame func(T, error) error) (failed []T, err error) {
+	var problems []error
+	for _, one := range all {
+		err := do(one)
+		if err == nil {
+			continue
+		}
+		failed, problems = append(failed, one), append(problems, blame(one, err))
+		if endsAll(ctx, err) {
+			break
+		}
+	}
+	return failed, errors.Join(problems...)
+}
+
+// endsAll says of an error that nothing else would succeed either: the connection is lost, or the context has ended.
+func endsAll(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || isConnectionError(err))
+}
+
+// blaming words what went wrong with one record of many.
+func blaming(what string) func(xid.ID, error) error {
+	return func(id xid.ID, err error) error { return fmt.Errorf("%s %s: %w", what, id, err) }
+}
+
+// listError says that what there is to do could not be listed.
+type listError struct {
+	what string
+	err  error
+}
+
+// Error says what could not be listed, and why.
+func (e *listError) Error() string { return "list " + e.what + ": " + e.err.Error() }
+
+// Unwrap is the cause.
+func (e *listError) Unwrap() error { return e.err }
+
+// Disconnected says of an error that the database could not be asked, so that nothing else can be.
+func Disconnected(err error) bool { return isConnectionError(err) }
+
+// CutShort says of an error of Claim that it kept everything from being claimed. Without it the error is about the lanes
+// that it names, and the others were served.
+func CutShort(err error) bool {
+	_, unlisted := errors.AsType[*listError](err)
+	return unlisted || Disconnected(err)
 }
 
 // appendError appends an error that is one.

@@ -65,15 +65,19 @@ func (t *tx) askCompletion(ctx context.Context, tasks map[xid.ID]*taskRow, r *ta
 	return append(sent, asked...), err
 }
 
-// question is an approval to ask for.
+// question is an approval to ask for. Field is what the asker calls its text.
 type question struct {
 	text       string
+	field      string
 	completion bool
 	by         cause
 }
 
 // ask records an open approval, puts it into the inbox and wakes the approvers.
 func (t *tx) ask(ctx context.Context, r *taskRow, q question) (xid.ID, []xid.ID, error) {
+	if err := domain.AsUserError(domain.CheckCommentBody(q.field, q.text)); err != nil {
+		return "", nil, err
+	}
 	id := xid.New("apr")
 	const query = `
 INSERT INTO approvals (id, workspace_id, causation_id, task_id, question, status, completion, requested_by_id, decided_by_name, note)
@@ -126,9 +130,6 @@ type RequestApproval struct {
 
 // RequestApproval records the question and returns the requests of the approvers' wakes.
 func (s *Store) RequestApproval(ctx context.Context, in RequestApproval) (made Made, sent []xid.ID, err error) {
-	if err := domain.AsUserError(domain.CheckCommentBody("note", in.Question)); err != nil {
-		return Made{}, nil, err
-	}
 	err = s.inTx(ctx, func(t *tx) error {
 		made, err = t.once(ctx, in.WorkspaceID, "requestApproval", in.Idempotency, func() (Made, error) {
 			var id xid.ID
@@ -163,7 +164,7 @@ func (t *tx) requestApproval(ctx context.Context, in RequestApproval) (xid.ID, [
 		return "", nil, err
 	}
 	c.agentID = in.AgentID
-	return t.ask(ctx, r, question{text: in.Question, by: c})
+	return t.ask(ctx, r, question{text: in.Question, field: "note", by: c})
 }
 
 // Decide is a decision on an approval: by a person, or by AgentID, one of the task's approvers. UserID names the person to
@@ -178,11 +179,6 @@ type Decide struct {
 // Decide decides an approval (SPEC S5.4): a completion's makes the task DONE or sends it back with the note, any other's
 // wakes the agent that asked. It returns the requests of the wakes.
 func (s *Store) Decide(ctx context.Context, in Decide) (sent []xid.ID, err error) {
-	if in.Note != "" {
-		if err := domain.AsUserError(domain.CheckCommentBody("note", in.Note)); err != nil {
-			return nil, err
-		}
-	}
 	taskID, err := queryOne[xid.ID](ctx, s.db, `SELECT task_id FROM approvals WHERE id = $1 AND workspace_id = $2`, in.ApprovalID, in.WorkspaceID)
 	if err != nil {
 		return nil, notFound(err, []string{"approvalId"}, "approval", in.ApprovalID)
@@ -215,6 +211,9 @@ var errNoTask = errors.New("the approval's task is gone")
 
 // decide decides an approval whose task, with its dependents, is locked.
 func (t *tx) decide(ctx context.Context, tasks map[xid.ID]*taskRow, taskID xid.ID, in Decide, by cause) ([]xid.ID, error) {
+	if err := domain.AsUserError(domain.CheckNote("note", in.Note)); err != nil {
+		return nil, err
+	}
 	r := tasks[taskID]
 	if r == nil {
 		return nil, errNoTask
@@ -240,7 +239,7 @@ func (t *tx) decide(ctx context.Context, tasks map[xid.ID]*taskRow, taskID xid.I
 	return t.completionDecided(ctx, tasks, r, in, by)
 }
 
-// completionDecided moves the task as the decision says; one that has left review meanwhile stays where it is.
+// completionDecided moves the task as the decision says; one that has ended meanwhile stays where it is.
 func (t *tx) completionDecided(ctx context.Context, tasks map[xid.ID]*taskRow, r *taskRow, in Decide, by cause) ([]xid.ID, error) {
 	if r.ended() {
 		return nil, nil

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"rouse.dev/rouse/internal/domain"
@@ -66,16 +67,21 @@ func (w *awaited) has(q awaitedQueue) bool {
 }
 
 // OfferAwaited offers what is due of the queues at which workers wait. It is for a process that has no free slot and so
-// claims nothing: offers need none.
+// claims nothing: offers need none. A lane or a queue that fails keeps no other.
 func (s *Store) OfferAwaited(ctx context.Context) error {
 	queues := s.awaited.list()
 	if len(queues) == 0 {
 		return nil
 	}
-	problems := []error{s.promoteDue(ctx)}
-	for _, q := range queues {
-		_, err := s.offerDue(ctx, Acquire{WorkspaceID: q.workspaceID, Queue: q.queue})
-		problems = append(problems, err)
+	promoting := s.promoteDue(ctx)
+	if endsAll(ctx, promoting) {
+		return promoting
 	}
-	return wrap("offer runs to waiting workers", errors.Join(problems...))
+	_, err := each(ctx, queues, func(q awaitedQueue) error {
+		_, err := s.offerDue(ctx, Acquire{WorkspaceID: q.workspaceID, Queue: q.queue})
+		return err
+	}, func(q awaitedQueue, err error) error {
+		return fmt.Errorf("offer runs of queue %s of workspace %s to waiting workers: %w", q.queue, q.workspaceID, err)
+	})
+	return errors.Join(promoting, err)
 }

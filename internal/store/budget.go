@@ -78,7 +78,8 @@ func (s *Store) UpsertBudget(ctx context.Context, in UpsertBudget) (id xid.ID, e
 	if err != nil {
 		return "", wrap("set budget", err)
 	}
-	return id, wrap("resume agents of the changed budget", s.releaseBudgets(ctx, in.WorkspaceID))
+	s.releaseBudgets(ctx, in.WorkspaceID)
+	return id, nil
 }
 
 func (t *tx) upsertBudget(ctx context.Context, in UpsertBudget, limit domain.Money) (xid.ID, error) {
@@ -216,5 +217,6 @@ func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) 
 	if err != nil {
 		return wrap("delete budget", err)
 	}
-	return wrap("resume agents of the deleted budget", s.releaseBudgets(ctx, workspaceID))
+	s.releaseBudgets(ctx, workspaceID)
+	return nil
 }

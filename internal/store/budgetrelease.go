@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,40 +13,41 @@ import (
 
 // SweepBudgets begins new periods, counts again what a budget that was just set may have missed, and resumes agents that
 // no budget holds any more (SPEC S6.3). It takes one statement where there is no budget. It returns how many agents it
-// resumed.
+// resumed. A budget or an agent that fails keeps no other: the error joins theirs.
 func (s *Store) SweepBudgets(ctx context.Context) (resumed int, err error) {
 	const used = `SELECT EXISTS (SELECT 1 FROM budget_policies) OR EXISTS (SELECT 1 FROM agent_lanes WHERE pause_reason = 'BUDGET')`
 	any, err := queryOne[bool](ctx, s.db, used)
 	if err != nil || !any {
 		return 0, wrap("look for budgets", err)
 	}
-	if err := s.renewBudgets(ctx); err != nil {
-		return 0, fmt.Errorf("renew budgets: %w", err)
+	renewing := s.renewBudgets(ctx)
+	if endsAll(ctx, renewing) {
+		return 0, renewing
 	}
 	resumed, err = s.releaseHeld(ctx, "")
-	return resumed, wrap("resume agents that a budget held", err)
+	return resumed, errors.Join(renewing, err)
 }
 
 // settling is for how long after a change a budget is counted again: an end that began before the change may not have
 // seen the budget, and so not have charged it.
 const settling = 5 * time.Minute
 
+// periodStartAt is domain.BudgetPeriod.Start in SQL, of a period at an instant; NULL for one that never ends.
+const periodStartAt = `CASE WHEN period = 'TOTAL' THEN NULL ELSE date_trunc(lower(period), at, 'UTC') END`
+
 // renewBudgets writes the period that is running now into budgets whose own is over, and counts young ones again.
 func (s *Store) renewBudgets(ctx context.Context) error {
 	const stale = `
-SELECT id FROM budget_policies WHERE updated_at > clock_timestamp() - make_interval(secs => $1)
-  OR CASE WHEN period = 'TOTAL' THEN false ELSE period_start <> date_trunc(lower(period), clock_timestamp(), 'UTC') END ORDER BY id LIMIT 1000`
+SELECT id FROM (SELECT id, updated_at, period, period_start, clock_timestamp() AS at FROM budget_policies) b
+WHERE updated_at > at - make_interval(secs => $1) OR period_start <> ` + periodStartAt + ` ORDER BY id LIMIT 1000`
 	policies, err := collect(ctx, s.db, scanOne[xid.ID], stale, settling.Seconds())
 	if err != nil {
-		return err
+		return fmt.Errorf("list budgets to renew: %w", err)
 	}
-	for _, id := range policies {
-		err := s.inTx(ctx, func(t *tx) error { return t.renewBudget(ctx, id) })
-		if err != nil {
-			return fmt.Errorf("budget %s: %w", id, err)
-		}
-	}
-	return nil
+	_, err = each(ctx, policies, func(id xid.ID) error {
+		return s.inTx(ctx, func(t *tx) error { return t.renewBudget(ctx, id) })
+	}, blaming("renew budget"))
+	return err
 }
 
 func (t *tx) renewBudget(ctx context.Context, id xid.ID) error {
@@ -64,10 +66,12 @@ func (t *tx) renewBudget(ctx context.Context, id xid.ID) error {
 	return t.writeBudgets(ctx, []*budgetRow{&b}, alertCause{causationID: xid.New("cau"), hops: domain.NextHops(-1)})
 }
 
-// releaseBudgets resumes the agents of a workspace that no budget holds any more.
-func (s *Store) releaseBudgets(ctx context.Context, workspaceID xid.ID) error {
-	_, err := s.releaseHeld(ctx, workspaceID)
-	return err
+// releaseBudgets resumes the agents of a workspace that no budget holds any more, after a change of a budget. The change
+// stands whatever comes of it: what is missed, the sweep finds.
+func (s *Store) releaseBudgets(ctx context.Context, workspaceID xid.ID) {
+	if _, err := s.releaseHeld(ctx, workspaceID); err != nil {
+		s.log.Warn("agents that a changed budget had held could not be resumed; the next sweep does it", "workspace_id", workspaceID, "error", err)
+	}
 }
 
 // releaseHeld goes through the agents that a budget holds, of one workspace or of all, one transaction for each.
@@ -75,19 +79,17 @@ func (s *Store) releaseHeld(ctx context.Context, workspaceID xid.ID) (resumed in
 	const held = `SELECT agent_id FROM agent_lanes WHERE pause_reason = 'BUDGET' AND ($1 = '' OR workspace_id = $1) ORDER BY workspace_id, agent_id LIMIT 10000`
 	agents, err := collect(ctx, s.db, scanOne[xid.ID], held, string(workspaceID))
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("list agents that a budget holds: %w", err)
 	}
-	for _, agentID := range agents {
-		done := false
-		err := s.inTx(ctx, func(t *tx) (err error) { done, err = t.releaseAgent(ctx, agentID); return err })
-		if err != nil {
-			return resumed, fmt.Errorf("agent %s: %w", agentID, err)
-		}
-		if done {
+	_, err = each(ctx, agents, func(agentID xid.ID) error {
+		released := false
+		err := s.inTx(ctx, func(t *tx) (err error) { released, err = t.releaseAgent(ctx, agentID); return err })
+		if err == nil && released {
 			resumed++
 		}
-	}
-	return resumed, nil
+		return err
+	}, blaming("resume an agent that a budget held: agent"))
+	return resumed, err
 }
 
 // releaseAgent resumes an agent that a budget holds, unless one that applies to it is exceeded: its workspace's, its own,

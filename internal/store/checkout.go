@@ -51,6 +51,10 @@ WHERE task_id = $1 AND status = 'SKIPPED' AND end_reason = 'CHECKOUT_HELD' RETUR
 }
 
 // orphanCheckouts finds tasks whose lock is of a run that is not live, without locks.
+func (s *Store) orphanCheckouts(ctx context.Context) ([]xid.ID, error) {
+	return collect(ctx, s.db, scanOne[xid.ID], orphanCheckoutsQuery)
+}
+
 const orphanCheckoutsQuery = `
 SELECT t.id FROM tasks t WHERE t.checkout_run_id IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = t.checkout_run_id AND r.status = 'CLAIMED') LIMIT 200`

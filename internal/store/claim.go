@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -40,41 +41,73 @@ const (
 	claimBatch        = 16  // runs in one transaction
 	settlesPerLane    = 100 // heads of one lane that a claim settles before it goes on
 	passesBeforeWait  = 3   // passes a lane is found due but locked before it is claimed alone, waiting
-	promotionsPerPass = 64  // lanes whose parked runs one pass makes due
+	promotionsPerPass = 64  // parked runs whose lanes a pass looks at; it makes all of theirs due
 )
 
 // Claim takes up to max due runs of agents with a free session, oldest first, settles what a guard refuses, and leases
 // the rest to owner (SPEC S6.1, S6.2). Fewer than max may come although more are due: call it again until none comes.
 // None means that nothing is due: a lane that is only locked is looked at again, and in the end waited for. Runs that
-// workers execute are offered to their queue, and are not among those that come (SPEC S7.1).
+// workers execute are offered to their queue, and are not among those that come (SPEC S7.1). A lane that fails keeps no
+// other: the error joins those of such lanes, and what came is claimed, unless CutShort says otherwise.
 func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
-	if err := s.promoteDue(ctx); err != nil {
-		return nil, wrap("promote parked runs", err)
+	promoting := s.promoteDue(ctx)
+	if endsAll(ctx, promoting) {
+		return nil, promoting
 	}
-	limit := min(max, claimBatch)
+	claimed, err := s.claimDue(ctx, claimOrder{owner: owner, limit: min(max, claimBatch), lease: lease})
+	return claimed, errors.Join(promoting, err)
+}
+
+// claimDue is Claim without the runs whose parking is over.
+func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
+	var failed []xid.ID
+	var problems []error
 	for {
-		lanes, err := s.dueLanes(ctx, limit)
-		if err != nil || len(lanes) == 0 {
-			return nil, wrap("list due lanes", err)
-		}
-		batch, err := s.claimLanes(ctx, claimOrder{owner: owner, agents: lanes, limit: limit, lease: lease})
+		lanes, err := s.dueLanes(ctx, o.limit, failed)
 		if err != nil {
-			return nil, wrap("claim", err)
+			return nil, errors.Join(append(problems, &listError{"due lanes", err})...)
 		}
-		claimed := batch.claimed
-		for _, agentID := range s.starved.update(lanes, batch.locked) {
-			alone, err := s.claimLanes(ctx, claimOrder{owner: owner, agents: []xid.ID{agentID}, limit: min(1, limit-len(claimed)), lease: lease, wait: true})
-			if err != nil {
-				return claimed, wrap("claim a busy lane", err)
+		if len(lanes) == 0 {
+			return nil, errors.Join(problems...)
+		}
+		o.agents, o.more = lanes, len(lanes) >= o.limit
+		pass := s.claimApart(ctx, o)
+		for _, agentID := range s.starved.update(remaining(lanes, pass.failed), pass.locked) {
+			if endsAll(ctx, errors.Join(pass.problems...)) {
+				break
 			}
-			claimed = append(claimed, alone.claimed...)
-			batch.settled += alone.settled + alone.offered
+			alone := s.claimApart(ctx, claimOrder{owner: o.owner, agents: []xid.ID{agentID}, limit: min(1, o.limit-len(pass.claimed)), lease: o.lease, wait: true})
+			alone.locked = nil // it was not free
+			pass.add(alone)
 		}
-		batch.settled += batch.offered
-		if len(claimed) > 0 || batch.settled == 0 && len(batch.locked) == len(lanes) {
-			return claimed, nil
+		problems = append(problems, pass.problems...)
+		nothingElse := pass.settled+pass.offered == 0 && len(pass.failed) == 0 && len(pass.locked) == len(lanes)
+		if len(pass.claimed) > 0 || nothingElse || endsAll(ctx, errors.Join(problems...)) {
+			return pass.claimed, errors.Join(problems...)
 		}
+		failed = append(failed, pass.failed...)
 	}
+}
+
+// claimApart claims runs of lanes, in one transaction when none fails. Those that fail are found by halves and left alone.
+func (s *Store) claimApart(ctx context.Context, o claimOrder) (all batch) {
+	all.problems = apart(ctx, o.agents, func(some []xid.ID) error {
+		part := o
+		part.agents, part.limit = some, o.limit-len(all.claimed)-all.offered
+		part.more = o.more || len(some) < len(o.agents)
+		if part.limit <= 0 {
+			return nil
+		}
+		done, err := s.claimLanes(ctx, part)
+		if err == nil {
+			all.add(done)
+		}
+		return err
+	}, func(some []xid.ID, err error) error {
+		all.failed = append(all.failed, some...)
+		return fmt.Errorf("claim %s: %w", named("lane", some), err)
+	})
+	return all
 }
 
 // workspacesDue is the workspaces that have a due lane, found by a loose index scan: one probe for each of them, however
@@ -92,8 +125,8 @@ open_workspaces AS (
 
 // dueLanes finds the lanes whose heads are oldest, without locks: a full workspace in front costs the others one probe,
 // and resting lanes are told from others in the index (a stable clock makes that possible; the lock looks again).
-func (s *Store) dueLanes(ctx context.Context, limit int) ([]xid.ID, error) {
-	return collect(ctx, s.db, scanOne[xid.ID], dueLanesQuery, limit)
+func (s *Store) dueLanes(ctx context.Context, limit int, without []xid.ID) ([]xid.ID, error) {
+	return collect(ctx, s.db, scanOne[xid.ID], dueLanesQuery, limit, ids(without))
 }
 
 const dueLanesQuery = `
@@ -101,15 +134,24 @@ WITH RECURSIVE ` + workspacesDue + `
 SELECT l.agent_id FROM open_workspaces w CROSS JOIN LATERAL (
   SELECT agent_id, head_at, head_id FROM agent_lanes
   WHERE workspace_id = w.workspace_id AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= statement_timestamp()
+    AND agent_id <> ALL($2)
   ORDER BY head_at, head_id LIMIT $1) l
 ORDER BY l.head_at, l.head_id LIMIT $1`
 
-// batch is what one transaction of the claim did.
+// batch is what one transaction of the claim did, or several.
 type batch struct {
-	claimed []Claimed
-	locked  []xid.ID // lanes that nobody held, whose head's task nobody held
-	settled int      // runs that a guard ended or parked
-	offered int      // runs that wait for a worker now
+	claimed  []Claimed
+	locked   []xid.ID // lanes that nobody held, whose head's task nobody held
+	settled  int      // runs that a guard ended or parked
+	offered  int      // runs that wait for a worker now
+	failed   []xid.ID // lanes that could not be claimed from, and why
+	problems []error
+}
+
+func (b *batch) add(o batch) {
+	b.claimed, b.locked = append(b.claimed, o.claimed...), append(b.locked, o.locked...)
+	b.settled, b.offered = b.settled+o.settled, b.offered+o.offered
+	b.failed, b.problems = append(b.failed, o.failed...), append(b.problems, o.problems...)
 }
 
 // claimOrder says what one transaction of the claim is to take. With a queue it only offers runs to that queue's workers.
@@ -118,13 +160,14 @@ type claimOrder struct {
 	agents []xid.ID
 	limit  int
 	lease  time.Duration
+	more   bool // lanes that are not among these may be due
 	wait   bool // for lanes that somebody holds; else they are left out
 	queue  string
 }
 
 // claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
 // sessions has several turns. Since the lanes are those with the oldest heads, these are the oldest runs of all; where
-// more lanes may be due than were listed, it stops before a run that is newer than the newest of their heads.
+// more lanes may be due than these, it stops before a run that is newer than the newest of their heads.
 func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		done = batch{}
@@ -133,7 +176,7 @@ func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err e
 			return err
 		}
 		c := claimer{tx: t, claimOrder: o, taken: map[xid.ID]int{}, settled: map[xid.ID]int{}, busy: map[xid.ID]bool{}}
-		if len(o.agents) >= o.limit {
+		if o.more {
 			c.newest = ptr(lanes[len(lanes)-1])
 		}
 		if o.wait {

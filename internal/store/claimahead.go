@@ -95,7 +95,7 @@ func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate, ru
 
 const readAheadQuery = `
 SELECT ` + runColumns + `, a.deleted_at IS NOT NULL, a.skip_idle_wakeups, CASE WHEN r.wake_class = 'PERIODIC' AND a.skip_idle_wakeups THEN
-  (SELECT count(*) FROM tasks WHERE assignee_id = a.id AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL) ELSE 0 END,
+  (SELECT count(*) FROM tasks x WHERE x.assignee_id = a.id AND ` + isActionable + `) ELSE 0 END,
   coalesce(` + queueOfRun + `, '')
 FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places) JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
   SELECT * FROM runs WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT l.places) r

@@ -118,6 +118,7 @@ ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
 // judge runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
 // that run and stops nothing else (SPEC S6.2, C318). foreign: the run is not for the queue that the claim is about.
 func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed, foreign bool, err error) {
+	before := l.status
 	err = c.savepoint(ctx, func() error {
 		facts, queue, err := c.admitFacts(ctx, *l, run)
 		if err != nil {
@@ -146,6 +147,7 @@ func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed,
 	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || isConnectionError(err) || isRetryable(err) {
 		return got, foreign, err
 	}
+	l.status = before // that the agent is held is undone, too
 	return nil, false, c.parkGuardError(ctx, run, err)
 }
 
@@ -165,7 +167,7 @@ SELECT a.deleted_at IS NOT NULL, a.skip_idle_wakeups, coalesce(` + queueOfRun + 
 	if !f.CountsIdle() {
 		return f, queue, nil
 	}
-	const actionable = `SELECT count(*) FROM tasks WHERE assignee_id = $1 AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL`
+	const actionable = `SELECT count(*) FROM tasks x WHERE x.assignee_id = $1 AND ` + isActionable
 	f.ActionableTasks, err = queryOne[int](ctx, t, actionable, l.agentID)
 	return f, queue, wrap("count the agent's tasks", err)
 }

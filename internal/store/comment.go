@@ -21,8 +21,7 @@ type CommentOnTask struct {
 
 // CommentOnTask adds a comment and returns the requests of the wakes it causes (SPEC S5.2).
 func (s *Store) CommentOnTask(ctx context.Context, in CommentOnTask) (made Made, sent []xid.ID, err error) {
-	problems := append(domain.CheckCommentBody("body", in.Body), domain.CheckLinks("mentionedAgentIds", texts(in.Mentions))...)
-	if err := domain.AsUserError(problems); err != nil {
+	if err := domain.AsUserError(domain.CheckLinks("mentionedAgentIds", texts(in.Mentions))); err != nil {
 		return Made{}, nil, err
 	}
 	err = s.inTx(ctx, func(t *tx) error {
@@ -80,8 +79,11 @@ func authorOf(in CommentOnTask, c cause) actor {
 	return c.by
 }
 
-// comment adds a comment to a locked task and sends its wakes.
+// comment adds a comment, a person's or an agent's, to a locked task and sends its wakes.
 func (t *tx) comment(ctx context.Context, r *taskRow, n newComment, c cause) (xid.ID, []xid.ID, error) {
+	if err := domain.AsUserError(domain.CheckCommentBody("body", n.body)); err != nil {
+		return "", nil, err
+	}
 	id, err := t.insertComment(ctx, *r, n)
 	if err != nil {
 		return "", nil, err

@@ -81,13 +81,19 @@ func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusInterrupted})
 }
 
-// lockOffered locks a run that is offered to workers, and reads until when; ErrFenced when it is not any more.
+// lockOffered locks a run that is offered to workers, and reads to which queue and until when; ErrFenced when it is not any
+// more.
 func (t *tx) lockOffered(ctx context.Context, a Attempt) (runRow, time.Time, error) {
 	const query = `
-SELECT ` + runColumns + `, l.lease_until FROM runs r JOIN attempt_leases l ON l.run_id = r.id
+SELECT ` + runColumns + `, l.lease_until, coalesce(l.queue, '') FROM runs r JOIN attempt_leases l ON l.run_id = r.id
 WHERE r.id = $1 AND r.status = 'CLAIMED' AND r.attempt = $2 AND l.attempt = $2 AND l.owner IS NULL FOR NO KEY UPDATE OF r`
 	var until time.Time
-	runs, err := collect(ctx, t, func(rows *sql.Rows) (runRow, error) { return scanRunAnd(rows, &until) }, query, a.RunID, a.Number)
+	runs, err := collect(ctx, t, func(rows *sql.Rows) (runRow, error) {
+		var queue string
+		run, err := scanRunAnd(rows, &until, &queue)
+		run.queue = queue
+		return run, err
+	}, query, a.RunID, a.Number)
 	if err != nil {
 		return runRow{}, until, fmt.Errorf("lock run: %w", err)
 	}
@@ -106,31 +112,39 @@ func (t *tx) isOffered(ctx context.Context, run runRow) (bool, error) {
 // unparkLanes bounds the lanes that one call makes due.
 const unparkLanes = 64
 
-// unparkOffers makes runs of a queue due that no worker had taken.
+// unparkOffers makes runs of a queue due that no worker had taken. A lane that fails keeps no other.
 func (s *Store) unparkOffers(ctx context.Context, workspaceID xid.ID, queue string, agents []xid.ID) error {
-	lanes, err := collect(ctx, s.db, scanOne[xid.ID], unparkLanesQuery, workspaceID, queue, ids(agents), unparkLanes)
-	if err != nil {
-		return fmt.Errorf("list runs that wait for a worker: %w", err)
-	}
-	for _, agentID := range lanes {
-		err := s.inTx(ctx, func(t *tx) error {
-			l, err := t.lockLane(ctx, agentID)
-			if err != nil {
-				return err
-			}
-			_, err = t.unpark(ctx, l, `r.status = 'QUEUED' AND r.parked_reason = 'NO_WORKER' AND `+queueOfRun+` = $2`, queue)
-			return err
-		})
+	var failed []xid.ID
+	var problems []error
+	for len(failed) < lanesPassedOver {
+		lanes, err := collect(ctx, s.db, scanOne[xid.ID], unparkLanesQuery, workspaceID, queue, ids(agents), unparkLanes, ids(failed))
 		if err != nil {
-			return fmt.Errorf("make runs due that wait for a worker: %w", err)
+			return errors.Join(append(problems, &listError{"runs that wait for a worker", err})...)
 		}
+		unfit, err := each(ctx, lanes, func(agentID xid.ID) error {
+			return s.inTx(ctx, func(t *tx) error { return t.unparkQueue(ctx, agentID, queue) })
+		}, blaming("make runs due that wait for a worker: lane"))
+		problems = appendError(problems, err)
+		if len(lanes) == 0 || len(unfit) < len(lanes) || endsAll(ctx, err) {
+			break
+		}
+		failed = append(failed, unfit...)
 	}
-	return nil
+	return errors.Join(problems...)
+}
+
+func (t *tx) unparkQueue(ctx context.Context, agentID xid.ID, queue string) error {
+	l, err := t.lockLane(ctx, agentID)
+	if err != nil {
+		return err
+	}
+	_, err = t.unpark(ctx, l, `r.status = 'QUEUED' AND r.parked_reason = 'NO_WORKER' AND `+queueOfRun+` = $2`, queue)
+	return err
 }
 
 const unparkLanesQuery = `
 SELECT DISTINCT agent_id FROM runs r WHERE workspace_id = $1 AND status = 'QUEUED' AND parked_reason = 'NO_WORKER'
-  AND ` + queueOfRun + ` = $2 AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) LIMIT $4`
+  AND ` + queueOfRun + ` = $2 AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) AND agent_id <> ALL($5) LIMIT $4`
 
 // unpark makes parked runs r of the lane due that meet a condition, oldest first, and says how many. The condition's
 // arguments are $2 and so on.

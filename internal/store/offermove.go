@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"rouse.dev/rouse/internal/xid"
@@ -20,28 +21,31 @@ func (s *Store) followExecutor(ctx context.Context, workspaceID xid.ID) {
 	}
 }
 
+// moveOffers makes them due, one lane at a time. A lane that fails keeps no other.
 func (s *Store) moveOffers(ctx context.Context, workspaceID xid.ID) error {
+	var failed []xid.ID
+	var problems []error
 	for range moveRounds {
-		lanes, err := collect(ctx, s.db, scanOne[xid.ID], movedLanesQuery, workspaceID, unparkLanes)
+		lanes, err := collect(ctx, s.db, scanOne[xid.ID], movedLanesQuery, workspaceID, unparkLanes, ids(failed))
 		if err != nil {
-			return fmt.Errorf("list the lanes: %w", err)
+			return errors.Join(append(problems, &listError{"lanes", err})...)
 		}
-		for _, agentID := range lanes {
-			if err := s.inTx(ctx, func(t *tx) error { return t.moveOffersOf(ctx, agentID) }); err != nil {
-				return fmt.Errorf("lane %s: %w", agentID, err)
-			}
+		unfit, err := each(ctx, lanes, func(agentID xid.ID) error {
+			return s.inTx(ctx, func(t *tx) error { return t.moveOffersOf(ctx, agentID) })
+		}, blaming("lane"))
+		problems = appendError(problems, err)
+		if len(lanes) < unparkLanes || endsAll(ctx, err) {
+			break
 		}
-		if len(lanes) < unparkLanes {
-			return nil
-		}
+		failed = append(failed, unfit...)
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 const movedLanesQuery = `
-SELECT agent_id FROM runs r WHERE r.workspace_id = $1 AND ` + waitsInVain + `
+SELECT agent_id FROM runs r WHERE r.workspace_id = $1 AND r.agent_id <> ALL($3) AND ` + waitsInVain + `
 UNION
-SELECT l.agent_id FROM attempt_leases l JOIN runs r ON r.id = l.run_id WHERE l.workspace_id = $1 AND ` + offeredInVain + `
+SELECT l.agent_id FROM attempt_leases l JOIN runs r ON r.id = l.run_id WHERE l.workspace_id = $1 AND l.agent_id <> ALL($3) AND ` + offeredInVain + `
 LIMIT $2`
 
 // offeredInVain says in SQL of a lease l of a run r that it offers the run to another queue than that of its executor.

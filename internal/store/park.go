@@ -3,47 +3,68 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"rouse.dev/rouse/internal/xid"
 )
 
-// promoteDue makes runs due whose parking is over, one lane at a time; lanes that somebody holds wait for the next pass.
+// promoteDue makes runs due whose parking is over, one lane at a time. Lanes that somebody holds wait for the next pass, and
+// so do those that fail; where a pass finds no others, it looks behind them. The error joins those of the lanes that failed:
+// whoever calls goes on, unless it endsAll.
 func (s *Store) promoteDue(ctx context.Context) error {
-	agents, err := collect(ctx, s.db, scanOne[xid.ID], parkedLanesQuery, promotionsPerPass)
-	if err != nil {
-		return err
-	}
-	for _, agentID := range agents {
-		if err := s.inTx(ctx, func(t *tx) error { return t.promote(ctx, agentID) }); err != nil {
-			return err
+	var left []xid.ID
+	var problems []error
+	for len(left) < lanesPassedOver {
+		agents, err := collect(ctx, s.db, scanOne[xid.ID], parkedLanesQuery, promotionsPerPass, ids(left))
+		if err != nil {
+			problems = append(problems, fmt.Errorf("list lanes with parked runs: %w", err))
+			break
 		}
+		promoted := 0
+		_, err = each(ctx, agents, func(agentID xid.ID) error {
+			held := false
+			err := s.inTx(ctx, func(t *tx) (err error) { held, err = t.promote(ctx, agentID); return err })
+			if err == nil && !held {
+				promoted++
+			}
+			return err
+		}, blaming("promote parked runs of lane"))
+		problems = appendError(problems, err)
+		if len(agents) == 0 || promoted > 0 || endsAll(ctx, err) {
+			break
+		}
+		left = append(left, agents...)
 	}
-	return nil
+	return errors.Join(problems...)
 }
+
+// lanesPassedOver bounds the lanes behind which a pass looks for others.
+const lanesPassedOver = 1000
 
 const parkedLanesQuery = `
 SELECT DISTINCT agent_id FROM (
-  SELECT agent_id FROM runs WHERE status = 'QUEUED' AND parked_until <= statement_timestamp() ORDER BY parked_until LIMIT $1) due`
+  SELECT agent_id FROM runs WHERE status = 'QUEUED' AND parked_until <= statement_timestamp() AND agent_id <> ALL($2)
+  ORDER BY parked_until LIMIT $1) due`
 
 // promote makes the lane's parked runs due, oldest first; one whose scope is taken waits SCOPE_BUSY instead: there is at
 // most one due run in a scope, and none while one is live (queue rule 5). A lane that somebody holds is left alone.
-func (t *tx) promote(ctx context.Context, agentID xid.ID) error {
+func (t *tx) promote(ctx context.Context, agentID xid.ID) (held bool, err error) {
 	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE SKIP LOCKED`, agentID)
 	if err != nil || len(lanes) == 0 {
-		return wrap("lock lane", err)
+		return true, wrap("lock lane", err)
 	}
 	type entry struct{ id, scope string }
 	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, parkedRunsQuery, agentID, t.now)
 	if err != nil {
-		return fmt.Errorf("read parked runs: %w", err)
+		return false, fmt.Errorf("read parked runs: %w", err)
 	}
 	for _, run := range runs {
 		if err := execOne(ctx, t, unparkQuery, run.id, agentID, run.scope); err != nil {
-			return fmt.Errorf("make run due: %w", err)
+			return false, fmt.Errorf("make run due: %w", err)
 		}
 	}
-	return t.fixHead(ctx, lanes[0])
+	return false, t.fixHead(ctx, lanes[0])
 }
 
 // The order of the inner query is that of runs_parked_lane: without it a plan made on an empty table may go through the

@@ -22,10 +22,10 @@ type plans struct {
 func claimStatements(workspace, agent xid.ID) []struct{ name, query, types, args string } {
 	lane, tenant := `'`+string(agent)+`'`, `'`+string(workspace)+`'`
 	return []struct{ name, query, types, args string }{
-		{"parked_lanes", parkedLanesQuery, "int", "64"},
+		{"parked_lanes", parkedLanesQuery, "int, text[]", "64, '{}'"},
 		{"parked_runs", parkedRunsQuery, "text, timestamptz", lane + ", clock_timestamp()"},
 		{"unpark", unparkQuery, "text, text, text", `'run_parked', ` + lane + `, 'task:parked'`},
-		{"due_lanes", dueLanesQuery, "int", "16"},
+		{"due_lanes", dueLanesQuery, "int, text[]", "16, '{}'"},
 		{"lock_due", lockDueQuery, "text[]", `ARRAY[` + lane + `]`},
 		{"head", headQuery, "text", lane},
 		{"change_lane", changeLaneQuery, "text, int, boolean, timestamptz, timestamptz", lane + ", 0, false, now(), now()"},
@@ -36,9 +36,9 @@ func claimStatements(workspace, agent xid.ID) []struct{ name, query, types, args
 		{"fire_queue", fireQueueQuery, "text[], text[], text[], boolean[], int", `ARRAY[` + lane + `], ARRAY['rtn_1'], ARRAY['x'], ARRAY[true], 100`},
 		{"unrouted_agents", unroutedAgentsQuery, "int", "100"},
 		{"next_instant", nextInstantQuery, "", ""},
-		{"unpark_lanes", unparkLanesQuery, "text, text, text[], int", tenant + ", 'default', '{}', 64"},
-		{"moved_lanes", movedLanesQuery, "text, int", tenant + ", 64"},
-		{"offer_lanes", offerLanesQuery, "text, text, text[], int, int", tenant + ", 'default', '{}', 16, 1000"},
+		{"unpark_lanes", unparkLanesQuery, "text, text, text[], int, text[]", tenant + ", 'default', '{}', 64, '{}'"},
+		{"moved_lanes", movedLanesQuery, "text, int, text[]", tenant + ", 64, '{}'"},
+		{"offer_lanes", offerLanesQuery, "text, text, text[], int, int, text[]", tenant + ", 'default', '{}', 16, 1000, '{}'"},
 	}
 }
 
@@ -169,16 +169,16 @@ func TestAFullWorkspaceInFrontDelaysNobody(t *testing.T) {
 	for i := range 10 {
 		p.wake(p.agent(fmt.Sprint("other", i)))
 	}
-	before := p.explain("due_lanes", "16")
+	before := p.explain("due_lanes", "16, '{}'")
 	lanes := func(prefix string, workspace xid.ID, rest string) {
 		p.sql(`INSERT INTO agent_lanes (agent_id, workspace_id, head_at, head_id, eligible_at)
 SELECT $1 || i, $2, '2020-01-01Z'::timestamptz + i * interval '1 second', 'run_' || $1 || i, clock_timestamp() + $3::interval FROM generate_series(1, 10000) i`, prefix, workspace, rest)
 	}
 	lanes("agt_full", full.ID, "-1 second")
 	p.sql(`UPDATE workspace_lanes SET max_running = 0 WHERE workspace_id = $1`, full.ID)
-	behindFull := p.explain("due_lanes", "16")
+	behindFull := p.explain("due_lanes", "16, '{}'")
 	lanes("agt_rest", p.workspace, "1 hour")
-	behindResting := p.explain("due_lanes", "16")
+	behindResting := p.explain("due_lanes", "16, '{}'")
 	t.Logf("pages to find due lanes: %d; behind a full workspace of 10,000 lanes %d; and behind 10,000 resting lanes %d", before, behindFull, behindResting)
 	if behindFull > before+20 || behindResting > before+400 {
 		t.Errorf("C309 pages to find due lanes: %d, %d, %d", before, behindFull, behindResting)

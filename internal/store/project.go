@@ -61,7 +61,11 @@ func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) error {
 			return err
 		}
 		next, problems := domain.CheckName(in.Name.Or(name, ""), nil)
-		if err := domain.AsUserError(problems); err != nil || next == name && !in.Executor.Set {
+		if err := domain.AsUserError(problems); err != nil {
+			return err
+		}
+		executor, err := t.changesExecutor(ctx, "projects", in.ProjectID, in.Executor)
+		if err != nil || next == name && !executor {
 			return err
 		}
 		return t.updateProject(ctx, in, next)

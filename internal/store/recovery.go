@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ const recoveryPage = 200
 type Recovered struct{ WorkspaceID, TaskID, AgentID, RequestID xid.ID }
 
 // Recover sends the assignees of unstarted office tasks a TASK_ASSIGNED again, once per assignment (SPEC S8.5). Where no
-// workspace has an office workflow or a project, it takes one statement and looks at no task.
+// workspace has an office workflow or a project, it takes one statement and looks at no task. What cannot be sent keeps
+// nothing else: the error joins what went wrong, and what is returned was sent.
 func (s *Store) Recover(ctx context.Context) ([]Recovered, error) {
 	const adopted = `SELECT EXISTS (SELECT 1 FROM workspaces WHERE office_workflow_id IS NOT NULL) OR EXISTS (SELECT 1 FROM projects WHERE deleted_at IS NULL)`
 	office, err := queryOne[bool](ctx, s.db, adopted)
@@ -27,23 +29,24 @@ func (s *Store) Recover(ctx context.Context) ([]Recovered, error) {
 		return nil, wrap("look for office workflows and projects", err)
 	}
 	var done []Recovered
+	var problems []error
 	var after unstarted
 	for {
 		page, err := collect(ctx, s.db, scanUnstarted, unstartedQuery+recoveryAfter, after.createdAt, after.taskID, recoveryPage)
 		if err != nil {
-			return done, fmt.Errorf("look for unstarted tasks: %w", err)
+			return done, errors.Join(append(problems, fmt.Errorf("look for unstarted tasks: %w", err))...)
 		}
-		recovered, err := s.recoverPage(ctx, page)
-		done = append(done, recovered...)
-		if err != nil || len(page) < recoveryPage {
-			return done, err
+		recovered, failed := s.recoverPage(ctx, page)
+		done, problems = append(done, recovered...), append(problems, failed...)
+		if len(page) < recoveryPage || endsAll(ctx, errors.Join(failed...)) {
+			return done, errors.Join(problems...)
 		}
 		after = page[len(page)-1]
 	}
 }
 
-// recoverPage dispatches what may be, one transaction for each workspace.
-func (s *Store) recoverPage(ctx context.Context, page []unstarted) (done []Recovered, err error) {
+// recoverPage dispatches what may be, one transaction for each workspace; tasks that fail are found by halves.
+func (s *Store) recoverPage(ctx context.Context, page []unstarted) (done []Recovered, failed []error) {
 	byWorkspace := map[xid.ID][]xid.ID{}
 	for _, u := range page {
 		if domain.Recover(u.facts) {
@@ -51,18 +54,24 @@ func (s *Store) recoverPage(ctx context.Context, page []unstarted) (done []Recov
 		}
 	}
 	for workspaceID, tasks := range byWorkspace {
-		var recovered []Recovered
-		err := s.inTx(ctx, func(t *tx) error {
-			var err error
-			recovered, err = t.recoverTasks(ctx, workspaceID, tasks)
+		unfit := apart(ctx, tasks, func(some []xid.ID) error {
+			var recovered []Recovered
+			err := s.inTx(ctx, func(t *tx) (err error) {
+				recovered, err = t.recoverTasks(ctx, workspaceID, some)
+				return err
+			})
+			if err == nil {
+				done = append(done, recovered...)
+			}
 			return err
+		}, func(some []xid.ID, err error) error {
+			return fmt.Errorf("recover %s of workspace %s: %w", named("task", some), workspaceID, err)
 		})
-		if err != nil {
-			return done, fmt.Errorf("recover tasks of workspace %s: %w", workspaceID, err)
+		if failed = append(failed, unfit...); endsAll(ctx, errors.Join(unfit...)) {
+			break
 		}
-		done = append(done, recovered...)
 	}
-	return done, nil
+	return done, failed
 }
 
 // recoverTasks locks tasks, judges them again and dispatches those that are still to be.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"rouse.dev/rouse/internal/event"
@@ -15,52 +16,58 @@ type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds, Checkout
 // repairLock is the advisory lock that keeps sweeps of several processes apart.
 const repairLock = 0x726f757365 // "rouse"
 
-// Repair puts right what should never be wrong (queue rule 6): lanes' heads and counts, workspaces' counts, runs that
-// wait for a scope that is free, a blocker that is gone or a queue that is not theirs any more, leases, checkouts and holds of budgets without a live
-// run. It does nothing while another process sweeps.
-func (s *Store) Repair(ctx context.Context) (Repairs, error) {
-	var done Repairs
-	suspects, err := s.suspectLanes(ctx)
-	if err != nil {
-		return done, fmt.Errorf("look for lanes to repair: %w", err)
-	}
-	for _, agentID := range suspects {
-		if err := s.inTx(ctx, func(t *tx) error { return t.repairLane(ctx, agentID, &done) }); err != nil {
-			return done, fmt.Errorf("repair lane %s: %w", agentID, err)
-		}
-	}
-	if err := s.inTx(ctx, func(t *tx) error { return t.repairWorkspaces(ctx, &done) }); err != nil {
-		return done, fmt.Errorf("repair workspaces: %w", err)
-	}
-	if err := s.repairCheckouts(ctx, &done); err != nil {
-		return done, fmt.Errorf("repair checkouts: %w", err)
-	}
-	if err := s.repairHolds(ctx, &done); err != nil {
-		return done, fmt.Errorf("repair holds: %w", err)
-	}
-	s.countRepairs(done)
-	return done, nil
+// plus adds what another repair put right.
+func (r Repairs) plus(o Repairs) Repairs {
+	return Repairs{r.Heads + o.Heads, r.Running + o.Running, r.Workspaces + o.Workspaces, r.Scopes + o.Scopes, r.Leases + o.Leases, r.Holds + o.Holds,
+		r.Checkouts + o.Checkouts, r.Blocked + o.Blocked, r.Offers + o.Offers}
 }
 
-// repairCheckouts frees tasks whose holder is not live, each in its own transaction (C87).
-func (s *Store) repairCheckouts(ctx context.Context, done *Repairs) error {
-	orphans, err := collect(ctx, s.db, scanOne[xid.ID], orphanCheckoutsQuery)
-	if err != nil {
-		return err
-	}
-	for _, id := range orphans {
-		err := s.inTx(ctx, func(t *tx) error {
-			freed, err := t.reapCheckout(ctx, id)
-			if freed {
-				done.Checkouts++
-			}
-			return err
-		})
-		if err != nil {
-			return err
+// Repair puts right what should never be wrong (queue rule 6): lanes' heads and counts, workspaces' counts, runs that
+// wait for a scope that is free, a blocker that is gone or a queue that is not theirs any more, leases, checkouts and holds of budgets without a live
+// run. It does nothing while another process sweeps. What cannot be repaired keeps nothing else: the error joins what went
+// wrong, and what is returned was put right.
+func (s *Store) Repair(ctx context.Context) (Repairs, error) {
+	var done Repairs
+	var problems []error
+	for _, r := range []repair{
+		{"lane", s.suspectLanes, (*tx).repairLane},
+		{"workspace", s.suspectWorkspaces, (*tx).repairWorkspace},
+		{"checkout of task", s.orphanCheckouts, (*tx).repairCheckout},
+		{"budget", s.suspectBudgets, (*tx).repairBudget},
+	} {
+		some, err := s.repairEach(ctx, r)
+		done = done.plus(some)
+		if problems = appendError(problems, err); endsAll(ctx, err) {
+			break
 		}
 	}
-	return nil
+	s.countRepairs(done)
+	return done, errors.Join(problems...)
+}
+
+// repair is one kind of what is repaired: how what looks wrong is found, without locks, and how one of it is judged again
+// under locks and put right.
+type repair struct {
+	of   string
+	find func(context.Context) ([]xid.ID, error)
+	mend func(*tx, context.Context, xid.ID) (Repairs, error)
+}
+
+// repairEach repairs what looks wrong, each in a transaction of its own.
+func (s *Store) repairEach(ctx context.Context, r repair) (total Repairs, err error) {
+	suspects, err := r.find(ctx)
+	if err != nil {
+		return total, fmt.Errorf("look for a %s to repair: %w", r.of, err)
+	}
+	_, err = each(ctx, suspects, func(id xid.ID) error {
+		var done Repairs // of the try that is committed
+		err := s.inTx(ctx, func(t *tx) (err error) { done, err = r.mend(t, ctx, id); return err })
+		if err == nil {
+			total = total.plus(done)
+		}
+		return err
+	}, blaming("repair "+r.of))
+	return total, err
 }
 
 func (s *Store) countRepairs(done Repairs) {
@@ -104,62 +111,63 @@ var wronglyBlocked = `b.status = 'QUEUED' AND b.parked_reason = 'TASK_BLOCKED' A
     SELECT 1 FROM task_blockers k JOIN tasks x ON x.id = k.blocker_id WHERE k.task_id = b.task_id AND ` + isOpen("x") + `)
   AND NOT EXISTS (SELECT 1 FROM wakeup_requests q WHERE q.agent_id = b.agent_id AND q.scope = b.scope AND q.status = 'QUEUED' AND q.run_id IS NULL)`
 
-func (t *tx) repairLane(ctx context.Context, agentID xid.ID, done *Repairs) error {
+func (t *tx) repairLane(ctx context.Context, agentID xid.ID) (done Repairs, err error) {
 	free, err := queryOne[bool](ctx, t, `SELECT pg_try_advisory_xact_lock($1)`, repairLock)
 	if err != nil || !free {
-		return err
+		return done, err
 	}
 	l, err := t.lockLane(ctx, agentID)
 	if err != nil {
-		return err
+		return done, err
 	}
-	if err := t.repairBlocked(ctx, l, done); err != nil {
-		return err
+	if done.Blocked, err = t.repairBlocked(ctx, l); err != nil {
+		return done, err
 	}
-	offers, err := t.unpark(ctx, l, waitsInVain)
+	if done.Offers, err = t.unpark(ctx, l, waitsInVain); err != nil {
+		return done, err
+	}
+	if done.Scopes, err = t.repairScopes(ctx, l); err != nil {
+		return done, err
+	}
+	if err := t.repairCounts(ctx, l, &done); err != nil {
+		return done, err
+	}
+	return done, t.fixHead(ctx, l)
+}
+
+// repairScopes makes runs due that wait for a scope which is free.
+func (t *tx) repairScopes(ctx context.Context, l lane) (int, error) {
+	scopes, err := collect(ctx, t, scanOne[string], `SELECT DISTINCT scope FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'`, l.agentID)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	done.Offers += offers
-	scopes, err := collect(ctx, t, scanOne[string], `SELECT DISTINCT scope FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'`, agentID)
+	before, err := t.busyRuns(ctx, l.agentID)
 	if err != nil {
-		return err
-	}
-	before, err := t.busyRuns(ctx, agentID)
-	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, scope := range scopes {
-		if err := t.releaseScope(ctx, agentID, scope); err != nil {
-			return err
+		if err := t.releaseScope(ctx, l.agentID, scope); err != nil {
+			return 0, err
 		}
 	}
-	after, err := t.busyRuns(ctx, agentID)
-	if err != nil {
-		return err
-	}
-	done.Scopes += before - after
-	if err := t.repairCounts(ctx, l, done); err != nil {
-		return err
-	}
-	return t.fixHead(ctx, l)
+	after, err := t.busyRuns(ctx, l.agentID)
+	return before - after, err
 }
 
 // repairBlocked makes runs due that wait for blockers which are gone; the claim judges them again.
-func (t *tx) repairBlocked(ctx context.Context, l lane, done *Repairs) error {
+func (t *tx) repairBlocked(ctx context.Context, l lane) (int, error) {
 	type entry struct{ id, scope string }
 	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) },
 		`SELECT b.id, b.scope FROM runs b WHERE b.agent_id = $1 AND `+wronglyBlocked+` ORDER BY b.requested_at, b.id`, l.agentID)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, run := range runs {
 		if err := execOne(ctx, t, unparkQuery, run.id, l.agentID, run.scope); err != nil {
-			return err
+			return 0, err
 		}
-		done.Blocked++
 	}
-	return nil
+	return len(runs), nil
 }
 
 func (t *tx) busyRuns(ctx context.Context, agentID xid.ID) (int, error) {
@@ -189,60 +197,60 @@ SELECT count(*) FROM agent_lanes l WHERE agent_id = $1 AND head_id IS DISTINCT F
 	return err
 }
 
-// repairWorkspaces makes each workspace's count the sum of its lanes'. The lanes are locked first, in order, so that no
-// claim or finish is between the two.
-func (t *tx) repairWorkspaces(ctx context.Context, done *Repairs) error {
-	const suspects = `
+// suspectWorkspaces finds workspaces whose count looks wrong.
+func (s *Store) suspectWorkspaces(ctx context.Context) ([]xid.ID, error) {
+	return collect(ctx, s.db, scanOne[xid.ID], `
 SELECT w.workspace_id FROM workspace_lanes w
 LEFT JOIN (SELECT workspace_id, sum(running) AS n FROM agent_lanes GROUP BY workspace_id) l ON l.workspace_id = w.workspace_id
-WHERE w.running <> coalesce(l.n, 0) ORDER BY 1 LIMIT 20`
-	workspaces, err := collect(ctx, t, scanOne[xid.ID], suspects)
-	if err != nil || len(workspaces) == 0 {
-		return err
-	}
-	if _, err := exec(ctx, t, `SELECT 1 FROM agent_lanes WHERE workspace_id = ANY($1) ORDER BY agent_id FOR NO KEY UPDATE`, ids(workspaces)); err != nil {
-		return err
+WHERE w.running <> coalesce(l.n, 0) ORDER BY 1 LIMIT 20`)
+}
+
+// repairWorkspace makes a workspace's count the sum of its lanes'. The lanes are locked first, in order, so that no claim or
+// finish is between the two.
+func (t *tx) repairWorkspace(ctx context.Context, id xid.ID) (done Repairs, err error) {
+	if _, err := exec(ctx, t, `SELECT 1 FROM agent_lanes WHERE workspace_id = $1 ORDER BY agent_id FOR NO KEY UPDATE`, id); err != nil {
+		return done, err
 	}
 	const fix = `
-UPDATE workspace_lanes w SET running = s.n FROM (SELECT workspace_id, sum(running)::int AS n FROM agent_lanes GROUP BY workspace_id) s
-WHERE w.workspace_id = s.workspace_id AND w.workspace_id = ANY($1) AND w.running <> s.n`
-	n, err := exec(ctx, t, fix, ids(workspaces))
-	done.Workspaces += int(n)
-	t.publish(event.Event{Kind: event.Queue})
-	return err
+UPDATE workspace_lanes w SET running = s.n FROM (SELECT coalesce(sum(running), 0)::int AS n FROM agent_lanes WHERE workspace_id = $1) s
+WHERE w.workspace_id = $1 AND w.running <> s.n`
+	n, err := exec(ctx, t, fix, id)
+	if n > 0 {
+		t.publish(event.Event{Kind: event.Queue, WorkspaceID: id})
+	}
+	return Repairs{Workspaces: int(n)}, err
+}
+
+// repairCheckout frees a task whose holder is not live (C87).
+func (t *tx) repairCheckout(ctx context.Context, taskID xid.ID) (done Repairs, err error) {
+	freed, err := t.reapCheckout(ctx, taskID)
+	if freed {
+		done.Checkouts = 1
+	}
+	return done, err
 }
 
 // orphanHold says of a hold that its attempt is not live any more.
 const orphanHold = `h.status = 'HELD' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = h.run_id AND r.status = 'CLAIMED' AND r.attempt = h.attempt)`
 
-// repairHolds voids holds of attempts that are not live and makes each budget's reserve the sum of its holds.
-func (s *Store) repairHolds(ctx context.Context, done *Repairs) error {
-	const suspects = `
+// suspectBudgets finds budgets with holds of attempts that are not live, or whose reserve is not the sum of their holds.
+func (s *Store) suspectBudgets(ctx context.Context) ([]xid.ID, error) {
+	return collect(ctx, s.db, scanOne[xid.ID], `
 SELECT b.id FROM budget_policies b WHERE reserved_usd <> (SELECT coalesce(sum(amount_usd), 0) FROM budget_holds WHERE policy_id = b.id AND status = 'HELD')
-  OR EXISTS (SELECT 1 FROM budget_holds h WHERE h.policy_id = b.id AND ` + orphanHold + `) ORDER BY id LIMIT 100`
-	policies, err := collect(ctx, s.db, scanOne[xid.ID], suspects)
-	if err != nil {
-		return err
-	}
-	for _, id := range policies {
-		if err := s.inTx(ctx, func(t *tx) error { return t.repairBudget(ctx, id, done) }); err != nil {
-			return fmt.Errorf("budget %s: %w", id, err)
-		}
-	}
-	return nil
+  OR EXISTS (SELECT 1 FROM budget_holds h WHERE h.policy_id = b.id AND `+orphanHold+`) ORDER BY id LIMIT 100`)
 }
 
-func (t *tx) repairBudget(ctx context.Context, id xid.ID, done *Repairs) error {
+// repairBudget voids holds of attempts that are not live and makes the budget's reserve the sum of its holds.
+func (t *tx) repairBudget(ctx context.Context, id xid.ID) (done Repairs, err error) {
 	if _, err := exec(ctx, t, `SELECT 1 FROM budget_policies WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
-		return err
+		return done, err
 	}
 	if _, err := exec(ctx, t, `UPDATE budget_holds h SET status = 'VOID' WHERE policy_id = $1 AND `+orphanHold, id); err != nil {
-		return err
+		return done, err
 	}
 	const sum = `
 UPDATE budget_policies b SET reserved_usd = h.amount
 FROM (SELECT coalesce(sum(amount_usd), 0) AS amount FROM budget_holds WHERE policy_id = $1 AND status = 'HELD') h WHERE b.id = $1 AND b.reserved_usd <> h.amount`
 	n, err := exec(ctx, t, sum, id)
-	done.Holds += int(n)
-	return err
+	return Repairs{Holds: int(n)}, err
 }

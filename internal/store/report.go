@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -80,7 +82,11 @@ func (s *Store) AppendReported(ctx context.Context, a Attempt, first int64, line
 		if err != nil {
 			return err
 		}
-		kept, cut := boundLines(allowed, lines, first, stored, t.now)
+		fresh, err := t.freshLines(ctx, a, first, lines)
+		if err != nil {
+			return err
+		}
+		kept, cut := boundLines(allowed, fresh, stored, t.now)
 		if newest, err = t.insertLines(ctx, a, workspaceID, kept, cut); err != nil {
 			return err
 		}
@@ -104,17 +110,35 @@ func (t *tx) logAllowance(ctx context.Context, a Attempt) (domain.LogAllowance, 
 	return domain.AttemptLog(lines, bytes), nil
 }
 
-// boundLines numbers the lines and leaves out what is beyond the bounds; cut says that a mark stands at the end.
-func boundLines(allowed domain.LogAllowance, lines []LogLine, first, stored int64, now time.Time) (kept []LogLine, cut bool) {
-	sizes := make([]int, len(lines))
-	for i := range lines {
-		sizes[i] = len(lines[i].Text)
-		lines[i].Seq = first + int64(i)
+// freshLines numbers the lines, and leaves out those that are stored already.
+func (t *tx) freshLines(ctx context.Context, a Attempt, first int64, lines []LogLine) (fresh []LogLine, err error) {
+	const query = `SELECT seq FROM run_log_lines WHERE run_id = $1 AND attempt = $2 AND seq >= $3 AND seq < $4`
+	list, err := collect(ctx, t, scanOne[int64], query, a.RunID, a.Number, first, first+int64(len(lines)))
+	if err != nil {
+		return nil, fmt.Errorf("look for stored lines: %w", err)
 	}
-	keep, cut := allowed.BoundLog(first, sizes, stored)
+	stored := make(map[int64]bool, len(list))
+	for _, seq := range list {
+		stored[seq] = true
+	}
+	for i, line := range lines {
+		if line.Seq = first + int64(i); !stored[line.Seq] {
+			fresh = append(fresh, line)
+		}
+	}
+	return fresh, nil
+}
+
+// boundLines leaves out what is beyond the bounds of numbered lines; cut says that a mark stands at the end.
+func boundLines(allowed domain.LogAllowance, lines []LogLine, stored int64, now time.Time) (kept []LogLine, cut bool) {
+	numbers, sizes := make([]int64, len(lines)), make([]int, len(lines))
+	for i, line := range lines {
+		numbers[i], sizes[i] = line.Seq, len(line.Text)
+	}
+	keep, cut := allowed.BoundLog(numbers, sizes, stored)
 	kept = lines[:keep:keep]
 	if cut {
-		kept = append(kept, LogLine{Seq: min(first+int64(keep), allowed.Lines+1), Stream: domain.LogStreamSystem, Text: allowed.CutMark(), At: now})
+		kept = append(kept, LogLine{Seq: min(numbers[keep], allowed.Lines+1), Stream: domain.LogStreamSystem, Text: allowed.CutMark(), At: now})
 	}
 	return kept, cut
 }
@@ -138,8 +162,9 @@ UPDATE attempt_leases SET log_bytes = CASE WHEN $8 THEN $9 ELSE log_bytes + coal
 	return newest, wrap("read the newest line", err)
 }
 
-// ExecutorOf is the executor of a run as it is set now, and the record that its values are sealed for.
-func (s *Store) ExecutorOf(ctx context.Context, runID xid.ID) (spec *domain.ExecutorSpec, holder xid.ID, err error) {
+// SecretsOf are the sealed values that a run's agent may say: those of its executor as it is set now, and those that its live attempt was
+// launched with, which the agent keeps when they are replaced.
+func (s *Store) SecretsOf(ctx context.Context, runID xid.ID) (sets []domain.SealedSet, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		var run runRow
 		const query = `SELECT id, agent_id, task_id FROM runs WHERE id = $1`
@@ -150,8 +175,39 @@ func (s *Store) ExecutorOf(ctx context.Context, runID xid.ID) (spec *domain.Exec
 		if err != nil {
 			return fmt.Errorf("read the agent: %w", err)
 		}
-		spec, holder, err = t.resolveExecutor(ctx, run, ag)
+		spec, holder, err := t.resolveExecutor(ctx, run, ag)
+		if err != nil {
+			return err
+		}
+		launched, err := t.launchSecrets(ctx, runID)
+		sets = append(launched, spec.Sealed(holder))
 		return err
 	})
-	return spec, holder, wrap("read the run's executor", err)
+	return sets, wrap("read the secrets of the run's executor", err)
+}
+
+// launchSecrets are what the run's live attempt was launched with.
+func (t *tx) launchSecrets(ctx context.Context, runID xid.ID) ([]domain.SealedSet, error) {
+	const query = `SELECT secrets FROM attempt_leases WHERE run_id = $1 AND secrets IS NOT NULL`
+	sets, err := collect(ctx, t, func(rows *sql.Rows) (set domain.SealedSet, err error) {
+		var text []byte
+		if err := rows.Scan(&text); err != nil {
+			return set, err
+		}
+		return set, json.Unmarshal(text, &set)
+	}, query, runID)
+	return sets, wrap("read what the attempt was launched with", err)
+}
+
+// keepSecrets keeps what an attempt is launched with, sealed as it is, for as long as its lease stands.
+func (t *tx) keepSecrets(ctx context.Context, run runRow, set domain.SealedSet) error {
+	if len(set.Values) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		return fmt.Errorf("encode the attempt's secrets: %w", err)
+	}
+	const keep = `UPDATE attempt_leases SET secrets = $3 WHERE run_id = $1 AND attempt = $2`
+	return wrap("keep what the attempt is launched with", execOne(ctx, t, keep, run.id, run.attempt, text))
 }

@@ -104,7 +104,7 @@ WITH sent AS (
     delivered_at = NULL, finished_at = NULL, scheduled_retry_at = NULL, retry_source = NULL
   WHERE id = ANY($1) AND finished_at IS NOT NULL RETURNING routine_run_id)
 UPDATE routine_runs SET status = 'ENQUEUED', skip_reason = NULL, error = NULL, completed_at = NULL
-WHERE id IN (SELECT routine_run_id FROM sent) AND status = 'SKIPPED' AND skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED', 'CHECKOUT_HELD')`
+WHERE id IN (SELECT routine_run_id FROM sent) AND status = 'SKIPPED' AND skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED')`
 	if _, err := exec(ctx, t, query, ids(requests)); err != nil {
 		return fmt.Errorf("send requests again: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // retentionBatch bounds how many rows of a kind one transaction removes.
@@ -105,30 +106,62 @@ SELECT x.id FROM routines o JOIN workspaces w ON w.id = o.workspace_id CROSS JOI
 func historyAge(r domain.Retention) time.Duration { return r.History }
 
 // Prune removes one small batch of each kind of history that has become too old, each batch in a transaction of its own.
-// One kind that fails keeps no other. more says that a batch was full, so that another call finds more. Several processes may prune at once.
+// What cannot be removed keeps nothing else, and the error joins what went wrong. more says that a batch was full and
+// something of it went, so that another call finds more. Several processes may prune at once.
 func (s *Store) Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error) {
+	var problems []error
 	for _, h := range histories {
 		age := h.age(r)
 		if age == 0 {
 			continue
 		}
-		n, failed := s.pruneBatch(ctx, h, age)
-		if failed != nil { // the other kinds must not wait for it
-			err = errors.Join(err, fmt.Errorf("remove old %s: %w", h.name, failed))
-		}
+		n, full, failed := s.pruneBatch(ctx, h, age)
 		*h.count(&removed) = n
-		more = more || n == retentionBatch
+		more = more || full && n > 0
+		if problems = append(problems, failed...); endsAll(ctx, errors.Join(failed...)) {
+			return removed, false, errors.Join(problems...)
+		}
 	}
-	return removed, more && err == nil, err
+	return removed, more, errors.Join(problems...)
 }
 
-func (s *Store) pruneBatch(ctx context.Context, h history, age time.Duration) (removed int, err error) {
-	err = s.inTx(ctx, func(t *tx) error {
+// pruneBatch removes the oldest rows of a kind together, or, when one of them cannot be removed, by halves.
+func (s *Store) pruneBatch(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
+	err := s.inTx(ctx, func(t *tx) error {
 		n, err := exec(ctx, t, `WITH old AS MATERIALIZED (`+h.query+`)`+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor)
 		removed = int(n)
 		return err
 	})
-	return removed, err
+	if err == nil {
+		return removed, removed == retentionBatch, nil
+	}
+	if endsAll(ctx, err) {
+		return 0, false, []error{fmt.Errorf("remove old %s: %w", h.name, err)}
+	}
+	return s.pruneApart(ctx, h, age)
+}
+
+// pruneApart is pruneBatch by halves. Each row is judged again, as the others are.
+func (s *Store) pruneApart(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
+	old, err := collect(ctx, s.db, scanOne[xid.ID], h.query, age.Milliseconds(), retentionBatch, domain.RetentionFloor)
+	if err != nil {
+		return 0, false, []error{fmt.Errorf("list old %s: %w", h.name, err)}
+	}
+	failed = apart(ctx, old, func(some []xid.ID) error {
+		n := int64(0)
+		err := s.inTx(ctx, func(t *tx) (err error) {
+			const those = `WITH old AS MATERIALIZED (SELECT id FROM (%s) o WHERE id = ANY($4))`
+			n, err = exec(ctx, t, fmt.Sprintf(those, h.query)+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor, ids(some))
+			return err
+		})
+		if err == nil {
+			removed += int(n)
+		}
+		return err
+	}, func(some []xid.ID, err error) error {
+		return fmt.Errorf("remove old %s: %s: %w", h.name, named("row", some), err)
+	})
+	return removed, len(old) == retentionBatch, failed
 }
 
 // Prunable counts what Prune would remove in the end, and removes nothing.

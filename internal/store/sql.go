@@ -82,19 +82,26 @@ func execOne(ctx context.Context, q querier, query string, args ...any) error {
 	return nil
 }
 
-// savepoint runs f so that its failure undoes only its own statements. It returns f's error; the transaction goes on.
+// savepoint runs f so that its failure undoes only its own statements, and what they would have caused after the commit.
+// It returns f's error; the transaction goes on. One whose savepoint could not be ended is never committed, since nobody
+// knows what of it is undone.
 func (t *tx) savepoint(ctx context.Context, f func() error) error {
 	if _, err := exec(ctx, t, `SAVEPOINT part`); err != nil {
 		return fmt.Errorf("set savepoint: %w", err)
 	}
+	before := t.effects
 	if err := f(); err != nil {
+		t.effects = before
 		if _, back := exec(ctx, t, `ROLLBACK TO SAVEPOINT part`); back != nil {
-			return errors.Join(err, fmt.Errorf("roll back to savepoint: %w", back))
+			t.spoiled = errors.Join(err, fmt.Errorf("roll back to savepoint: %w", back))
+			return t.spoiled
 		}
 		return err
 	}
-	_, err := exec(ctx, t, `RELEASE SAVEPOINT part`)
-	return err
+	if _, err := exec(ctx, t, `RELEASE SAVEPOINT part`); err != nil {
+		t.spoiled = fmt.Errorf("release savepoint: %w", err)
+	}
+	return t.spoiled
 }
 
 func isConnectionError(err error) bool {

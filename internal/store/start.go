@@ -110,6 +110,9 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 	if err := t.writeStart(ctx, run, s); err != nil {
 		return nil, err
 	}
+	if err := t.keepSecrets(ctx, run, spec.Sealed(holder)); err != nil {
+		return nil, err
+	}
 	t.onCommit(func(s *Store) {
 		s.log.Info("run started", keysOf(run, "source", strings.ToLower(string(run.source)))...)
 	})

@@ -53,6 +53,7 @@ type Store struct {
 	starved  starved
 	stats    statsCache
 	awaited  awaited
+	grumbles grumbles
 
 	// Of what the API shows: claims, leases and reports never wait for one of these connections.
 	reads      *sql.DB
@@ -99,6 +100,7 @@ type tx struct {
 	*ent.Tx
 	now time.Time
 	effects
+	spoiled error // why it must not be committed, whatever its caller made of the error
 }
 
 func (t *tx) publish(events ...event.Event)     { t.events = append(t.events, events...) }
@@ -145,6 +147,9 @@ func (s *Store) tryTx(ctx context.Context, f func(*tx) error) (effects, error) {
 	}()
 	err = f(t)
 	finished = true
+	if err == nil {
+		err = t.spoiled
+	}
 	if err != nil {
 		return effects{}, errors.Join(err, rollback(et))
 	}

@@ -41,6 +41,10 @@ func isOpen(alias string) string {
 	return alias + `.state NOT IN ('DONE', 'CANCELLED') AND ` + alias + `.archived_at IS NULL AND ` + alias + `.deleted_at IS NULL`
 }
 
+// isActionable says in SQL that an agent has something to do about the task x: it is in TODO or in progress, and neither
+// archived nor deleted. Agents without such tasks are idle (SPEC S6.2).
+const isActionable = `x.state IN ('TODO', 'IN_PROGRESS') AND x.archived_at IS NULL AND x.deleted_at IS NULL`
+
 // hasOpenBlocker says in SQL that a blocker of the task t is open (SPEC S5.3).
 var hasOpenBlocker = `EXISTS (SELECT 1 FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + isOpen("x") + `)`
 

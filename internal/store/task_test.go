@@ -614,6 +614,53 @@ func TestResultActions(t *testing.T) {
 	w.sound()
 }
 
+// What an agent writes by its actions is held to the bounds of what it may write by the API.
+func TestTheTextsOfActionsHaveTheBoundsOfTheAPI(t *testing.T) {
+	w := newWorld(t)
+	a, approver := w.agent("a"), w.agent("approver")
+	task := w.task("Plan", assignedTo(a))
+	asked, _, err := w.RequestApproval(t.Context(), RequestApproval{WorkspaceID: w.workspace, TaskID: task, AgentID: approver, Question: "May it?"})
+	w.ok(err)
+	w.sql(`INSERT INTO task_approvers (task_id, agent_id) VALUES ($1, $2)`, task, a)
+	long := strings.Repeat("x", 64<<10+1)
+	many := make([]any, 101)
+	for i := range many {
+		many[i] = string(xid.New("tsk"))
+	}
+	list := []any{
+		map[string]any{"type": "comment", "body": long},
+		map[string]any{"type": "move_task", "state": "IN_REVIEW", "note": long},
+		map[string]any{"type": "request_approval", "question": long},
+		map[string]any{"type": "request_approval", "question": " "},
+		map[string]any{"type": "decide_approval", "approval_id": string(asked.ID), "approved": true, "note": long},
+		map[string]any{"type": "create_subtask", "title": strings.Repeat("é", 201)},
+		map[string]any{"type": "create_subtask", "title": "t", "description": long},
+		map[string]any{"type": "create_subtask", "title": "t", "blocked_by": many},
+		map[string]any{"type": "create_subtask", "title": "t", "assignee": long},
+		map[string]any{"type": "self_wake", "reason": long},
+		map[string]any{"type": "self_wake", "reason": "x", "payload": map[string]any{"x": long}},
+		map[string]any{"type": "decide_approval", "approval_id": long, "approved": true},
+		map[string]any{"type": long},
+	}
+	claimed := w.claimOne()
+	w.start(claimed)
+	before := one[string](w, written)
+	w.ok(w.Finish(t.Context(), claimed.Attempt, Success{Result: map[string]any{"summary": "ok", "actions": list}}))
+	if after := one[string](w, written); after != before {
+		t.Errorf("the actions wrote: %s, before: %s", after, before)
+	}
+	const problems = `SELECT count(*) FROM run_events e, jsonb_array_elements(e.data->'actions') x
+WHERE e.run_id = $1 AND e.kind = 'FINISHED' AND NOT (x->>'done')::boolean AND x->>'problem' NOT LIKE 'rouse could not%' AND length(x->>'problem') < 600 AND length(x::text) < 1000`
+	if n := one[int](w, problems, claimed.RunID); n != len(list) {
+		t.Errorf("%d of %d actions are refused with a short reason: %s", n, len(list), one[string](w, `SELECT left(data::text, 5000) FROM run_events WHERE run_id = $1 AND kind = 'FINISHED'`, claimed.RunID))
+	}
+	w.sound()
+}
+
+// written counts what actions write.
+const written = `SELECT concat_ws(' ', (SELECT count(*) FROM comments), (SELECT count(*) FROM tasks), (SELECT count(*) FROM tasks WHERE state = 'IN_REVIEW'),
+  (SELECT count(*) FROM approvals WHERE status = 'PENDING'), (SELECT count(*) FROM wakeup_requests WHERE source = 'SELF'))`
+
 func TestARoutineTaskCompletesWithItsRun(t *testing.T) {
 	w := newWorld(t)
 	a := w.agent("a")

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -93,5 +92,5 @@ WHERE q.task_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALE
 	if err != nil {
 		return nil, fmt.Errorf("find who waits for the task: %w", err)
 	}
-	return slices.Compact(agents), nil
+	return agents, nil
 }

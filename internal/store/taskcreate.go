@@ -23,10 +23,7 @@ type CreateTask struct {
 
 // CreateTask makes a task in the first step of its workflow and returns the requests of the wakes it causes.
 func (s *Store) CreateTask(ctx context.Context, in CreateTask) (made Made, sent []xid.ID, err error) {
-	var problems []domain.FieldError
-	in.Title, problems = domain.CheckTaskTexts(in.Title, in.Description, nil)
-	problems = append(problems, domain.CheckLinks("blockedByIds", texts(in.BlockedBy))...)
-	if err := domain.AsUserError(problems); err != nil {
+	if err := domain.AsUserError(domain.CheckLinks("blockedByIds", texts(in.BlockedBy))); err != nil {
 		return Made{}, nil, err
 	}
 	if in.ID == "" {
@@ -55,8 +52,13 @@ func (s *Store) CreateTask(ctx context.Context, in CreateTask) (made Made, sent 
 	return made, sent, wrap("create task", err)
 }
 
-// createTask makes a task whose blockers are locked.
+// createTask makes a task, a person's or an agent's, whose blockers are locked.
 func (t *tx) createTask(ctx context.Context, in CreateTask, c cause) (*taskRow, []xid.ID, error) {
+	var problems []domain.FieldError
+	in.Title, problems = domain.CheckTaskTexts(in.Title, in.Description, nil)
+	if err := domain.AsUserError(problems); err != nil {
+		return nil, nil, err
+	}
 	place, err := t.placeOf(ctx, in)
 	if err != nil {
 		return nil, nil, err

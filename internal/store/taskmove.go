@@ -25,11 +25,6 @@ func (s *Store) MoveTask(ctx context.Context, in MoveTask) (sent []xid.ID, err e
 	if (in.To == "") == (in.StepID == "") {
 		return nil, domain.RefuseField([]string{"to"}, domain.UserErrorCodeInvalid, "name either the state or the step to move to")
 	}
-	if len(in.Note) > 0 {
-		if err := domain.AsUserError(domain.CheckCommentBody("note", in.Note)); err != nil {
-			return nil, err
-		}
-	}
 	err = s.inTx(ctx, func(t *tx) error {
 		tasks, err := t.lockEnding(ctx, []xid.ID{in.TaskID})
 		if err != nil {
@@ -63,8 +58,11 @@ type move struct {
 	cause  cause
 }
 
-// move moves a task whose dependents are locked.
+// move moves a task, for a person or an agent, whose dependents are locked.
 func (t *tx) move(ctx context.Context, tasks map[xid.ID]*taskRow, r *taskRow, m move) ([]xid.ID, error) {
+	if err := domain.AsUserError(domain.CheckNote("note", m.note)); err != nil {
+		return nil, err
+	}
 	to, err := t.target(ctx, r, m)
 	if err != nil {
 		return nil, err

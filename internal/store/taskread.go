@@ -64,8 +64,7 @@ func (s *Store) BlockedTasks(ctx context.Context, taskIDs []xid.ID) (map[xid.ID]
 // ActionableTasks counts the tasks of agents in TODO or IN_PROGRESS.
 func (s *Store) ActionableTasks(ctx context.Context, agentIDs []xid.ID) (map[xid.ID]int, error) {
 	const query = `
-SELECT assignee_id, count(*) FROM tasks
-WHERE assignee_id = ANY($1) AND state IN ('TODO', 'IN_PROGRESS') AND archived_at IS NULL AND deleted_at IS NULL GROUP BY assignee_id`
+SELECT x.assignee_id, count(*) FROM tasks x WHERE x.assignee_id = ANY($1) AND ` + isActionable + ` GROUP BY x.assignee_id`
 	found := map[xid.ID]int{}
 	_, err := collect(ctx, s.reads, func(rows *sql.Rows) (struct{}, error) {
 		var agent xid.ID

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -49,12 +50,16 @@ func (t *tx) updateTask(ctx context.Context, r *taskRow, in UpdateTask) ([]xid.I
 	}
 	c.after.projectID = xid.ID(in.ProjectID.Or(string(r.projectID), ""))
 	c.after.requiresApproval = in.RequiresApproval.Or(r.requiresApproval, false)
-	changed := changedFields(c, in.Executor.Set)
+	executor, err := t.changesExecutor(ctx, "tasks", r.id, in.Executor)
+	if err != nil {
+		return nil, err
+	}
+	changed := changedFields(c, executor)
 	if len(changed) == 0 {
 		return nil, nil
 	}
 	c.data = map[string]any{"changed": changed}
-	if in.Executor.Set {
+	if executor {
 		if err := t.writeTaskExecutor(ctx, r.id, in.Executor.Value); err != nil {
 			return nil, err
 		}
@@ -67,6 +72,17 @@ func (t *tx) updateTask(ctx context.Context, r *taskRow, in UpdateTask) ([]xid.I
 	return t.apply(ctx, &c)
 }
 
+// changesExecutor says whether a change of a record's executor changes it: taking away what is not there does not. One that
+// is given counts as another one: its sealed values cannot be compared.
+func (t *tx) changesExecutor(ctx context.Context, table string, id xid.ID, c domain.Change[domain.ExecutorSpec]) (bool, error) {
+	if !c.Set || c.Value != nil {
+		return c.Set, nil
+	}
+	has, err := queryOne[bool](ctx, t, `SELECT NULLIF(executor, 'null') IS NOT NULL FROM `+table+` WHERE id = $1`, id)
+	return has, wrap("look whether there is an executor", err)
+}
+
+// changedFields names what a change changes, in the order of the alphabet.
 func changedFields(c change, executor bool) []string {
 	var changed []string
 	for name, different := range map[string]bool{
@@ -77,6 +93,7 @@ func changedFields(c change, executor bool) []string {
 			changed = append(changed, name)
 		}
 	}
+	slices.Sort(changed)
 	return changed
 }
 

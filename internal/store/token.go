@@ -55,10 +55,7 @@ ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id`
 	return id, nil
 }
 
-// lastUsedStep is how exact last_used_at is: a busy token rewrites its row once a minute, not on every request.
-const lastUsedStep = "1 minute"
-
-// TokenByDigest finds a token that is neither revoked nor expired, and notes its use; nil when there is none.
+// TokenByDigest finds a token that is neither revoked nor expired; nil when there is none.
 func (s *Store) TokenByDigest(ctx context.Context, digest string) (*Token, error) {
 	var t Token
 	var scopes []byte
@@ -75,11 +72,21 @@ WHERE digest = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at >
 	if err := json.Unmarshal(scopes, &t.Scopes); err != nil {
 		return nil, fmt.Errorf("read the token's scopes: %w", err)
 	}
-	const touch = `UPDATE api_tokens SET last_used_at = clock_timestamp() WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '` + lastUsedStep + `')`
-	if _, err := exec(ctx, s.db, touch, t.ID); err != nil {
-		return nil, fmt.Errorf("note the token's use: %w", err)
-	}
 	return &t, nil
+}
+
+// lastUsedStep is how exact last_used_at is: a busy token rewrites its row once a minute, not on every request.
+const lastUsedStep = "1 minute"
+
+// TokenUsed notes that somebody came with a token. It waits for nobody who holds the token's row, and that it fails keeps
+// nobody out: it is logged.
+func (s *Store) TokenUsed(ctx context.Context, id xid.ID) {
+	const touch = `
+UPDATE api_tokens SET last_used_at = clock_timestamp() WHERE id = (
+  SELECT id FROM api_tokens WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '` + lastUsedStep + `') FOR NO KEY UPDATE SKIP LOCKED)`
+	if _, err := exec(ctx, s.db, touch, id); err != nil && ctx.Err() == nil {
+		s.grumbles.tell(s.log, "the use of a token could not be noted: its lastUsedAt is too old", fmt.Errorf("token %s: %w", id, err))
+	}
 }
 
 // RunToken is what a run token stands for while its attempt is live (SPEC S7.4).

@@ -21,17 +21,27 @@ const (
 // Waiting says why runs and requests wait (SPEC S3.9), as the next pass of the claim would find them: all facts are of one
 // snapshot. What does not wait is not in the answer. It takes sixteen statements at most for any number of ids; the rows they read
 // are bounded by the ids, the sessions of their agents and, in a workspace with a ceiling, the free places.
-func (s *Store) Waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (map[xid.ID]domain.Waiting, error) {
+func (s *Store) Waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (out map[xid.ID]domain.Waiting, err error) {
+	err = s.atOneMoment(ctx, func(q querier) error {
+		f := waitFacts{q: q, lanes: map[xid.ID]*waitLane{}, places: map[xid.ID]*int{}}
+		out, err = f.answer(ctx, runIDs, requestIDs)
+		return err
+	})
+	return out, wrap("read why runs wait", err)
+}
+
+// atOneMoment lets f read from one snapshot, which ends whatever f does: its connection does not stay in a transaction.
+func (s *Store) atOneMoment(ctx context.Context, f func(querier) error) (err error) {
 	t, err := s.reads.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
-		return nil, fmt.Errorf("begin to read why runs wait: %w", err)
+		return fmt.Errorf("begin a snapshot: %w", err)
 	}
-	f := waitFacts{q: t, lanes: map[xid.ID]*waitLane{}, places: map[xid.ID]*int{}}
-	out, err := f.answer(ctx, runIDs, requestIDs)
-	if end := t.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) && err == nil { // nothing was written
-		err = fmt.Errorf("end the snapshot: %w", end)
-	}
-	return out, wrap("read why runs wait", err)
+	defer func() { // nothing was written
+		if end := t.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) && err == nil {
+			err = fmt.Errorf("end the snapshot: %w", end)
+		}
+	}()
+	return f(t)
 }
 
 // waitFacts gathers the facts of one question.
@@ -208,8 +218,7 @@ rivals AS (
     SELECT task_id FROM runs WHERE agent_id = a.id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT $5) r
   JOIN runs o ON o.task_id = r.task_id AND o.status = 'QUEUED' AND o.agent_id <> a.id)
 SELECT l.agent_id, l.workspace_id, l.max_sessions, l.running, l.eligible_at, l.status, a.deleted_at IS NOT NULL, a.skip_idle_wakeups,
-  CASE WHEN EXISTS (SELECT 1 FROM tasks t WHERE t.assignee_id = l.agent_id AND t.state IN ('TODO', 'IN_PROGRESS') AND t.archived_at IS NULL
-                    AND t.deleted_at IS NULL) THEN 1 ELSE 0 END
+  CASE WHEN EXISTS (SELECT 1 FROM tasks x WHERE x.assignee_id = l.agent_id AND ` + isActionable + `) THEN 1 ELSE 0 END
 FROM (SELECT unnest($1::text[]) AS agent_id UNION SELECT agent_id FROM front UNION SELECT agent_id FROM promoted UNION SELECT agent_id FROM rivals) wanted
 JOIN agent_lanes l ON l.agent_id = wanted.agent_id JOIN agents a ON a.id = l.agent_id`
 

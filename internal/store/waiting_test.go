@@ -201,3 +201,19 @@ func (s *truth) compare(id xid.ID, waiting map[xid.ID]domain.Waiting) {
 		s.Errorf("seed %d: run %s was said to wait for %q until %v, by %v, which does not hold it", s.seed, id, w.Hold, w.Until, w.BlockedBy)
 	}
 }
+
+// A reading that panics leaves no connection in a transaction.
+func TestASnapshotEndsWhenItsReaderPanics(t *testing.T) {
+	w := newWorld(t)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is lost")
+			}
+		}()
+		_ = w.atOneMoment(t.Context(), func(querier) error { panic("oh") })
+	}()
+	if n := w.db.Stats().InUse; n != 0 {
+		t.Errorf("%d connections are in use", n)
+	}
+}

@@ -16,14 +16,17 @@ import (
 type SealedSecret struct{ Sealed, Hint string }
 
 // SecretPlace is what a webhook's secret is sealed for.
-func SecretPlace(triggerID xid.ID) string { return string(triggerID) + "/secret" }
+func SecretPlace(triggerID xid.ID) string { return domain.SealPlace(triggerID, "secret") }
 
 // NewTriggerID makes the id of a trigger, for a caller that seals its secret before it is made.
 func NewTriggerID(kind domain.TriggerKind) xid.ID { return xid.New(triggerPrefix[kind]) }
 
+// publicIDBytes is how many random bytes a public id is.
+const publicIDBytes = 24
+
 // newPublicID makes the unguessable part of a webhook's path: 192 random bits.
 func newPublicID() string {
-	raw := make([]byte, 24)
+	raw := make([]byte, publicIDBytes)
 	_, _ = rand.Read(raw) // never fails, or ends the program
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
@@ -80,8 +83,17 @@ type Webhook struct {
 	Now                               time.Time
 }
 
+// isPublicID says whether a text has the form of what newPublicID makes. Anybody may send any bytes in its place.
+func isPublicID(text string) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	return err == nil && len(raw) == publicIDBytes
+}
+
 // Webhook finds the trigger behind a public id; nil when there is none.
 func (s *Store) Webhook(ctx context.Context, publicID string) (*Webhook, error) {
+	if !isPublicID(publicID) {
+		return nil, nil
+	}
 	var w Webhook
 	var window int64
 	const query = `

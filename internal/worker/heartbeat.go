@@ -38,7 +38,7 @@ func (p *Pool) beat(ctx context.Context, away bool) bool {
 	asked := time.Now()
 	states, err := p.options.Store.Heartbeat(ctx, keys, p.options.Lease)
 	if err != nil {
-		if ctx.Err() == nil || !away {
+		if !away {
 			p.log.Warn("leases of live runs could not be renewed; their processes are ended before the leases end", "runs", len(live), "error", err)
 		}
 		return true

@@ -7,7 +7,6 @@ import (
 	"rouse.dev/rouse/internal/executor"
 	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/store"
-	"rouse.dev/rouse/internal/xid"
 )
 
 // maxPayload bounds ROUSE_WAKE_PAYLOAD_JSON: the system refuses a longer variable than 128 KiB, and with it the launch.
@@ -27,11 +26,7 @@ func (p *Pool) request(l *store.Launch) (executor.Request, error) {
 // RequestHere is the executor's request of a launch on this machine, its secrets opened. Its error says which one cannot be
 // opened; it holds none.
 func RequestHere(secrets Opener, l *store.Launch, apiURL string) (executor.Request, error) {
-	opened, err := openEnvironment(secrets, l.Executor, l.ExecutorHolder)
-	if err != nil {
-		return executor.Request{}, err
-	}
-	signing, err := openSecret(secrets, l)
+	opened, signing, err := open(secrets, l)
 	if err != nil {
 		return executor.Request{}, err
 	}
@@ -57,24 +52,19 @@ func Request(l *store.Launch, environment []executor.Variable, secrets ...string
 // Environment is what the agent of a launch is given in plain text, for a worker elsewhere: the values of its executor,
 // opened, then the variables of SPEC S7.4. Its error says which secret cannot be opened; it holds no secret.
 func Environment(secrets Opener, l *store.Launch, apiURL string) ([]executor.Variable, error) {
-	opened, err := openEnvironment(secrets, l.Executor, l.ExecutorHolder)
+	opened, _, err := open(secrets, l)
 	if err != nil {
 		return nil, err
 	}
 	return append(opened, runVariables(l, apiURL)...), nil
 }
 
-// Mask hides in a text the sealed values of a spec, whose record is holder. What cannot be opened has never been said.
-func Mask(secrets Opener, spec *domain.ExecutorSpec, holder xid.ID) func(string) string {
+// Mask hides sealed values in a text. One that cannot be opened has not been opened for an agent either, or its key is gone since.
+func Mask(secrets Opener, sets []domain.SealedSet) func(string) string {
 	var values []string
-	if spec != nil {
-		for _, v := range sealedValues(*spec) {
-			if plain, err := secrets.Open(v.Sealed, Place(holder, v.Name)); err == nil {
-				values = append(values, plain)
-			}
-		}
-		if spec.HTTP != nil && spec.HTTP.Secret != "" {
-			if plain, err := secrets.Open(spec.HTTP.Secret, Place(holder, domain.HTTPSecretName)); err == nil {
+	for _, set := range sets {
+		for _, v := range set.Values {
+			if plain, err := secrets.Open(v.Sealed, domain.SealPlace(set.Holder, v.Name)); err == nil {
 				values = append(values, plain)
 			}
 		}
@@ -116,43 +106,22 @@ func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 	return variables
 }
 
-func openEnvironment(secrets Opener, spec domain.ExecutorSpec, holder xid.ID) ([]executor.Variable, error) {
-	var opened []executor.Variable
-	for _, v := range sealedValues(spec) {
-		plain, err := secrets.Open(v.Sealed, Place(holder, v.Name))
-		if err != nil {
-			return nil, fmt.Errorf("the value of %s cannot be opened: %w (executor of %s)", v.Name, err, holder)
+// open opens what a launch seals: the environment or headers, and what requests to an agent service are signed with, "" when they are
+// not. Its error says which value cannot be opened, and holds none.
+func open(secrets Opener, l *store.Launch) (environment []executor.Variable, signing string, err error) {
+	sealed := l.Executor.Sealed(l.ExecutorHolder)
+	for _, v := range sealed.Values {
+		plain, err := secrets.Open(v.Sealed, domain.SealPlace(sealed.Holder, v.Name))
+		switch {
+		case err != nil && v.Name == domain.HTTPSecretName:
+			return nil, "", fmt.Errorf("the signing secret cannot be opened: %w (executor of %s)", err, sealed.Holder)
+		case err != nil:
+			return nil, "", fmt.Errorf("the value of %s cannot be opened: %w (executor of %s)", v.Name, err, sealed.Holder)
+		case v.Name == domain.HTTPSecretName:
+			signing = plain
+		default:
+			environment = append(environment, executor.Variable{Name: v.Name, Value: plain})
 		}
-		opened = append(opened, executor.Variable{Name: v.Name, Value: plain})
 	}
-	return opened, nil
-}
-
-// openSecret opens what requests to an agent service are signed with; "" when they are not.
-func openSecret(secrets Opener, l *store.Launch) (string, error) {
-	if l.Executor.HTTP == nil || l.Executor.HTTP.Secret == "" {
-		return "", nil
-	}
-	plain, err := secrets.Open(l.Executor.HTTP.Secret, Place(l.ExecutorHolder, domain.HTTPSecretName))
-	if err != nil {
-		return "", fmt.Errorf("the signing secret cannot be opened: %w (executor of %s)", err, l.ExecutorHolder)
-	}
-	return plain, nil
-}
-
-// Place is what the value of a variable is bound to when it is sealed: the record that holds the executor, and its name.
-func Place(holder xid.ID, variable string) string { return holder.String() + "/" + variable }
-
-func sealedValues(spec domain.ExecutorSpec) []domain.SealedValue {
-	switch {
-	case spec.Command != nil:
-		return spec.Command.Environment
-	case spec.ACP != nil:
-		return spec.ACP.Environment
-	case spec.HTTP != nil:
-		return spec.HTTP.Headers
-	case spec.Pull != nil && spec.Pull.Command != nil:
-		return spec.Pull.Command.Environment
-	}
-	return nil
+	return environment, signing, nil
 }

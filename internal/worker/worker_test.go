@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -363,6 +364,35 @@ func TestALostLeaseEndsTheGroupAtOnceAndIsNotReported(t *testing.T) {
 		drain(t, p)
 		if grace != 0 || s.row(c.Attempt).ended != "" || s.called()["HandBack"]+s.called()["Fail"] != 0 {
 			t.Errorf("grace %v, calls %v", grace, s.called())
+		}
+	})
+}
+
+// SPEC S11: an outage is told once, and so is its end, whether renewals are refused at once or not answered.
+func TestAnOutageIsToldOnceHoweverLongItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		began := make(chan struct{}, 1)
+		text := &strings.Builder{}
+		p := New(Options{Store: s, Executor: untilStopped(began), Secrets: sealed{}, Watcher: s, Slots: 1, Lease: 30 * time.Second, APIURL: "http://127.0.0.1:1/graphql",
+			Log: slog.New(slog.NewTextHandler(text, nil))})
+		c := s.claim()
+		p.Process(t.Context(), c)
+		<-began
+		s.set(func(s *fakeStore) { s.away = true })
+		away := false
+		for range 5 {
+			away = p.beat(t.Context(), away)
+		}
+		s.set(func(s *fakeStore) { s.away = false })
+		for range 2 {
+			away = p.beat(t.Context(), away)
+		}
+		s.set(func(s *fakeStore) { s.rows[c.Attempt].cancel = true })
+		<-s.ends
+		drain(t, p)
+		if strings.Count(text.String(), "could not be renewed") != 1 || strings.Count(text.String(), "are renewed again") != 1 || away {
+			t.Errorf("log:\n%s", text)
 		}
 	})
 }

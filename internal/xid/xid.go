@@ -37,16 +37,27 @@ func (i ID) Prefix() string {
 // String is the id as text.
 func (i ID) String() string { return string(i) }
 
-// Parse checks that s has the form of an id; it does not look whether the record exists.
+// Parse checks that s has the form of an id, which the database takes and a log line shows as it is; it does not look
+// whether the record exists.
 func Parse(s string) (ID, error) {
 	prefix, body, ok := strings.Cut(s, "_")
-	if !ok || prefix == "" || len(body) != bodyLength {
-		return "", fmt.Errorf("%q is not an id: want a prefix, an underscore and %d characters", s, bodyLength)
+	if !ok || !isPrefix(prefix) || len(body) != bodyLength {
+		return "", fmt.Errorf("%.50q is not an id: want a prefix of small letters, an underscore and %d characters", s, bodyLength)
 	}
 	if _, err := ulid.ParseStrict(body); err != nil {
 		return "", fmt.Errorf("%q is not an id: its second part is no base32", s)
 	}
 	return ID(s), nil
+}
+
+// isPrefix says whether a text can name a type: 1 to 16 small letters.
+func isPrefix(text string) bool {
+	for i := range len(text) {
+		if text[i] < 'a' || text[i] > 'z' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 16
 }
 
 // UnmarshalGQL reads an id of the API. It also takes an ID, since entgql's node lookup passes one through again.

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestNewMakesPrefixedIDsThatSortByAge(t *testing.T) {
@@ -24,7 +25,8 @@ func TestNewMakesPrefixedIDsThatSortByAge(t *testing.T) {
 }
 
 func TestParseRefusesWhatIsNoID(t *testing.T) {
-	for _, s := range []string{"", "run", "run_", "_" + strings.Repeat("0", 26), "run_" + strings.Repeat("0", 25), "run_" + strings.Repeat("u", 26)} {
+	for _, s := range []string{"", "run", "run_", "_" + strings.Repeat("0", 26), "run_" + strings.Repeat("0", 25), "run_" + strings.Repeat("u", 26),
+		"r\x00n_" + strings.Repeat("0", 26), "\xff_" + strings.Repeat("0", 26), "Run_" + strings.Repeat("0", 26), strings.Repeat("r", 17) + "_" + strings.Repeat("0", 26)} {
 		if id, err := Parse(s); err == nil {
 			t.Errorf("Parse(%q) = %s, want an error", s, id)
 		}
@@ -36,7 +38,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("run_")
 	f.Fuzz(func(t *testing.T, s string) {
 		id, err := Parse(s)
-		if err == nil && (id.String() != s || id.Prefix() == "") {
+		if err == nil && (id.String() != s || id.Prefix() == "" || !utf8.ValidString(s) || strings.ContainsRune(s, 0)) {
 			t.Errorf("Parse(%q) = %s", s, id)
 		}
 	})
