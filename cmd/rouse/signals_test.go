@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -71,12 +72,21 @@ func TestATermForAllEndsAgentsAsTheServerDoes(t *testing.T) {
 	o.hold(a)
 	o.wake(a)
 	run := o.wantWake(a, 1, "USER")
-	for _, pid := range processesOf(t, run) {
+	agents := processesOf(t, run)
+	if err := o.program.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server hears of it", patience, func() bool { return strings.Contains(o.program.log.String(), "shutting down") })
+	for _, pid := range agents {
 		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 			t.Fatal(err)
 		}
 	}
-	o = o.endAndStart(t, syscall.SIGTERM, func() { o.letGo(a) })
+	if code := o.program.wait(); code != 0 {
+		t.Errorf("exit %d:\n%s", code, o.log)
+	}
+	o.letGo(a)
+	o.journey = journey{h.start(t), o.workspace}
 	eventually(t, "the run ends", patience, func() bool { return o.program.run(run).Status == "FINISHED" })
 	if got := o.program.run(run).attempts(); got != "INTERRUPTED SUCCEEDED" {
 		t.Errorf("the attempts are %s", got)

@@ -135,7 +135,7 @@ func TestProgramPrunesOnRequest(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, done.out, done.log)
 	}
 	short := launch(t, nil, "prune", "--retention", "1h", "--data-dir", data)
-	if code := short.wait(); code != 1 || !strings.Contains(short.log.String(), "ROUSE_RETENTION") || !strings.Contains(short.log.String(), "24h") {
+	if code := short.wait(); code != 2 || !strings.Contains(short.log.String(), "ROUSE_RETENTION") || !strings.Contains(short.log.String(), "24h") {
 		t.Errorf("exit %d: %s", code, short.log)
 	}
 }

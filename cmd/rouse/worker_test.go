@@ -175,17 +175,18 @@ func testWorkerEnds(t *testing.T, j journey) {
 func TestProgramWorkerSaysWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
+		code int
 		want string
 	}{
-		"no address":       {[]string{"--server", "nonsense"}, "give one such as https://rouse.example.org"},
-		"nobody answers":   {[]string{"--server", "http://127.0.0.1:1"}, "connection refused"},
-		"no such command":  {[]string{"--server", "http://127.0.0.1:1", "--", "/no/such/agent"}, "the program /no/such/agent does not exist"},
-		"too many workers": {[]string{"--server", "http://127.0.0.1:1", "--workers", "0"}, "--workers"},
+		"no address":       {[]string{"--server", "nonsense"}, 1, "give one such as https://rouse.example.org"},
+		"nobody answers":   {[]string{"--server", "http://127.0.0.1:1"}, 1, "connection refused"},
+		"no such command":  {[]string{"--server", "http://127.0.0.1:1", "--", "/no/such/agent"}, 1, "the program /no/such/agent does not exist"},
+		"too many workers": {[]string{"--server", "http://127.0.0.1:1", "--workers", "0"}, 2, "--workers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			w := launch(t, nil, append([]string{"worker", "--data-dir", newWorkshop(t).path("w")}, c.args...)...)
-			if code := w.wait(); code != 1 || !strings.Contains(w.log.String(), c.want) {
+			if code := w.wait(); code != c.code || !strings.Contains(w.log.String(), c.want) {
 				t.Errorf("exit %d after %s: %s", code, time.Since(began), w.log)
 			}
 		})

@@ -33,7 +33,7 @@ func (o Options) lookAtFolder(wanted string, agent xid.ID) (where string, there 
 	case !info.IsDir():
 		return where, false, launchFailure(nil, "the agent's work folder %s is no folder: move it away", where)
 	case o.isForeign(info):
-		return where, false, launchFailure(nil, "the agent's work folder %s belongs to %s, and agents run here as %s", where, ownerOf(where), o.who())
+		return where, false, launchFailure(nil, "the agent's work folder %s belongs to %s, not to %s", where, ownerOf(where), o.who())
 	}
 	return where, true, o.checkPassable(where)
 }

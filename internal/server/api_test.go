@@ -50,7 +50,7 @@ func TestAnOperationCanAskWhatItCosts(t *testing.T) {
 		edge.Options{Authenticate: g.authenticate, Log: quiet()})
 	for query, want := range map[string]string{
 		`{ operationCost { cost maxCost } }`:                                                      `{"cost":1,"maxCost":5000}`,
-		`{ operationCost { cost maxCost } workspaces(first: 50) { edges { node { id name } } } }`: `{"cost":151,"maxCost":5000}`,
+		`{ operationCost { cost maxCost } workspaces(first: 50) { edges { node { id name } } } }`: `{"cost":161,"maxCost":5000}`,
 	} {
 		r := httptest.NewRequest(http.MethodPost, graphqlPath, strings.NewReader(`{"query":"`+query+`"}`))
 		r.Header.Set("Content-Type", "application/json")
