@@ -81,7 +81,7 @@ func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 			pass.add(alone)
 		}
 		problems = append(problems, pass.problems...)
-		nothingElse := pass.settled+pass.offered == 0 && len(pass.failed) == 0 && len(pass.locked) == len(lanes)
+		nothingElse := pass.settled+pass.offered == 0 && len(pass.locked) == len(lanes) // none of them failed or was held
 		if len(pass.claimed) > 0 || nothingElse || endsAll(ctx, errors.Join(problems...)) {
 			return pass.claimed, errors.Join(problems...)
 		}
