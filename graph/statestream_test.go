@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +49,7 @@ func TestAReaderThatIsSlowGetsTheNewestState(t *testing.T) {
 			t.Errorf("got %d, want 4", *got)
 		}
 		cancel()
-		if err := <-done; err != context.Canceled {
+		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("it ended with %v", err)
 		}
 	})
