@@ -1162,9 +1162,9 @@ extend type Agent {
 }
 
 extend type Mutation {
-  "Make or change the budget of one subject. What was spent in the running period counts; agents that no budget holds any more are resumed."
+  "Make or change the budget of one subject. What was spent in the running period counts; agents that no budget holds any more are resumed after it, each in a transaction of its own; the feed tells what that sends again."
   upsertBudget("Input." input: UpsertBudgetInput!): UpsertBudgetPayload! @requires(scopes: [ADMIN])
-  "Remove a budget; agents that only it held are resumed."
+  "Remove a budget; agents that only it held are resumed after it, each in a transaction of its own; the feed tells what that sends again."
   deleteBudget("Input." input: DeleteBudgetInput!): DeleteBudgetPayload! @requires(scopes: [ADMIN])
 }
 

@@ -66,9 +66,14 @@ func (t *tx) renewBudget(ctx context.Context, id xid.ID) error {
 	return t.writeBudgets(ctx, []*budgetRow{&b}, alertCause{causationID: xid.New("cau"), hops: domain.NextHops(-1)})
 }
 
+// releaseLimit is how long a change of a budget resumes agents before it answers; the sweep goes on with the others.
+const releaseLimit = 5 * time.Second
+
 // releaseBudgets resumes the agents of a workspace that no budget holds any more, after a change of a budget. The change
 // stands whatever comes of it: what is missed, the sweep finds.
 func (s *Store) releaseBudgets(ctx context.Context, workspaceID xid.ID) {
+	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
+	defer cancel()
 	if _, err := s.releaseHeld(ctx, workspaceID); err != nil {
 		s.log.Warn("agents that a changed budget had held could not be resumed; the next sweep does it", "workspace_id", workspaceID, "error", err)
 	}
