@@ -15,6 +15,9 @@ import (
 )
 
 func TestAClosedTerminalIsAShutdown(t *testing.T) {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP) // else the program inherits that it is ignored, where the tests run under nohup
+	defer signal.Stop(heard)
 	data := pgtest.Folder(t)
 	p := start(t, data, nil)
 	if code := p.end(syscall.SIGHUP); code != 0 {
