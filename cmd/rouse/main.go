@@ -50,7 +50,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "rouse: %v\n%s --help tells what there is\n", err, strings.Join(append([]string{"rouse"}, commandOf(args)...), " "))
+		fmt.Fprintf(stderr, "rouse: %v\n%s --help tells what there is\n", err, strings.TrimSpace("rouse "+commandOf(err)))
 		return 2
 	}
 	if err := parsed.Run(); err != nil {
@@ -63,14 +63,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// commandOf is the command that a command line names, without its flags.
-func commandOf(args []string) (command []string) {
-	for _, word := range args {
-		if strings.HasPrefix(word, "-") {
-			break
-		}
-		command = append(command, word)
+// commandOf is the command that a wrong command line names, as far as it was understood.
+func commandOf(err error) string {
+	wrong, ok := errors.AsType[*kong.ParseError](err)
+	if !ok {
+		return ""
 	}
+	command, _, _ := strings.Cut(wrong.Context.Command(), "<") // without its arguments
 	return command
 }
 

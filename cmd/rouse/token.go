@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/server"
 	"rouse.dev/rouse/internal/xid"
@@ -22,22 +24,29 @@ type tokenCommand struct {
 	Revoke tokenRevoke `cmd:"" help:"End a token now."`
 }
 
-// withExistingTokens is withTokens for what makes no sense in a folder without a database.
+// withExistingTokens is withTokens for what makes no sense without a database that a server has made.
 func withExistingTokens(f placeFlags, do func(context.Context, *server.Tokens) error) error {
 	if err := server.MustExist(f.config()); err != nil {
 		return err
 	}
-	return withTokens(f, do)
+	return openTokens(f, server.OpenDatabase, do)
 }
 
-// withTokens opens the database for one task.
+// withTokens opens the database, or makes it.
 func withTokens(f placeFlags, do func(context.Context, *server.Tokens) error) error {
+	return openTokens(f, server.OpenOrMakeDatabase, do)
+}
+
+type opener func(context.Context, config.Config, *slog.Logger) (*server.Database, error)
+
+// openTokens opens the database for one task.
+func openTokens(f placeFlags, open opener, do func(context.Context, *server.Tokens) error) error {
 	c := f.config()
 	if err := c.Validate(); err != nil {
 		return err
 	}
 	return interruptible(func(ctx context.Context) error {
-		db, err := server.OpenDatabase(ctx, c, logger(c, os.Stderr))
+		db, err := open(ctx, c, logger(c, os.Stderr))
 		if err != nil {
 			return err
 		}

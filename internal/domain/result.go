@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"unicode"
@@ -118,8 +119,10 @@ func CleanResult(v any, mask func(string) string) any {
 		if written, err := json.Marshal(v); err == nil {
 			text = string(written)
 		}
-		if masked := mask(text); masked != text {
-			return masked
+		for _, spelled := range []string{text, plainNumber(text)} {
+			if masked := mask(spelled); masked != spelled {
+				return masked
+			}
 		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -135,4 +138,22 @@ func CleanResult(v any, mask func(string) string) any {
 		return out
 	}
 	return v
+}
+
+// maxPlainDigits bounds what plainNumber writes out: no secret is a longer number.
+const maxPlainDigits = 400
+
+// plainNumber is a number of JSON without an exponent, as PostgreSQL stores it; a very large or small one stays as it is.
+func plainNumber(text string) string {
+	mantissa, exponent, found := strings.Cut(strings.ToLower(text), "e")
+	shift, err := strconv.Atoi(exponent)
+	if !found || err != nil || max(shift, -shift)+len(mantissa) > maxPlainDigits {
+		return text
+	}
+	n, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return text
+	}
+	decimals, _ := n.FloatPrec()
+	return n.FloatString(decimals)
 }

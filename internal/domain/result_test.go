@@ -105,3 +105,15 @@ func decoded(t *testing.T, text string) map[string]any {
 	}
 	return out
 }
+
+func TestASecretNumberIsMaskedHoweverItIsSpelled(t *testing.T) { // SPEC S7.6: the database writes it out
+	mask := func(text string) string { return strings.ReplaceAll(text, "827364554671", "***") }
+	for spelled, want := range map[string]any{
+		"827364554671": "***", "8.27364554671e11": "***", "8.27364554671E+11": "***", "82736455467100e-2": "***00e-2", "8273645546.71e2": "***",
+		"8.27364554671e12": "***0", "8.27364554671e10": json.Number("8.27364554671e10"), "1e999999999": json.Number("1e999999999"), "1e5": json.Number("1e5"),
+	} {
+		if got := CleanResult(json.Number(spelled), mask); got != want {
+			t.Errorf("%s: got %v, want %v", spelled, got, want)
+		}
+	}
+}

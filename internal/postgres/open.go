@@ -26,8 +26,8 @@ const (
 	pingTimeout = 10 * time.Second
 )
 
-// sessionSettings hold for every connection. A transaction that a stuck process leaves idle is ended by the server,
-// so that it cannot hold its locks for ever. The planner is kept on indexes: a queue is empty when it is analysed, and a
+// sessionSettings hold for every connection. A transaction that a stuck process leaves idle is ended by the server
+// before a lease of the default length ends, so that its locks cost nobody a run. The planner is kept on indexes: a queue is empty when it is analysed, and a
 // plan made then would scan the whole table later; compiling a plan costs more than any statement of ours.
 var sessionSettings = map[string]string{
 	"binary_parameters":                   "yes",
@@ -38,7 +38,7 @@ var sessionSettings = map[string]string{
 	"TimeZone":                            "UTC",
 	"application_name":                    "rouse",
 	"connect_timeout":                     "10",
-	"idle_in_transaction_session_timeout": "60s",
+	"idle_in_transaction_session_timeout": "15s",
 }
 
 // isolation is that of every transaction, whatever the address, the database or the account says: they lock a row and then

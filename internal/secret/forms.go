@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -15,12 +16,20 @@ import (
 // forms are the spellings in which a value may turn up: itself, its lines, and the common encodings of each.
 func forms(value string) []string {
 	all := encodings(value)
+	if scheme, credentials, found := strings.Cut(value, " "); found && isAuthScheme(scheme) && len(credentials) >= MinMaskLength {
+		all = append(all, encodings(credentials)...)
+	}
 	for line := range strings.Lines(value) {
 		if line = strings.TrimSpace(line); line != value && len(line) >= MinMaskLength {
 			all = append(all, encodings(line)...)
 		}
 	}
 	return all
+}
+
+// isAuthScheme says whether a word begins the value of an Authorization header, whose other part is the secret by itself.
+func isAuthScheme(word string) bool {
+	return slices.ContainsFunc([]string{"Bearer", "Basic", "Token", "ApiKey"}, func(scheme string) bool { return strings.EqualFold(scheme, word) })
 }
 
 func encodings(value string) []string {

@@ -130,3 +130,15 @@ func TestIdsOfRecordsAreNoSecrets(t *testing.T) {
 		t.Errorf("a value that only begins like an id: %q", got)
 	}
 }
+
+func TestTheCredentialsOfAnAuthorizationHeaderAreASecretByThemselves(t *testing.T) {
+	masker := NewMasker("Bearer tok-9f8e7d6c5b4a", "basic dXNlcjpwYXNz", "two words here")
+	for text, want := range map[string]string{
+		"the key tok-9f8e7d6c5b4a is wrong": "the key *** is wrong", "Bearer tok-9f8e7d6c5b4a": "***", "dXNlcjpwYXNz": "***",
+		"words here": "words here", "Bearer of news": "Bearer of news",
+	} {
+		if got := masker.Mask(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -45,9 +45,18 @@ type Database struct {
 
 // OpenDatabase opens the database of a configuration for a short task, such as making a token: the one at the URL, or the
 // private cluster, which is started when it does not run; when a rouse holds the folder its server is used and left
-// running. An empty database is migrated; one that this program's migrations would change is refused, since the servers that
-// use it might not start again after them.
+// running. A database that this program's migrations would change is refused: an empty one may be somebody else's, and the
+// servers that use another might not start again after them.
 func OpenDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Database, error) {
+	return openShaped(ctx, c, log, false)
+}
+
+// OpenOrMakeDatabase is OpenDatabase for what may come before the first server: an empty database is migrated.
+func OpenOrMakeDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Database, error) {
+	return openShaped(ctx, c, log, true)
+}
+
+func openShaped(ctx context.Context, c config.Config, log *slog.Logger, mayMake bool) (*Database, error) {
 	f, address, err := openBeside(c)
 	if err != nil {
 		return nil, err
@@ -57,7 +66,7 @@ func OpenDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Data
 		return nil, errors.Join(err, f.release())
 	}
 	d.release = true
-	if err := d.shape(ctx); err != nil {
+	if err := d.shape(ctx, mayMake); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -77,14 +86,16 @@ func Migrate(ctx context.Context, c config.Config, log *slog.Logger) error {
 	return errors.Join(d.migrate(ctx), d.Close())
 }
 
-// shape migrates an empty database, and refuses one that lacks migrations.
-func (d *Database) shape(ctx context.Context) error {
+// shape refuses a database that lacks migrations, or gives them to an empty one that it may make.
+func (d *Database) shape(ctx context.Context, mayMake bool) error {
 	missing, empty, err := postgres.Pending(ctx, d.DB, migrations.FS)
 	switch {
 	case err != nil:
 		return err
-	case empty:
+	case empty && mayMake:
 		return d.migrate(ctx)
+	case empty:
+		return errors.New("rouse has nothing in this database yet: correct --data-dir or " + config.EnvDatabaseURL + ", or start `rouse serve` on it once")
 	case missing > 0:
 		return fmt.Errorf("the database lacks %d of this program's migrations, and this command makes none in a database that is in use: call the program of the version that "+
 			"its servers have, or end them, run `rouse migrate` and start the new version; there is no way back but a backup", missing)

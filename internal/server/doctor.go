@@ -45,12 +45,13 @@ func Doctor(ctx context.Context, c config.Config, ask bool, log *slog.Logger, te
 }
 
 type doctor struct {
-	config config.Config
-	log    *slog.Logger
-	ask    bool
-	told   func(Finding)
-	well   bool
-	ended  func() bool // the examination was broken off
+	config  config.Config
+	log     *slog.Logger
+	ask     bool
+	told    func(Finding)
+	well    bool
+	standby bool        // all servers that run are on standby
+	ended   func() bool // the examination was broken off
 }
 
 // tell passes a finding on. Those of an examination that was broken off are none.
@@ -74,7 +75,7 @@ func (d *doctor) fail(name string, err error, hint string) {
 func (d *doctor) examine(ctx context.Context) {
 	db, err := d.open(ctx)
 	if err != nil {
-		d.fail("database", err, "start it, or correct --data-dir or "+config.EnvDatabaseURL)
+		d.fail("database", err, "if this is not the server's database, correct --data-dir or "+config.EnvDatabaseURL)
 		return
 	}
 	defer func() {

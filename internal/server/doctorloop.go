@@ -24,7 +24,11 @@ func (d *doctor) loops(ctx context.Context, db *Database) {
 			d.tell(w.Slug, domain.Check{Name: "loop", Detail: err.Error(), Hint: "see the log of PostgreSQL; without this input there is no verdict"})
 			continue
 		}
-		d.tell(w.Slug, loopCheck(l))
+		c := loopCheck(l)
+		if d.standby && l.Verdict == domain.LoopVerdictDead {
+			c.Hint = "the server is on standby and fires nothing: start it without --standby when it may work"
+		}
+		d.tell(w.Slug, c)
 	}
 }
 

@@ -11,14 +11,21 @@ import (
 // one runs.
 const serverName = "rouse serve"
 
+// standbyName tells a server on standby from one at work.
+const standbyName = "standby process"
+
 // processName is that of this process.
-func processName() string {
+func processName(standby bool) string {
+	kind := "process"
+	if standby {
+		kind = standbyName
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "a host without a name"
 	}
 	const most = 63 // bytes that PostgreSQL keeps
-	name := fmt.Sprintf("%s, process %d on %s", serverName, os.Getpid(), host)
+	name := fmt.Sprintf("%s, %s %d on %s", serverName, kind, os.Getpid(), host)
 	return strings.ToValidUTF8(name[:min(len(name), most)], "")
 }
 
@@ -31,6 +38,9 @@ func (d *doctor) servers(ctx context.Context, db *Database) {
 		d.fail("server", err, "may this account read pg_stat_activity?")
 	case running == "":
 		d.pass("server", "no server works on this database: nothing is woken until `rouse serve` runs")
+	case strings.Count(running, standbyName) == strings.Count(running, ";")+1:
+		d.standby = true
+		d.pass("server", running+": it serves the API alone, and nothing is woken until `rouse serve` runs without --standby")
 	default:
 		d.pass("server", running)
 	}

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -34,7 +36,11 @@ func MustExist(c config.Config) error {
 	if err != nil || !f.private {
 		return err
 	}
-	if _, err := os.Stat(f.cluster()); err != nil {
+	_, err = os.Stat(f.cluster())
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("this account may not look into %s: call this as the account that the server runs as", f.dir)
+	}
+	if err != nil {
 		return fmt.Errorf("there is no database in %s yet: name the --data-dir of the server, start it once with `rouse serve`, or set %s", f.dir, config.EnvDatabaseURL)
 	}
 	return nil

@@ -60,7 +60,7 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	}
 	o.Log.Info("worker ready", "server", o.Server, "queue", o.Queue, "workers", o.Slots, "agents_run_as", agents.String())
 	refused := w.Run(ctx)
-	o.Log.Info("shutting down; signal once more to end live runs at once")
+	o.Log.Info("shutting down; a second SIGTERM or SIGINT ends live runs at once")
 	drain, cancel := context.WithTimeout(hurry, o.Drain)
 	defer cancel()
 	return errors.Join(refused, w.Drain(drain))

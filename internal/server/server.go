@@ -151,7 +151,7 @@ func (s *Server) openStore(ctx context.Context) error {
 	if s.box, err = secret.NewBox(key); err != nil {
 		return err
 	}
-	listener, err := postgres.Named(s.db.URL, processName())
+	listener, err := postgres.Named(s.db.URL, processName(s.options.Standby))
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ type part struct {
 // cluster. A part that fails to end does not keep the others from being ended.
 func (s *Server) stop(hurry context.Context) error {
 	if s.front != nil && s.front.api != nil {
-		s.log.Info("shutting down; signal once more to end live runs at once")
+		s.log.Info("shutting down; a second SIGTERM or SIGINT ends live runs at once")
 	}
 	var failures []error
 	for _, p := range s.parts(hurry) {

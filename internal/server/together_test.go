@@ -59,7 +59,7 @@ func TestADataFolderBelongsToOneServerAlsoWithADatabaseElsewhere(t *testing.T) {
 		t.Fatalf("in a folder of its own: %v", err)
 	}
 	beside()
-	db, err := OpenDatabase(t.Context(), c, quiet())
+	db, err := OpenOrMakeDatabase(t.Context(), c, quiet())
 	if err != nil {
 		t.Fatalf("a command beside the server: %v", err)
 	}
@@ -121,7 +121,7 @@ func TestTheFirstCommandMakesTheTablesOfAnEmptyDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.Path = "/" + name
-	db, err := OpenDatabase(t.Context(), settings(t, u.String()), quiet())
+	db, err := OpenOrMakeDatabase(t.Context(), settings(t, u.String()), quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,5 +132,26 @@ func TestTheFirstCommandMakesTheTablesOfAnEmptyDatabase(t *testing.T) {
 	}()
 	if missing, _, err := postgres.Pending(t.Context(), empty, migrations.FS); missing != 0 || err != nil {
 		t.Errorf("%d migrations are missing, %v", missing, err)
+	}
+}
+
+func TestACommandThatOnlyReadsMakesNothingInAnEmptyDatabase(t *testing.T) {
+	empty, _ := pgtest.Empty(t)
+	_, address := pgtest.NewURL(t)
+	var name string
+	if err := empty.QueryRowContext(t.Context(), `SELECT current_database()`).Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	if _, err := OpenDatabase(t.Context(), settings(t, u.String()), quiet()); err == nil || !strings.Contains(err.Error(), "start `rouse serve` on it once") {
+		t.Errorf("got %v", err)
+	}
+	var tables int
+	if err := empty.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables); err != nil || tables != 0 {
+		t.Errorf("%d tables, %v", tables, err)
 	}
 }

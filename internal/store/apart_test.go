@@ -364,3 +364,32 @@ func TestEachEndsWithTheContext(t *testing.T) {
 		t.Errorf("it did %d and says %v", done, err)
 	}
 }
+
+func TestALeaseThatCannotBeRenewedKeepsNoOther(t *testing.T) {
+	w := newWorld(t)
+	bad := w.agent("bad")
+	for _, agent := range []xid.ID{bad, w.agent("one"), w.agent("two"), w.agent("three")} {
+		w.wake(agent)
+	}
+	claimed := w.claim(4)
+	var attempts []Attempt
+	for _, c := range claimed {
+		attempts = append(attempts, c.Attempt)
+	}
+	w.sql(`UPDATE attempt_leases SET lease_until = clock_timestamp() + interval '1 second'`)
+	w.refuse("UPDATE", "attempt_leases", fmt.Sprintf(`OLD.agent_id = '%s'`, bad))
+	states, err := w.Heartbeat(t.Context(), attempts, lease)
+	w.ok(err)
+	if len(states) != 4 {
+		t.Fatalf("%d states, want 4", len(states))
+	}
+	for _, s := range states {
+		i := slices.IndexFunc(claimed, func(c Claimed) bool { return c.Attempt == s.Attempt })
+		if s.Lost || s.Busy != (claimed[i].AgentID == bad) {
+			t.Errorf("%+v", s)
+		}
+	}
+	if n := one[int](w, `SELECT count(*) FROM attempt_leases WHERE lease_until > clock_timestamp() + interval '5 seconds'`); n != 3 {
+		t.Errorf("%d leases were renewed, want 3", n)
+	}
+}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -120,10 +121,30 @@ type AttemptState struct {
 	LeaseUntil      time.Time
 }
 
-// Heartbeat lengthens the leases of the owner's live attempts in one statement. An attempt whose lease is gone comes
-// back Lost; one whose lease ran out but was not taken yet is renewed. A renewal is the attempt's sign of life, noted where
-// nobody is about to end the attempt: who ends it may hold its row and wait for the lease.
-func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Duration) ([]AttemptState, error) {
+// Heartbeat lengthens the leases of the owner's live attempts, in one statement when none fails. An attempt whose lease is
+// gone comes back Lost; one whose lease ran out but was not taken yet is renewed; one that fails is Busy, and keeps no other
+// from being renewed: an error says that none was.
+func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Duration) (states []AttemptState, err error) {
+	problems := apart(ctx, attempts, func(some []Attempt) error {
+		renewed, err := s.renew(ctx, some, lease)
+		states = append(states, renewed...)
+		return err
+	}, func(some []Attempt, err error) error {
+		for _, a := range some {
+			states = append(states, AttemptState{Attempt: a, Busy: true})
+		}
+		return fmt.Errorf("renew the lease of run %s: %w", some[0].RunID, err)
+	})
+	if err := errors.Join(problems...); endsAll(ctx, err) {
+		return nil, err
+	}
+	s.grumbles.tell(s.log, "a lease could not be renewed; the run's process is ended before the lease ends, unless a later renewal succeeds", errors.Join(problems...))
+	return states, nil
+}
+
+// renew lengthens leases in one statement. A renewal is the attempt's sign of life, noted where nobody is about to end the
+// attempt: who ends it may hold its row and wait for the lease.
+func (s *Store) renew(ctx context.Context, attempts []Attempt, lease time.Duration) ([]AttemptState, error) {
 	runIDs, numbers, owners := make([]string, len(attempts)), make([]int64, len(attempts)), make([]string, len(attempts))
 	for i, a := range attempts {
 		runIDs[i], numbers[i], owners[i] = string(a.RunID), int64(a.Number), string(a.Owner)
@@ -144,10 +165,7 @@ FROM asked a LEFT JOIN there x USING (run_id, attempt, owner) LEFT JOIN held h U
 	states, err := collect(ctx, s.db, func(rows *sql.Rows) (st AttemptState, err error) {
 		return st, rows.Scan(&st.RunID, &st.Number, &st.Owner, &st.Lost, &st.Busy, &st.CancelRequested, &st.LeaseUntil)
 	}, query, pq.Array(runIDs), pq.Array(numbers), pq.Array(owners), lease.Seconds())
-	if err != nil {
-		return nil, fmt.Errorf("renew leases: %w", err)
-	}
-	return states, nil
+	return states, err
 }
 
 // AttemptLive says whether the attempt still holds its lease: one that was ended, by whomever, does not.
