@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/lib/pq"
 )
 
 // serverName begins the name that each server's listening connection has in the database, so that others can tell whether
@@ -32,13 +35,15 @@ func processName(standby bool) string {
 // servers says which servers work on this database. That none does is no fault: the doctor is also asked before the first
 // start.
 func (d *doctor) servers(ctx context.Context, db *Database) {
-	running, err := db.servers(ctx)
+	servers, err := db.servers(ctx)
+	running := strings.Join(servers, "; ")
+	atWork := func(server string) bool { return !strings.HasPrefix(server, standbyName) }
 	switch {
 	case err != nil:
 		d.fail("server", err, "may this account read pg_stat_activity?")
-	case running == "":
+	case len(servers) == 0:
 		d.pass("server", "no server works on this database: nothing is woken until `rouse serve` runs")
-	case strings.Count(running, standbyName) == strings.Count(running, ";")+1:
+	case !slices.ContainsFunc(servers, atWork):
 		d.standby = true
 		d.pass("server", running+": it serves the API alone, and nothing is woken until `rouse serve` runs without --standby")
 	default:
@@ -46,14 +51,16 @@ func (d *doctor) servers(ctx context.Context, db *Database) {
 	}
 }
 
-// servers names the servers that are connected to the database; "" when there is none.
-func (d *Database) servers(ctx context.Context) (string, error) {
+// servers names the servers that are connected to the database.
+func (d *Database) servers(ctx context.Context) ([]string, error) {
 	const query = `
-SELECT coalesce(string_agg(application_name, '; ' ORDER BY application_name), '') FROM pg_stat_activity
-WHERE datname = current_database() AND starts_with(application_name, $1)`
-	var running string
-	if err := d.DB.QueryRowContext(ctx, query, serverName).Scan(&running); err != nil {
-		return "", fmt.Errorf("look for running servers: %w", err)
+SELECT array(SELECT application_name FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1) ORDER BY 1)`
+	var names pq.StringArray
+	if err := d.DB.QueryRowContext(ctx, query, serverName).Scan(&names); err != nil {
+		return nil, fmt.Errorf("look for running servers: %w", err)
 	}
-	return strings.ReplaceAll(running, serverName+", ", ""), nil
+	for i, name := range names {
+		names[i] = strings.TrimPrefix(name, serverName+", ")
+	}
+	return names, nil
 }

@@ -3,12 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
-
-	"rouse.dev/rouse/internal/event"
-	"rouse.dev/rouse/internal/metrics"
-	"rouse.dev/rouse/internal/store"
 )
 
 // maxSnapshotAge is how long a session may hold a snapshot: the rows that died since are read past by every claim.
@@ -16,8 +11,7 @@ const maxSnapshotAge = time.Hour
 
 // snapshots looks for a session that was forgotten in a transaction.
 func (d *doctor) snapshots(ctx context.Context, db *Database) {
-	nobody := event.New(event.HubOptions{Log: slog.New(slog.DiscardHandler)}) // never started: reading signals nothing
-	oldest, err := store.New(db.DB, store.Options{Events: nobody, Counters: metrics.New(), Log: d.log}).OldestSnapshot(ctx)
+	oldest, err := db.quietStore().OldestSnapshot(ctx)
 	switch {
 	case err != nil:
 		d.fail("snapshots", err, "may this account read pg_stat_activity?")

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -197,8 +198,8 @@ func (s *Server) replaceKey(ctx context.Context, keyID, bound string) error {
 	if err != nil {
 		return err
 	}
-	if others != "" {
-		return fmt.Errorf("--new-secret-key is refused while other servers work with key %s (%s): give this process their %s, or end all of them first", bound, others, config.EnvSecretKey)
+	if len(others) > 0 {
+		return fmt.Errorf("--new-secret-key is refused while other servers work with key %s (%s): give this process their %s, or end all of them first", bound, strings.Join(others, "; "), config.EnvSecretKey)
 	}
 	_, err = s.store.BindSealingKey(ctx, keyID, true)
 	return err
@@ -267,7 +268,7 @@ func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	answer := make(chan error, 1)
-	go func() { answer <- s.db.DB.PingContext(ctx) }() // the driver waits for a database that hangs, whatever its context says
+	go func() { answer <- s.db.DB.PingContext(ctx) }() // for a database that hangs the pool waits some seconds longer than its context
 	select {
 	case err := <-answer:
 		if err == nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"net/url"
 	"strings"
@@ -109,9 +110,11 @@ func TestACommandDoesNotChangeTheShapeOfADatabaseInUse(t *testing.T) {
 	}
 }
 
-func TestTheFirstCommandMakesTheTablesOfAnEmptyDatabase(t *testing.T) {
-	empty, _ := pgtest.Empty(t)
-	_, address := pgtest.NewURL(t)
+// emptyDatabase is a database without a table, and the way to it.
+func emptyDatabase(t *testing.T) (empty *sql.DB, address string) {
+	t.Helper()
+	empty, _ = pgtest.Empty(t)
+	_, address = pgtest.NewURL(t)
 	var name string
 	if err := empty.QueryRowContext(t.Context(), `SELECT current_database()`).Scan(&name); err != nil {
 		t.Fatal(err)
@@ -121,7 +124,12 @@ func TestTheFirstCommandMakesTheTablesOfAnEmptyDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.Path = "/" + name
-	db, err := OpenOrMakeDatabase(t.Context(), settings(t, u.String()), quiet())
+	return empty, u.String()
+}
+
+func TestTheFirstCommandMakesTheTablesOfAnEmptyDatabase(t *testing.T) {
+	empty, address := emptyDatabase(t)
+	db, err := OpenOrMakeDatabase(t.Context(), settings(t, address), quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,18 +144,8 @@ func TestTheFirstCommandMakesTheTablesOfAnEmptyDatabase(t *testing.T) {
 }
 
 func TestACommandThatOnlyReadsMakesNothingInAnEmptyDatabase(t *testing.T) {
-	empty, _ := pgtest.Empty(t)
-	_, address := pgtest.NewURL(t)
-	var name string
-	if err := empty.QueryRowContext(t.Context(), `SELECT current_database()`).Scan(&name); err != nil {
-		t.Fatal(err)
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Path = "/" + name
-	if _, err := OpenDatabase(t.Context(), settings(t, u.String()), quiet()); err == nil || !strings.Contains(err.Error(), "start `rouse serve` on it once") {
+	empty, address := emptyDatabase(t)
+	if _, err := OpenDatabase(t.Context(), settings(t, address), quiet()); err == nil || !strings.Contains(err.Error(), "start `rouse serve` on it once") {
 		t.Errorf("got %v", err)
 	}
 	var tables int
