@@ -68,7 +68,7 @@ func TestAgentOfTheAgentClientProtocol(t *testing.T) {
 	run = j.wake(j.instructed("guarded acp", map[string]any{"acp": map[string]any{
 		"argv": []string{"/bin/sh", "-c", `exec 9>>lock; flock -n 9 || { echo overlap >>overlap; exit 9; }; exec "$0" "$@"`, argv[0], argv[1]}, "workingDirectory": w.dir,
 	}}, "once tries", "child", "wait"))
-	pids := pidsOf(t, j.subscribe("", followRun, map[string]any{"id": run}).line())
+	pids := pidsOf(t, j.subscribe(j.owner, followRun, map[string]any{"id": run}).line())
 	j.program.end(syscall.SIGKILL)
 	view = j.on(t, start(t, data, nil, "--drain", "1s")).end(run)
 	if view.Status != "FINISHED" || view.attempts() != "ABANDONED SUCCEEDED" || view.Summary != "done in a later attempt" {

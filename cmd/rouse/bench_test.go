@@ -141,7 +141,7 @@ func BenchmarkLineToSocket(b *testing.B) {
 	agent := j.script("clock", script)
 	var arrivals, pipe sample
 	for b.Loop() {
-		s := p.subscribe("", followRun, map[string]any{"id": j.wake(agent)})
+		s := p.subscribe(p.owner, followRun, map[string]any{"id": j.wake(agent)})
 		for {
 			var out struct{ RunEvents item }
 			if !s.data(&out) {

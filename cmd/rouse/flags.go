@@ -35,7 +35,8 @@ func (f retentionFlags) apply(c config.Config) config.Config {
 
 // serveFlags are the settings of a server.
 type serveFlags struct {
-	Addr           string        `env:"ROUSE_ADDR" default:"${addr}" help:"Address of the API and the console; port 0 takes a free one. Other than loopback it needs tokens."`
+	Addr           string        `env:"ROUSE_ADDR" default:"${addr}" help:"Address of the API and the console; port 0 takes a free one."`
+	Auth           string        `env:"ROUSE_AUTH" default:"${auth}" placeholder:"token|none" help:"What callers must show: a token, or none, which is for a loopback address alone and lets every process of this machine do everything, agents too."`
 	AdminAddr      string        `name:"admin-addr" env:"ROUSE_ADMIN_ADDR" placeholder:"HOST:PORT" help:"Also serve /metrics, /debug/vars, /healthz and /readyz here, such as 127.0.0.1:8081; loopback only."`
 	Workers        int           `env:"ROUSE_WORKERS" default:"${workers}" help:"Runs at the same time."`
 	Lease          time.Duration `env:"ROUSE_LEASE" default:"${lease}" help:"For how long this process holds a run without a sign of life."`
@@ -49,7 +50,7 @@ type serveFlags struct {
 
 func (f serveFlags) apply(c config.Config) config.Config {
 	c.Addr, c.AdminAddr, c.Workers, c.Lease, c.Drain = f.Addr, f.AdminAddr, f.Workers, f.Lease, f.Drain
-	c.HTTPAllow = f.HTTPAllow
+	c.HTTPAllow, c.Auth = f.HTTPAllow, f.Auth
 	c.AgentUser, c.BootstrapToken, c.SecretKey, c.NewSecretKey = f.AgentUser, f.BootstrapToken, f.SecretKey, f.NewSecretKey
 	return c
 }

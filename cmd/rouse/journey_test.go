@@ -181,7 +181,7 @@ func (s *stream) untilEnd() []string {
 // end waits for a run to end and returns it.
 func (j journey) end(run string) runView {
 	j.t.Helper()
-	j.subscribe("", watchRun, map[string]any{"id": run}).untilEnd()
+	j.subscribe(j.owner, watchRun, map[string]any{"id": run}).untilEnd()
 	return j.run(run)
 }
 
@@ -242,9 +242,9 @@ func testLines(t *testing.T, j journey, env []string) {
 	agent := j.script("three lines", w.threeLines())
 	second := j.on(t, start(t, pgtest.Folder(t), env))
 	run := j.wake(agent)
-	states := j.subscribe("", watchRun, map[string]any{"id": run})
-	here := j.subscribe("", followRun, map[string]any{"id": run})
-	there := second.subscribe("", followRun, map[string]any{"id": run})
+	states := j.subscribe(j.owner, watchRun, map[string]any{"id": run})
+	here := j.subscribe(j.owner, followRun, map[string]any{"id": run})
+	there := second.subscribe(second.owner, followRun, map[string]any{"id": run})
 	want := []string{"line 1", "line 2", "line 3"}
 	for i, text := range want {
 		if got := here.line(); got != text {
@@ -342,10 +342,6 @@ func testFailure(t *testing.T, j journey, address string) {
 
 func testTokens(t *testing.T, j journey, env []string) {
 	data := pgtest.Folder(t)
-	refused := launch(t, env, "serve", "--addr", "0.0.0.0:0", "--data-dir", data)
-	if code := refused.wait(); code != 1 || !strings.Contains(refused.log.String(), "rouse token create") || !strings.Contains(refused.log.String(), "ROUSE_BOOTSTRAP_TOKEN") {
-		t.Errorf("exit %d: %s", code, refused.log)
-	}
 	made := launch(t, env, "token", "create", "--data-dir", data)
 	if code := made.wait(); code != 0 {
 		t.Fatalf("exit %d: %s", code, made.log)
@@ -365,23 +361,34 @@ func testTokens(t *testing.T, j journey, env []string) {
 	}
 }
 
-// testRevocation revokes the only token while a socket of it is open.
+// testRevocation revokes a token while a socket of it is open.
 func testRevocation(t *testing.T, p *program, env []string, token string) {
 	socket := p.socket(token)
 	list := launch(t, env, "token", "list")
 	if list.wait() != 0 || !strings.Contains(list.out.String(), "live") {
 		t.Fatalf("%s%s", list.out, list.log)
 	}
-	id := strings.Fields(strings.Split(list.out.String(), "\n")[1])[0]
+	id := ""
+	for line := range strings.Lines(list.out.String()) {
+		if strings.Contains(line, token[:12]) {
+			id = strings.Fields(line)[0]
+		}
+	}
 	if revoke := launch(t, env, "token", "revoke", id); revoke.wait() != 0 {
 		t.Fatalf("%s", revoke.log)
 	}
 	if status, body := p.post(token, "{ process { version } }", nil); status != 401 {
 		t.Errorf("with a revoked token: %d %s", status, body)
 	}
+	wantClose(t, socket, 4403)
+}
+
+// wantClose waits for the end of an idle socket.
+func wantClose(t *testing.T, socket *websocket.Conn, code websocket.StatusCode) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, _, err := socket.Read(ctx); websocket.CloseStatus(err) != 4403 {
+	if _, _, err := socket.Read(ctx); websocket.CloseStatus(err) != code {
 		t.Errorf("the socket ended with %v", err)
 	}
 }
@@ -404,11 +411,11 @@ func (p *program) socket(token string) *websocket.Conn {
 
 func testCancel(t *testing.T, j journey) {
 	run := j.wake(j.script("long", longWork))
-	pids := pidsOf(t, j.subscribe("", followRun, map[string]any{"id": run}).line())
+	pids := pidsOf(t, j.subscribe(j.owner, followRun, map[string]any{"id": run}).line())
 	if len(living(pids)) != 2 {
 		t.Fatalf("of %v there are %v", pids, living(pids))
 	}
-	states := j.subscribe("", watchRun, map[string]any{"id": run})
+	states := j.subscribe(j.owner, watchRun, map[string]any{"id": run})
 	asked := time.Now()
 	var out any
 	j.request(cancelRun, map[string]any{"id": run}, &out)
@@ -432,7 +439,7 @@ func testSignal(t, whole *testing.T, j journey, p *program, data string, signal 
 	w := newWorkshop(t)
 	j = j.on(t, p)
 	run := j.wake(j.script("guarded "+signal.String(), w.guarded()))
-	pids := pidsOf(t, j.subscribe("", followRun, map[string]any{"id": run}).line())
+	pids := pidsOf(t, j.subscribe(j.owner, followRun, map[string]any{"id": run}).line())
 	if signal == syscall.SIGKILL {
 		j.program.end(signal)
 	} else {

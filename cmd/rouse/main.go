@@ -77,7 +77,7 @@ func commandOf(err error) string {
 func defaults() kong.Option {
 	d := config.Default()
 	return kong.Vars{
-		"addr": d.Addr, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(), "retention": d.History.String(),
+		"addr": d.Addr, "auth": d.Auth, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(), "retention": d.History.String(),
 		"log_level": d.LogLevel, "log_format": d.LogFormat,
 	}
 }

@@ -355,7 +355,7 @@ func (o office) wantIdle(agent string) {
 func (o office) refused(name string, input map[string]any) (code, message string) {
 	o.t.Helper()
 	kind := strings.ToUpper(name[:1]) + name[1:] + "Input"
-	_, body := o.post("", fmt.Sprintf(`mutation($in: %s!) { out: %s(input: $in) { userErrors { code message } } }`, kind, name), map[string]any{"in": input})
+	_, body := o.post(o.owner, fmt.Sprintf(`mutation($in: %s!) { out: %s(input: $in) { userErrors { code message } } }`, kind, name), map[string]any{"in": input})
 	var answer struct {
 		Data struct {
 			Out struct {

@@ -84,12 +84,14 @@ const patience = 60 * time.Second
 
 // program is one started rouse.
 type program struct {
-	t    testing.TB
-	cmd  *exec.Cmd
-	url  string // of the API
-	out  *transcript
-	log  *transcript
-	done chan struct{}
+	t     testing.TB
+	cmd   *exec.Cmd
+	url   string // of the API
+	data  string // its data folder
+	owner string // the token that lies in there
+	out   *transcript
+	log   *transcript
+	done  chan struct{}
 }
 
 // transcript collects what a program writes, and tells who waits for a line of it.
@@ -120,7 +122,8 @@ func start(t testing.TB, dataDir string, env []string, args ...string) *program 
 		select {
 		case line := <-p.out.lines:
 			if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == "API" {
-				p.url = strings.TrimSpace(value)
+				p.url, p.data = strings.TrimSpace(value), dataDir
+				p.owner = tokenIn(t, dataDir)
 				return p
 			}
 		case <-p.done:
@@ -129,6 +132,16 @@ func start(t testing.TB, dataDir string, env []string, args ...string) *program 
 			t.Fatalf("the program is not ready:\n%s", p.log)
 		}
 	}
+}
+
+// tokenIn reads the token of a data folder.
+func tokenIn(t testing.TB, dataDir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dataDir, "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // launch starts the program with arguments; it is killed, if it still runs, when the test is over.
@@ -198,10 +211,10 @@ func (p *program) wait() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// request sends one operation and decodes data into out; problems of any kind end the test.
+// request sends one operation as the owner of the data folder and decodes data into out; problems of any kind end the test.
 func (p *program) request(query string, variables map[string]any, out any) {
 	p.t.Helper()
-	status, body := p.post("", query, variables)
+	status, body := p.post(p.owner, query, variables)
 	var answer struct {
 		Data   json.RawMessage
 		Errors []struct{ Message string }

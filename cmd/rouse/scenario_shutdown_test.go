@@ -161,6 +161,7 @@ func (p *program) knock(agent string) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+p.owner)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err

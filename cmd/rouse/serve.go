@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/term"
+
 	"rouse.dev/rouse/internal/server"
 )
 
@@ -28,11 +30,17 @@ func (s serveCommand) Run(stdout io.Writer) error {
 	log := logger(c, os.Stderr)
 	stop, hurry, release := signals()
 	defer release()
-	err := server.Run(stop, hurry, server.Options{Config: c, Demo: s.Demo, Standby: s.Standby, Version: version(), Stdout: stdout, Log: log})
+	err := server.Run(stop, hurry, server.Options{Config: c, Demo: s.Demo, Standby: s.Standby, Version: version(), Stdout: stdout, Screen: isTerminal(stdout), Log: log})
 	if err == nil {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// isTerminal says whether a person reads what is written there, and nobody keeps it.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // signals gives a context that ends with the first signal and one that ends with the second. A terminal that is closed may

@@ -22,6 +22,7 @@ type tokenCommand struct {
 	Create tokenCreate `cmd:"" help:"Make a token and print it; it is shown this once."`
 	List   tokenList   `cmd:"" help:"List tokens."`
 	Revoke tokenRevoke `cmd:"" help:"End a token now."`
+	Rotate tokenRotate `cmd:"" name:"rotate-local" help:"Give the data folder another token, and end the one that it had."`
 }
 
 // withExistingTokens is withTokens for what makes no sense without a database that a server has made.
@@ -118,6 +119,21 @@ func (t tokenRevoke) Run(stdout io.Writer) error {
 			return err
 		}
 		_, err := fmt.Fprintln(stdout, t.ID, "is revoked")
+		return err
+	})
+}
+
+type tokenRotate struct{ placeFlags }
+
+// Run replaces the token in the data folder, beside a running server too; sockets opened with the old one are closed
+// within seconds.
+func (t tokenRotate) Run(stdout io.Writer) error {
+	return withExistingTokens(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error {
+		id, path, err := tokens.RotateLocal(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(stdout, "%s holds another token, %s; the one before is revoked\n", path, id)
 		return err
 	})
 }

@@ -21,7 +21,7 @@ func TestProgramSurvivesTheDeathOfItsDatabase(t *testing.T) {
 	w := newWorkshop(t)
 	agent := j.script("three lines", w.threeLines())
 	run := j.wake(agent)
-	if got := j.subscribe("", followRun, map[string]any{"id": run}).line(); got != "line 1" {
+	if got := j.subscribe(j.owner, followRun, map[string]any{"id": run}).line(); got != "line 1" {
 		t.Fatalf("%q", got)
 	}
 	if err := syscall.Kill(clusterPID(t, data), syscall.SIGKILL); err != nil {
@@ -31,7 +31,7 @@ func TestProgramSurvivesTheDeathOfItsDatabase(t *testing.T) {
 		w.touch(t, name)
 	}
 	eventually(t, "the database is back", patience, func() bool {
-		status, body := p.post("", `query($id: ID!) { run(id: $id) { status } }`, map[string]any{"id": run})
+		status, body := p.post(p.owner, `query($id: ID!) { run(id: $id) { status } }`, map[string]any{"id": run})
 		return status == 200 && strings.Contains(string(body), "FINISHED")
 	})
 	view := j.run(run)

@@ -12,7 +12,8 @@ import (
 // workerCommand runs agents on this machine for a server elsewhere.
 type workerCommand struct {
 	Server    string        `env:"ROUSE_SERVER" required:"" placeholder:"URL" help:"Address of the server, such as https://rouse.example.org."`
-	Token     secret.String `env:"ROUSE_TOKEN" placeholder:"TOKEN" help:"Token with scope EXECUTE; better given in ROUSE_TOKEN, since a command line is visible to everybody on the machine."`
+	Token     secret.String `env:"ROUSE_TOKEN" placeholder:"TOKEN" help:"Token with scope EXECUTE; better given in ROUSE_TOKEN, since a command line is visible to everybody on the machine. Without one, a server on this machine is given the token of its data folder."`
+	ServerDir string        `name:"server-data-dir" env:"ROUSE_DATA_DIR" placeholder:"FOLDER" help:"Data folder of a server on this machine, whose token is used when none is given (default ./.rouse, for root /var/lib/rouse)."`
 	Workspace string        `env:"ROUSE_WORKSPACE" placeholder:"ID" help:"Workspace, by id; by slug, or left out for the token's own, if the token may READ."`
 	Queue     string        `env:"ROUSE_QUEUE" default:"default" help:"Queue of the agents' pull executor."`
 	Workers   int           `env:"ROUSE_WORKERS" default:"1" help:"Runs at the same time."`
@@ -40,7 +41,7 @@ func (w workerCommand) Run() error {
 		command = command[1:]
 	}
 	err := server.RunWorker(stop, hurry, server.WorkerOptions{
-		Server: w.Server, Token: w.Token, Workspace: w.Workspace, Queue: w.Queue, Slots: w.Workers, Dir: w.DataDir,
+		Server: w.Server, Token: w.Token, ServerDir: w.ServerDir, Workspace: w.Workspace, Queue: w.Queue, Slots: w.Workers, Dir: w.DataDir,
 		AgentUser: w.AgentUser, Command: command, Timeout: w.Timeout, Drain: w.Drain, Log: log,
 	})
 	if err == nil {

@@ -20,13 +20,16 @@ func (j journey) worker(t *testing.T, own ...string) *program {
 	if len(own) > 0 {
 		args = append(append(args, "--"), own...)
 	}
-	w := launch(t, nil, args...)
+	w := launch(t, j.local(), args...)
 	eventually(t, "the worker is ready", patience, func() bool { return strings.Contains(w.log.String(), "worker ready") || !w.alive() })
 	if !w.alive() {
 		t.Fatalf("the worker ended:\n%s", w.log)
 	}
 	return w
 }
+
+// local is the environment of a worker that finds the token of the program's data folder by itself.
+func (p *program) local() []string { return []string{"ROUSE_DATA_DIR=" + p.data} }
 
 // puller makes an agent whose workers run a script; without one they run their own command.
 func (j journey) puller(name, script string) string {
@@ -81,7 +84,7 @@ func TestProgramWithWorkersElsewhere(t *testing.T) {
 	})
 	t.Run("a run for which nobody says what to run fails for good", func(t *testing.T) {
 		j := j.on(t, p)
-		bare := launch(t, nil, "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace, "--queue", "bare",
+		bare := launch(t, j.local(), "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace, "--queue", "bare",
 			"--data-dir", newWorkshop(t).path("worker"), "--drain", "100ms")
 		run := j.end(j.wake(j.agent("bare", map[string]any{"pull": map[string]any{"queue": "bare"}})))
 		if run.Status != "FAILED" || run.attempts() != "FAILED" || !strings.Contains(run.Attempts[0].Error.Message, "no command of its own") {
@@ -98,7 +101,7 @@ func TestProgramWithWorkersElsewhere(t *testing.T) {
 
 func testWorkerCancel(t *testing.T, j journey) {
 	id := j.wake(j.puller("long", longWork))
-	pids := pidsOf(t, j.subscribe("", followRun, map[string]any{"id": id}).line())
+	pids := pidsOf(t, j.subscribe(j.owner, followRun, map[string]any{"id": id}).line())
 	var out struct {
 		CancelRun struct{ Run struct{ ID string } }
 	}
@@ -114,7 +117,7 @@ func testWorkerOutlives(t *testing.T, j journey, p *program, data, address strin
 	shop := newWorkshop(t)
 	k := j.on(t, p)
 	id := k.wake(k.puller("patient", shop.threeLines()))
-	follow := k.subscribe("", followRun, map[string]any{"id": id})
+	follow := k.subscribe(k.owner, followRun, map[string]any{"id": id})
 	if line := follow.line(); line != "line 1" {
 		t.Fatalf("first came %q", line)
 	}
@@ -141,12 +144,12 @@ func testWorkerEnds(t *testing.T, j journey) {
 		"argv": []string{"/bin/sh", "-c", shop.guarded()}, "grace": "PT1S"}}})
 	folder := newWorkshop(t).path("worker")
 	solo := func() *program {
-		return launch(t, nil, "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace, "--queue", "solo",
+		return launch(t, j.local(), "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace, "--queue", "solo",
 			"--data-dir", folder, "--drain", "100ms")
 	}
 	id := j.wake(agent)
 	first := solo()
-	pids := pidsOf(t, j.subscribe("", followRun, map[string]any{"id": id}).line())
+	pids := pidsOf(t, j.subscribe(j.owner, followRun, map[string]any{"id": id}).line())
 	if code := first.end(syscall.SIGKILL); code != -1 {
 		t.Errorf("it ended with %d", code)
 	}
@@ -160,7 +163,7 @@ func testWorkerEnds(t *testing.T, j journey) {
 		t.Error("two processes of the run lived at once")
 	}
 	held := j.wake(j.agent("held", map[string]any{"pull": map[string]any{"queue": "solo", "command": map[string]any{"argv": []string{"/bin/sh", "-c", longWork}, "grace": "PT1S"}}}))
-	pids = pidsOf(t, j.subscribe("", followRun, map[string]any{"id": held}).line())
+	pids = pidsOf(t, j.subscribe(j.owner, followRun, map[string]any{"id": held}).line())
 	if code := second.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("a stopped worker ends with %d", code)
 	}

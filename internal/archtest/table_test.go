@@ -41,6 +41,7 @@ var rooms = []room{
 	{"internal/secret", nil, "it seals and masks bytes, whosoever they are"},
 	{"internal/config", []string{"internal/domain", "internal/secret"}, "settings are plain values"},
 	{"internal/auth", []string{"internal/domain", "internal/secret", "internal/xid"}, "who calls is settled without the database"},
+	{"internal/tokenfile", []string{"internal/auth"}, "a file and what may stand in it; whether the token counts is the database's word"},
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},

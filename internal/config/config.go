@@ -15,7 +15,8 @@ import (
 
 // Config is how one process runs. Secrets do not print.
 type Config struct {
-	Addr           string        // host:port of the API and the console; a host that is not loopback needs tokens
+	Addr           string        // host:port of the API and the console
+	Auth           string        // AuthToken or AuthNone
 	AdminAddr      string        // host:port of /metrics, /debug/vars, /healthz and /readyz, loopback only; "": off
 	DataDir        string        // of the private cluster, the secret key and the lock; "": the default of the account
 	DatabaseURL    secret.String // postgres:// URL (it may hold a password); empty: a private cluster in DataDir
@@ -36,6 +37,7 @@ type Config struct {
 // Names of the environment variables, as they stand in messages and in the command line's tags.
 const (
 	EnvAddr           = "ROUSE_ADDR"
+	EnvAuth           = "ROUSE_AUTH"
 	EnvAdminAddr      = "ROUSE_ADMIN_ADDR"
 	EnvDataDir        = "ROUSE_DATA_DIR"
 	EnvDatabaseURL    = "ROUSE_DATABASE_URL"
@@ -52,10 +54,17 @@ const (
 	EnvLogFormat      = "ROUSE_LOG_FORMAT"
 )
 
+// What a caller of the API must show.
+const (
+	AuthToken = "token" // a bearer token, always
+	AuthNone  = "none"  // nothing; for a loopback address alone
+)
+
 // Default is a process that needs no setting.
 func Default() Config {
 	return Config{
 		Addr:      "127.0.0.1:8080",
+		Auth:      AuthToken,
 		Workers:   16,
 		Lease:     20 * time.Second,
 		Drain:     30 * time.Second,

@@ -34,6 +34,10 @@ func TestSettings(t *testing.T) {
 		{"all interfaces", func(c *config.Config) { c.Addr = ":8080" }, ""},
 		{"IPv6", func(c *config.Config) { c.Addr = "[::1]:8080" }, ""},
 		{"an address without a port", func(c *config.Config) { c.Addr = "localhost" }, "--addr (ROUSE_ADDR): \"localhost\" is not an address"},
+		{"no token asked on loopback", func(c *config.Config) { c.Auth = config.AuthNone }, ""},
+		{"no token asked where others reach it", func(c *config.Config) { c.Auth, c.Addr = config.AuthNone, "0.0.0.0:8080" }, "--auth (ROUSE_AUTH): none is for this machine alone"},
+		{"no token asked under a name", func(c *config.Config) { c.Auth, c.Addr = config.AuthNone, "rouse.example:8080" }, "none is for this machine alone"},
+		{"another way to prove oneself", func(c *config.Config) { c.Auth = "basic" }, "\"basic\" is not one of token, none"},
 		{"a port that is none", func(c *config.Config) { c.Addr = "localhost:65536" }, "0 to 65535"},
 		{"a port by name", func(c *config.Config) { c.Addr = "localhost:http" }, "0 to 65535"},
 		{"a port with zeros in front", func(c *config.Config) { c.Addr = "localhost:08080" }, "write 8080"},
@@ -74,7 +78,7 @@ func TestSettings(t *testing.T) {
 func TestEveryProblemIsTold(t *testing.T) {
 	c := config.Config{}
 	err := c.Validate()
-	if err == nil || strings.Count(err.Error(), "\n") != 4 {
+	if err == nil || strings.Count(err.Error(), "\n") != 5 {
 		t.Errorf("an empty config has these problems:\n%v", err)
 	}
 }

@@ -42,6 +42,7 @@ func (c Config) Validate() error {
 func (c Config) problems() error {
 	return errors.Join(
 		problem("--addr", EnvAddr, c.checkAddr()),
+		problem("--auth", EnvAuth, c.checkAuth()),
 		problem("--admin-addr", EnvAdminAddr, c.checkAdminAddr()),
 		problem("--database-url", EnvDatabaseURL, c.checkDatabaseURL()),
 		problem("--workers", EnvWorkers, within(c.Workers, 1, maxWorkers)),
@@ -92,7 +93,17 @@ func (c Config) checkAdminAddr() error {
 	return nil
 }
 
-// IsLoopback reports whether Addr can be reached from this machine alone, so that the API may work without a token.
+func (c Config) checkAuth() error {
+	if err := oneOf(c.Auth, AuthToken, AuthNone); err != nil {
+		return err
+	}
+	if c.Auth == AuthNone && c.checkAddr() == nil && !c.IsLoopback() {
+		return fmt.Errorf("none is for this machine alone, and %q can be reached from others: leave it out, so that callers must send a token, or use --addr 127.0.0.1:8080", c.Addr)
+	}
+	return nil
+}
+
+// IsLoopback reports whether Addr can be reached from this machine alone.
 func (c Config) IsLoopback() bool {
 	host, err := hostOf(c.Addr)
 	return err == nil && isLoopback(host)

@@ -8,27 +8,43 @@ import (
 	"strings"
 )
 
-// LocalOnly guards a server without authentication that listens on loopback. A web page anywhere can send requests there through the browser of the
-// person at this machine; so a request passes only when its Host is loopback, which a page that points its own name at 127.0.0.1 (DNS rebinding)
-// cannot arrange, and when it does not come from a page of another origin. Others get 403 with the reason and a way out.
+// LocalOnly guards a server that asks for no token and listens on loopback. What a proxy or a tunnel passes on is refused, since its callers may be
+// anywhere. A web page anywhere can send requests there through the browser of the person at this machine; so a request passes only when its Host is
+// loopback, which a page that points its own name at 127.0.0.1 (DNS rebinding) cannot arrange, and when it does not come from a page of another
+// origin. Others get 403 with the reason and a way out.
 func LocalOnly(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
+		switch header := forwarded(r.Header); {
+		case header != "":
+			forbid(w, "this request was passed on by a proxy or a tunnel (it carries "+header+"), and so may come from anywhere. "+
+				"This server asks for no token (--auth none) and answers only to programs of its own machine. "+wayOut)
 		case !isLoopback(r.Host):
-			forbid(w, "the Host of this request is not loopback. Without tokens this server answers only to localhost, 127.0.0.1 and [::1], "+
-				"because another name may be a web page that points at your machine (DNS rebinding). "+
-				"Open it as http://localhost, or make a token (rouse token create) and serve that name with --addr")
+			forbid(w, "the Host of this request is not loopback. Without tokens (--auth none) this server answers only to localhost, 127.0.0.1 and [::1], "+
+				"because another name may be a web page that points at your machine (DNS rebinding). Open it as http://localhost. "+wayOut)
 		case !isLocalOrigin(r.Header.Get("Origin")):
-			forbid(w, "this request comes from a web page that is not on this machine (see its Origin). Without tokens this server answers only to "+
-				"pages it serves itself. Use the console of this server, or make a token (rouse token create) and serve another address with --addr")
+			forbid(w, "this request comes from a web page that is not on this machine (see its Origin). Without tokens (--auth none) this server answers only to "+
+				"pages it serves itself. Use the console of this server. "+wayOut)
 		case cross.Check(r) != nil || isCrossSiteRead(r):
-			forbid(w, "this request comes from a web page of another origin. Without tokens this server answers only to pages it serves itself, "+
-				"so that no other page can act in your name. Use the console of this server, or make a token (rouse token create) and serve another address with --addr")
+			forbid(w, "this request comes from a web page of another origin. Without tokens (--auth none) this server answers only to pages it serves itself, "+
+				"so that no other page can act in your name. Use the console of this server. "+wayOut)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// wayOut ends each refusal.
+const wayOut = "To let others in, start it without --auth none: then callers send a token"
+
+// forwarded names a header by which proxies and tunnels say for whom they ask; "" for none.
+func forwarded(h http.Header) string {
+	for name := range h {
+		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
+			return name
+		}
+	}
+	return ""
 }
 
 func forbid(w http.ResponseWriter, why string) { http.Error(w, why, http.StatusForbidden) }

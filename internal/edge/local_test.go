@@ -26,6 +26,14 @@ func TestLocalOnly(t *testing.T) {
 		{"::1 with a port", "POST", "[::1]:8080", nil, ""},
 		{"::1 without a port", "POST", "[::1]", nil, ""},
 		{"a mapped loopback address", "POST", "[::ffff:127.0.0.1]:80", nil, ""},
+		{"a proxy that says for whom it asks", "POST", "localhost:8080", headers{"X-Forwarded-For": "203.0.113.7"}, "X-Forwarded-For"},
+		{"a proxy that says under which name", "GET", "127.0.0.1:8080", headers{"x-forwarded-host": "rouse.example"}, "X-Forwarded-Host"},
+		{"a proxy that says by which scheme", "GET", "127.0.0.1:8080", headers{"X-Forwarded-Proto": "https"}, "X-Forwarded-Proto"},
+		{"a header of proxies that says nothing", "GET", "127.0.0.1:8080", headers{"X-Forwarded-For": ""}, "X-Forwarded-For"},
+		{"a proxy of the standard", "POST", "localhost:8080", headers{"Forwarded": "for=203.0.113.7"}, "Forwarded"},
+		{"nginx's own header", "POST", "localhost:8080", headers{"X-Real-IP": "203.0.113.7"}, "X-Real-Ip"},
+		{"a proxy that names itself", "POST", "localhost:8080", headers{"Via": "1.1 proxy"}, "Via"},
+		{"a socket through a proxy", "GET", "localhost:8080", headers{"Upgrade": "websocket", "X-Forwarded-For": "203.0.113.7"}, "X-Forwarded-For"},
 		{"another name", "GET", "evil.example:8080", nil, "DNS rebinding"},
 		{"a name that begins like localhost", "GET", "localhost.evil.example", nil, "DNS rebinding"},
 		{"a name that begins like an address", "GET", "127.0.0.1.evil.example", nil, "DNS rebinding"},
@@ -57,7 +65,7 @@ func TestLocalOnly(t *testing.T) {
 			if tt.why == "" && w.Code != http.StatusNoContent {
 				t.Errorf("refused: %s", w.Body)
 			}
-			if tt.why != "" && (w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), tt.why) || !strings.Contains(w.Body.String(), "make a token (rouse token create)")) {
+			if tt.why != "" && (w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), tt.why) || !strings.Contains(w.Body.String(), "start it without --auth none")) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 		})

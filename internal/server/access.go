@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"rouse.dev/rouse/internal/account"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/domain"
@@ -16,26 +15,18 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// checkAccess stores the bootstrap token, and refuses an address that others reach while no token exists.
-func (s *Server) checkAccess(ctx context.Context) error {
+// checkAccess stores the bootstrap token and settles that of the data folder, which stands for its owner also on standby.
+func (s *Server) checkAccess(ctx context.Context) (err error) {
+	if s.options.Config.Auth == config.AuthNone && !s.front.loopback {
+		return fmt.Errorf("--auth none is for this machine alone, and %s can be reached from others: leave it out, or listen on 127.0.0.1 with --addr", s.front.listener.Addr())
+	}
 	if token := s.options.Config.BootstrapToken; !token.IsEmpty() {
 		if err := storeBootstrap(ctx, s.store, token.Reveal()); err != nil {
 			return err
 		}
 	}
-	if s.front.loopback {
-		return nil
-	}
-	has, err := s.store.HasTokens(ctx)
-	if err != nil {
-		return err
-	}
-	if !has {
-		return fmt.Errorf("%s can be reached from other machines, and there is no token yet to keep strangers out: make one with `rouse token create` "+
-			"(with the same --data-dir or %s), or set %s, and start again; or stay on this machine with --addr 127.0.0.1:8080",
-			s.front.listener.Addr(), config.EnvDatabaseURL, config.EnvBootstrapToken)
-	}
-	return nil
+	s.local, err = keepLocalToken(ctx, s.store, s.files.dir, s.log)
+	return err
 }
 
 // storeBootstrap stores the operator's own token with all scopes; storing it at every start is one token.
@@ -67,21 +58,15 @@ type tokens interface {
 // gatekeeper turns credentials into callers.
 type gatekeeper struct {
 	tokens  tokens
-	local   bool             // callers without a token are the machine's owner
-	agents  *account.Account // whose processes are not the owner; nil: they cannot be told from it
+	open    bool // --auth none: a caller without a token is the owner
 	sockets *liveSockets
 }
 
 // authenticate is the edge's hook. The context of a socket ends when its token is revoked or expires.
 func (g *gatekeeper) authenticate(ctx context.Context, c edge.Credentials) (context.Context, error) {
 	if c.Token == "" {
-		if !g.local {
+		if !g.open {
 			return nil, &edge.Error{Code: edge.CodeUnauthenticated, Message: auth.ErrNoToken.Error()}
-		}
-		if g.agents != nil {
-			if err := refuseAgent(ctx, g.agents); err != nil {
-				return nil, err
-			}
 		}
 		return auth.WithPrincipal(ctx, auth.Local()), nil
 	}

@@ -18,7 +18,7 @@ func TestWhatIsNoCursorIsExplained(t *testing.T) {
 	if err := fillDemo(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	g := &gatekeeper{tokens: s, local: true, sockets: &liveSockets{}}
+	g := &gatekeeper{tokens: s, open: true, sockets: &liveSockets{}}
 	o := newOutage(nil, quiet())
 	api := edge.New(graph.NewSchema(graph.Resolver{Store: s, Reader: s.Reader(), Log: quiet()}), edge.Options{Authenticate: g.authenticate, PresentError: o.presentError, Log: quiet()})
 	for _, cursor := range []string{`"nonsense"`, `""`, `"gqFp"`, `["a"]`, `{a: 1}`, `true`, `7`} {
@@ -45,7 +45,7 @@ func TestWhatIsNoCursorIsExplained(t *testing.T) {
 func TestAnOperationCanAskWhatItCosts(t *testing.T) {
 	db, _ := pgtest.NewURL(t)
 	s := NewTokens(&Database{DB: db, log: quiet()}).store
-	g := &gatekeeper{tokens: s, local: true, sockets: &liveSockets{}}
+	g := &gatekeeper{tokens: s, open: true, sockets: &liveSockets{}}
 	api := edge.New(graph.NewSchema(graph.Resolver{Store: s, Reader: s.Reader(), OperationCost: operationCost, Log: quiet()}),
 		edge.Options{Authenticate: g.authenticate, Log: quiet()})
 	for query, want := range map[string]string{

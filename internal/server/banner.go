@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"rouse.dev/rouse/internal/tokenfile"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -17,19 +18,35 @@ func (s *Server) announce(ctx context.Context) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "rouse %s is ready.\n\n", s.options.Version)
-	fmt.Fprintf(&b, "  GraphiQL   %s/\n", s.front.url())
+	fmt.Fprintf(&b, "  GraphiQL   %s/%s\n", s.front.url(), s.fragment())
 	fmt.Fprintf(&b, "  API        %s%s\n", s.front.url(), graphqlPath)
 	if s.front.admin != nil {
 		fmt.Fprintf(&b, "  Metrics    http://%s/metrics\n", s.front.admin.Addr())
 	}
+	fmt.Fprintf(&b, "  Token      %s\n", s.describeToken())
 	fmt.Fprintf(&b, "  Data       %s\n", s.describeData())
 	fmt.Fprintf(&b, "  Agents     run as %s, in %s\n", s.agents, s.files.work())
 	fmt.Fprintf(&b, "  Process    %d\n", os.Getpid())
-	if echo != "" {
-		fmt.Fprintf(&b, "\nWake the demo agent%s:\n\n%s\n", s.tokenHint(), s.wakeCommand(echo))
-	}
+	fmt.Fprintf(&b, "\n%s\n", s.curl(echo))
 	fmt.Fprintf(&b, "\nCtrl-C stops it.\n")
 	_, _ = fmt.Fprint(s.options.Stdout, b.String()) // nobody is told anything when the terminal is gone
+}
+
+// fragment is what the console's address ends in: on a terminal the token, which the page takes out of its address and no
+// browser sends. Elsewhere what is printed is kept, and so the token is not.
+func (s *Server) fragment() string {
+	if !s.options.Screen || s.front.open {
+		return ""
+	}
+	return "#token=" + s.local.Reveal()
+}
+
+func (s *Server) describeToken() string {
+	path := tokenfile.Path(s.files.dir)
+	if s.front.open {
+		return "none is asked (--auth none): every process of this machine, agents too, can do everything; for programs that send one: " + path
+	}
+	return path
 }
 
 func (s *Server) describeData() string {
@@ -39,20 +56,26 @@ func (s *Server) describeData() string {
 	return fmt.Sprintf("%s (private PostgreSQL, process %d)", s.files.dir, s.db.PID())
 }
 
-// tokenHint says where the token of the command below comes from.
-func (s *Server) tokenHint() string {
-	if s.front.loopback {
-		return ""
+// curl is a command that can be pasted into a shell: it wakes the demo's agent, or asks for the version where there is none.
+// The header comes by a pipe, since other accounts of this machine, such as the agents', see the arguments of each process.
+func (s *Server) curl(echo xid.ID) string {
+	what, operation := "Ask something", "{ process { version } }"
+	if echo != "" {
+		what = "Wake the demo agent"
+		operation = `mutation { wakeAgent(input: {agentId: \"` + echo.String() + `\", userId: \"me\"}) { wakeupRequest { id status } userErrors { message } } }`
 	}
-	return ", with a token of yours in ROUSE_TOKEN (rouse token create makes one)"
+	return fmt.Sprintf("%s:\n\n  sed 's/^/Authorization: Bearer /' %s |\n    curl -sS %s%s -H @- -H 'Content-Type: application/json' \\\n    -d '{\"query\": \"%s\"}'",
+		what, quoted(tokenfile.Path(s.files.dir)), s.front.url(), graphqlPath, operation)
 }
 
-// wakeCommand is a curl that can be pasted into a shell.
-func (s *Server) wakeCommand(agent xid.ID) string {
-	token := ""
-	if !s.front.loopback {
-		token = ` -H "Authorization: Bearer $ROUSE_TOKEN"`
+// quoted is a path as a shell reads it.
+func quoted(path string) string {
+	if strings.IndexFunc(path, func(r rune) bool { return !strings.ContainsRune("/._-+@:", r) && !isPlain(r) }) < 0 {
+		return path
 	}
-	mutation := `mutation { wakeAgent(input: {agentId: \"` + agent.String() + `\", userId: \"me\"}) { wakeupRequest { id status } userErrors { message } } }`
-	return fmt.Sprintf("  curl -sS %s%s -H 'Content-Type: application/json'%s \\\n    -d '{\"query\": \"%s\"}'", s.front.url(), graphqlPath, token, mutation)
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+func isPlain(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }

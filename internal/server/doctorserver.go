@@ -2,12 +2,16 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/lib/pq"
+
+	"rouse.dev/rouse/internal/tokenfile"
 )
 
 // serverName begins the name that each server's listening connection has in the database, so that others can tell whether
@@ -17,11 +21,17 @@ const serverName = "rouse serve"
 // standbyName tells a server on standby from one at work.
 const standbyName = "standby process"
 
+// openName begins the name of a server that asks for no token.
+const openName = "open "
+
 // processName is that of this process.
-func processName(standby bool) string {
+func processName(standby, open bool) string {
 	kind := "process"
 	if standby {
 		kind = standbyName
+	}
+	if open {
+		kind = openName + kind
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -37,7 +47,7 @@ func processName(standby bool) string {
 func (d *doctor) servers(ctx context.Context, db *Database) {
 	servers, err := db.servers(ctx)
 	running := strings.Join(servers, "; ")
-	atWork := func(server string) bool { return !strings.HasPrefix(server, standbyName) }
+	atWork := func(server string) bool { return !strings.HasPrefix(strings.TrimPrefix(server, openName), standbyName) }
 	switch {
 	case err != nil:
 		d.fail("server", err, "may this account read pg_stat_activity?")
@@ -49,7 +59,39 @@ func (d *doctor) servers(ctx context.Context, db *Database) {
 	default:
 		d.pass("server", running)
 	}
+	d.access(ctx, db, servers)
 }
+
+// access says who is let in: whether a server asks for no token, and whether the token of the data folder counts.
+func (d *doctor) access(ctx context.Context, db *Database, servers []string) {
+	for _, server := range servers {
+		if name, open := strings.CutPrefix(server, openName); open {
+			d.pass("access", name+" asks for no token (--auth none): every process of its machine, agents too, can do everything; nothing may pass requests on to it")
+		}
+	}
+	path := tokenfile.Path(db.files.dir)
+	token, err := tokenfile.Read(db.files.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.pass("access", "there is no "+path+" yet, the token of this data folder: a start of `rouse serve` makes it")
+		return
+	}
+	if err != nil {
+		d.fail("access", err, rotateHint)
+		return
+	}
+	known, err := db.quietStore().TokenByDigest(ctx, token.Digest().String())
+	switch {
+	case err != nil:
+		d.fail("access", err, "see the log of PostgreSQL")
+	case known == nil:
+		d.fail("access", fmt.Errorf("the token in %s is revoked, or of another database", path), rotateHint)
+	default:
+		d.pass("access", fmt.Sprintf("the token in %s counts (%s)", path, known.ID))
+	}
+}
+
+// rotateHint is what helps where the token of the data folder does not count.
+const rotateHint = "`rouse token rotate-local` makes another, and so does the next start of `rouse serve`"
 
 // servers names the servers that are connected to the database.
 func (d *Database) servers(ctx context.Context) ([]string, error) {

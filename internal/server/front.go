@@ -28,6 +28,7 @@ type front struct {
 	listener net.Listener
 	admin    net.Listener // nil: off
 	loopback bool         // only this machine can reach the listener
+	open     bool         // --auth none: callers need no token
 
 	base    context.Context // of every request
 	cancel  context.CancelFunc
@@ -40,7 +41,7 @@ type front struct {
 
 // listen takes the addresses. Nothing is answered before serve; a taken port is an error that says what to do.
 func listen(ctx context.Context, c config.Config, log *slog.Logger) (*front, error) {
-	f := &front{log: log}
+	f := &front{log: log, open: c.Auth == config.AuthNone}
 	f.base, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	f.leaving, f.leave = context.WithCancel(f.base)
 	var err error
@@ -100,7 +101,6 @@ func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.C
 
 func (f *front) start(l net.Listener, h http.Handler, fail func(error)) {
 	server := edge.NewHTTPServer(f.base, h, f.log)
-	server.ConnContext = withPeer
 	f.servers = append(f.servers, server)
 	f.serving.Go(func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -110,18 +110,18 @@ func (f *front) start(l net.Listener, h http.Handler, fail func(error)) {
 }
 
 // public is what the listener of the API shows. Health is for anybody who reaches it; the console is a page without data;
-// the API asks for a token, or in local mode for a caller of this machine that is no agent. Webhooks ask for neither: their
-// callers prove themselves to the trigger, whose path nobody can guess, and come through tunnels under any name (C227).
+// the API asks for a token, unless --auth none says otherwise. Webhooks ask for none: their callers prove themselves to the
+// trigger, whose path nobody can guess, and come through tunnels under any name (C227).
 func (f *front) public(hooks http.Handler, ready func(context.Context) error) http.Handler {
 	guard := func(h http.Handler) http.Handler { return h }
-	if f.loopback {
+	if f.open {
 		guard = edge.LocalOnly
 	}
 	mux := http.NewServeMux()
 	addHealth(mux, ready)
 	mux.Handle(graphqlPath, guard(f.api))
 	mux.Handle(webhook.Path, hooks)
-	mux.Handle("/", guard(console.Handler(console.Options{TokenRequired: !f.loopback})))
+	mux.Handle("/", guard(console.Handler(console.Options{TokenRequired: !f.open})))
 	return mux
 }
 

@@ -4,20 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
+	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/executor"
 	"rouse.dev/rouse/internal/remote"
 	"rouse.dev/rouse/internal/secret"
+	"rouse.dev/rouse/internal/tokenfile"
 )
 
 // WorkerOptions are what a worker on this machine is made from.
 type WorkerOptions struct {
 	Server    string        // address of the server
-	Token     secret.String // with scope EXECUTE; empty for a server on this machine that asks for none
+	Token     secret.String // with scope EXECUTE; empty: that of the data folder, for a server on this machine
+	ServerDir string        // that data folder; "": the default of the account
 	Workspace string        // id or slug; "": the token's own
 	Queue     string
 	Slots     int
@@ -32,7 +38,11 @@ type WorkerOptions struct {
 // RunWorker takes runs from a server's queue until ctx ends, and then gives live ones the drain to end; when hurry ends
 // too, they are handed back at once.
 func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
-	client, err := remote.NewClient(o.Server, o.Token)
+	token, err := tokenOfWorker(o)
+	if err != nil {
+		return err
+	}
+	client, err := remote.NewClient(o.Server, token)
 	if err != nil {
 		return err
 	}
@@ -64,6 +74,37 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	drain, cancel := context.WithTimeout(hurry, o.Drain)
 	defer cancel()
 	return errors.Join(refused, w.Drain(drain))
+}
+
+// tokenOfWorker is the token that a worker was given, or that of the data folder. That one goes to no other machine, and a
+// folder without a token is left to the server to judge, which may ask for none.
+func tokenOfWorker(o WorkerOptions) (secret.String, error) {
+	if !o.Token.IsEmpty() || !isThisMachine(o.Server) {
+		return o.Token, nil
+	}
+	f, err := locate(config.Config{DataDir: o.ServerDir})
+	if err != nil {
+		return secret.String{}, err
+	}
+	token, err := tokenfile.Read(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		o.Log.Info("no token was given, and the data folder has none: going on without", "file", tokenfile.Path(f.dir))
+		return secret.String{}, nil
+	}
+	if err != nil {
+		return secret.String{}, fmt.Errorf("no token was given in ROUSE_TOKEN, and that of the data folder: %w", err)
+	}
+	return secret.NewString(token.Reveal()), nil
+}
+
+// isThisMachine says whether a server's address can be of this machine alone.
+func isThisMachine(server string) bool {
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	address, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
 // defaultWorkerDir is the folder of a worker that names none: for root one that the agents' account may enter.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/executor"
@@ -32,6 +33,7 @@ type Options struct {
 	Config  config.Config // valid (Config.Validate)
 	Demo    bool          // make the demo workspace in an empty database even when it is not a private cluster
 	Standby bool          // serve the API, and start no loop
+	Screen  bool          // Stdout is a terminal, which a person reads and nobody keeps
 	Version string
 	Stdout  io.Writer // what a person is told at the start
 	Log     *slog.Logger
@@ -55,6 +57,7 @@ type Server struct {
 	store    *store.Store
 	reader   *ent.Client
 	box      *secret.Box
+	local    auth.Token // of the data folder
 	hub      *event.Hub
 	counters *metrics.Counters
 	traces   *telemetry.Traces // nil unless a collector is configured
@@ -152,7 +155,7 @@ func (s *Server) openStore(ctx context.Context) error {
 	if s.box, err = secret.NewBox(key); err != nil {
 		return err
 	}
-	listener, err := postgres.Named(s.db.URL, processName(s.options.Standby))
+	listener, err := postgres.Named(s.db.URL, processName(s.options.Standby, s.front.open))
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -29,10 +28,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(callVariable); url != "" {
-		call(url)
-		return
-	}
 	pgtest.Main(m)
 }
 
@@ -249,16 +244,16 @@ func newBook() *book {
 func TestWhoACallerIs(t *testing.T) {
 	for _, tt := range []struct {
 		name, token string
-		local       bool
+		open        bool // --auth none
 		err         error
 		kind        auth.Kind
 		code        string // of an error that the caller sees
 	}{
-		{"without a token in local mode: the machine's owner", "", true, nil, auth.KindLocal, ""},
-		{"without a token elsewhere: nobody", "", false, nil, "", edge.CodeUnauthenticated},
+		{"without a token where none is asked: the owner", "", true, nil, auth.KindLocal, ""},
+		{"without a token: nobody", "", false, nil, "", edge.CodeUnauthenticated},
 		{"a token", apiToken, false, nil, auth.KindToken, ""},
-		{"a token counts in local mode too", apiToken, true, nil, auth.KindToken, ""},
-		{"an unknown token is refused in local mode too", apiToken + "x", true, nil, "", edge.CodeUnauthenticated},
+		{"a token counts where none is asked, too", apiToken, true, nil, auth.KindToken, ""},
+		{"an unknown token is refused where none is asked, too", apiToken + "x", true, nil, "", edge.CodeUnauthenticated},
 		{"a run token is its agent", runToken, false, nil, auth.KindRun, ""},
 		{"a run token of an attempt that has ended", runToken + "x", false, nil, "", edge.CodeUnauthenticated},
 		{"a token of absurd length is not looked up", strings.Repeat("x", longestToken+1), false, errors.New("looked up"), "", edge.CodeUnauthenticated},
@@ -267,7 +262,7 @@ func TestWhoACallerIs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBook()
 			b.err = tt.err
-			g := &gatekeeper{tokens: b, local: tt.local, sockets: &liveSockets{}}
+			g := &gatekeeper{tokens: b, open: tt.open, sockets: &liveSockets{}}
 			ctx, err := g.authenticate(t.Context(), edge.Credentials{Token: tt.token})
 			if err != nil {
 				code := "server error"
@@ -352,8 +347,8 @@ func TestTheDemoIsMadeOnceAndWorks(t *testing.T) {
 	if err != nil || due != 0 {
 		t.Errorf("the demo's trigger was not armed as it was made: %d, %v", due, err)
 	}
-	s := &Server{front: &front{loopback: true, listener: fakeListener{}}}
-	if command := s.wakeCommand(id); !strings.Contains(command, fmt.Sprintf(`agentId: \"%s\"`, id)) || strings.Contains(command, "Bearer") {
+	s := &Server{front: &front{listener: fakeListener{}}, files: files{dir: "/srv/my data"}}
+	if command := s.curl(id); !strings.Contains(command, fmt.Sprintf(`agentId: \"%s\"`, id)) || !strings.Contains(command, " '/srv/my data/token' |") {
 		t.Error(command)
 	}
 }

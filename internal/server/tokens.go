@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -14,15 +15,19 @@ import (
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/tokenfile"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // Tokens is what the command line does with bearer tokens.
-type Tokens struct{ store *store.Store }
+type Tokens struct {
+	store *store.Store
+	dir   string // the data folder
+}
 
 // NewTokens works on an open database, beside whatever else uses it.
 func NewTokens(db *Database) *Tokens {
-	return &Tokens{store: db.quietStore()}
+	return &Tokens{store: db.quietStore(), dir: db.files.dir}
 }
 
 // TokenSpec is a token to make. Expires 0 means never; Workspace is an id or a slug, "" makes a token of the instance.
@@ -103,6 +108,20 @@ func (t *Tokens) Revoke(ctx context.Context, id xid.ID) error {
 		return fmt.Errorf("there is no token %q: `rouse token list` shows those that there are", id)
 	}
 	return err
+}
+
+// RotateLocal gives the data folder another token and ends the one that it had; path is the file that holds it.
+func (t *Tokens) RotateLocal(ctx context.Context) (id xid.ID, path string, err error) {
+	if _, err := os.Stat(t.dir); err != nil {
+		return "", "", fmt.Errorf("the data folder: %w: name that of the server with --data-dir", err)
+	}
+	release, err := tokenfile.Lock(t.dir)
+	if err != nil {
+		return "", "", err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	_, id, err = replaceLocalToken(ctx, t.store, t.dir)
+	return id, tokenfile.Path(t.dir), err
 }
 
 func scopeNames(scopes []domain.TokenScope) string {

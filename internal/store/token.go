@@ -112,16 +112,6 @@ WHERE a.token_digest = $1 AND a.finished_at IS NULL AND r.status = 'CLAIMED' AND
 	return &t, nil
 }
 
-// HasTokens says whether any token could be used now.
-func (s *Store) HasTokens(ctx context.Context) (bool, error) {
-	const query = `SELECT EXISTS (SELECT 1 FROM api_tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp()))`
-	has, err := queryOne[bool](ctx, s.db, query)
-	if err != nil {
-		return false, fmt.Errorf("look for tokens: %w", err)
-	}
-	return has, nil
-}
-
 // RevokeToken ends a token now. workspaceID "" may revoke any token, else only one of that workspace.
 func (s *Store) RevokeToken(ctx context.Context, workspaceID, id xid.ID) error {
 	const query = `
@@ -133,6 +123,18 @@ WHERE id = $1 AND ($2::text IS NULL OR workspace_id = $2)`
 	}
 	if n == 0 {
 		return notFound(sql.ErrNoRows, []string{"apiTokenId"}, "token", id)
+	}
+	return nil
+}
+
+// RevokeTokensBefore ends the tokens whose place one of a data folder has taken: those of the instance with its name, and
+// the one with the digest, if there is one.
+func (s *Store) RevokeTokensBefore(ctx context.Context, id xid.ID, name, digest string) error {
+	const query = `
+UPDATE api_tokens SET revoked_at = clock_timestamp()
+WHERE revoked_at IS NULL AND id <> $1 AND (digest = $3 OR workspace_id IS NULL AND name = $2)`
+	if _, err := exec(ctx, s.db, query, id, name, digest); err != nil {
+		return fmt.Errorf("revoke the token before: %w", err)
 	}
 	return nil
 }
