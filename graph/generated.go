@@ -5314,6 +5314,10 @@ input RunUsageInput {
   outputTokens: Int! = 0
   "Cost in US dollars, at least 0, at most six decimals."
   costUsd: Decimal! = "0"
+  "What the agent said of its use and nobody can read, at most 1 KiB: the event of the attempt's end tells it."
+  unread: String
+  "The agent said a cost that nobody can read: the attempt is charged with what budgets reserved for it, and costUsd does not count."
+  costUnread: Boolean! = false
 }
 
 "Result of reportRunSucceeded."
@@ -39161,8 +39165,11 @@ func (ec *executionContext) unmarshalInputRunUsageInput(ctx context.Context, obj
 	if _, present := asMap["costUsd"]; !present {
 		asMap["costUsd"] = "0"
 	}
+	if _, present := asMap["costUnread"]; !present {
+		asMap["costUnread"] = false
+	}
 
-	fieldsInOrder := [...]string{"inputTokens", "outputTokens", "costUsd"}
+	fieldsInOrder := [...]string{"inputTokens", "outputTokens", "costUsd", "unread", "costUnread"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -39190,6 +39197,20 @@ func (ec *executionContext) unmarshalInputRunUsageInput(ctx context.Context, obj
 				return it, err
 			}
 			it.CostUsd = data
+		case "unread":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("unread"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Unread = data
+		case "costUnread":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("costUnread"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CostUnread = data
 		}
 	}
 	return it, nil

@@ -30,6 +30,7 @@ const (
 	linesMax         = 500
 	progressBytesMax = 16 << 10
 	messageBytesMax  = 8 << 10
+	unreadBytesMax   = 1 << 10
 	answerReserve    = 3 * time.Second // of the mutation's time that is left for the answer
 )
 
@@ -283,13 +284,13 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 	if err != nil {
 		return nil, err
 	}
-	ok := store.Success{Usage: usage, Fresh: in.FreshSession}
+	ok := store.Success{Usage: usage.Masked(mask), Fresh: in.FreshSession}
 	if in.Result != nil {
 		ok.Result = domain.CleanResult(in.Result, mask).(map[string]any)
 		ok.Summary, ok.SessionID = domain.ResultSummary(ok.Result), openSession(domain.ResultSession(in.Result), mask)
 		ok.Resumable = ok.SessionID != ""
 		if usage == nil {
-			ok.Usage = saidUsage(ok.Result)
+			ok.Usage = domain.ResultUsage(ok.Result)
 		}
 	}
 	if err := r.Store.Finish(ctx, a.Attempt, ok); err != nil {
@@ -346,14 +347,14 @@ func (r *Resolver) readUnfinished(ctx context.Context, lease *model.RunLeaseInpu
 	if mask, err = r.maskOf(ctx, a.run.ID); err != nil {
 		return a, u, nil, err
 	}
-	u = store.Unfinished{Usage: usage, Fresh: in.fresh, SessionID: valueOf(in.sessionID)}
+	u = store.Unfinished{Usage: usage.Masked(mask), Fresh: in.fresh, SessionID: valueOf(in.sessionID)}
 	if in.result != nil {
 		u.Result = domain.CleanResult(in.result, mask).(map[string]any)
 		if u.SessionID == "" {
 			u.SessionID = domain.ResultSession(in.result)
 		}
 		if u.Usage == nil {
-			u.Usage = saidUsage(u.Result)
+			u.Usage = domain.ResultUsage(u.Result)
 		}
 	}
 	u.SessionID = openSession(u.SessionID, mask)
@@ -376,15 +377,6 @@ func checkSession(id *string) error {
 	return domain.RefuseField([]string{"sessionId"}, domain.UserErrorCodeInvalid, "must be 1 to %d printable characters", domain.MaxSessionID)
 }
 
-// saidUsage is what a result says of its use; nil when it says nothing.
-func saidUsage(result map[string]any) *store.Usage {
-	said := domain.ResultUsage(result)
-	if said == nil {
-		return nil
-	}
-	return &store.Usage{InputTokens: said.InputTokens, OutputTokens: said.OutputTokens, CostUSD: said.CostUSD}
-}
-
 var decimalCost = regexp.MustCompile(`^\d{1,9}(\.\d{1,6})?$`)
 
 // usageOf reads what a worker says of its use; nil when it says nothing.
@@ -404,5 +396,12 @@ func usageOf(in *model.RunUsageInput) (*store.Usage, error) {
 	if !decimalCost.MatchString(in.CostUsd) {
 		p.add([]string{"usage", "costUsd"}, domain.UserErrorCodeInvalid, "must be a decimal of at least 0 with at most six decimals, e.g. \"0.25\"")
 	}
-	return &store.Usage{InputTokens: int64(in.InputTokens), OutputTokens: int64(in.OutputTokens), CostUSD: in.CostUsd}, domain.AsUserError(p.problems)
+	if len(valueOf(in.Unread)) > unreadBytesMax {
+		p.add([]string{"usage", "unread"}, domain.UserErrorCodeTooLong, "must be at most %d bytes", unreadBytesMax)
+	}
+	usage := &store.Usage{InputTokens: int64(in.InputTokens), OutputTokens: int64(in.OutputTokens), CostUSD: in.CostUsd, CostUnread: in.CostUnread, Unread: valueOf(in.Unread)}
+	if in.CostUnread {
+		usage.CostUSD = ""
+	}
+	return usage, domain.AsUserError(p.problems)
 }

@@ -392,6 +392,57 @@ func TestAWorkerIsToldWhatIsWrongWithItsCall(t *testing.T) {
 	}
 }
 
+// Amounts of a worker's result are read as those of an executor of ours; what cannot be read is told in the run's last event.
+func TestAmountsOfAWorkersResultInEveryForm(t *testing.T) {
+	w := newWorld(t)
+	agent := w.pullAgent()
+	for name, c := range map[string]struct {
+		more         map[string]any
+		cost, unread string
+	}{
+		"as text":                {map[string]any{"result": map[string]any{"usage": map[string]any{"input_tokens": "7", "cost_usd": "5.00"}}}, "5.000000", ""},
+		"below nothing":          {map[string]any{"result": map[string]any{"usage": map[string]any{"cost_usd": -5}}}, "", `usage.cost_usd "-5" is below nothing`},
+		"what the worker says":   {map[string]any{"usage": map[string]any{"costUnread": true, "unread": "cost is no number, said hunter2"}}, "", "cost is no number, said ***"},
+		"beyond what we believe": {map[string]any{"result": map[string]any{"usage": map[string]any{"cost_usd": 1e30}}}, "", `usage.cost_usd "1e+30" is a billion dollars or more, which is not believed`},
+	} {
+		w.wake(agent)
+		lease, _ := w.acquire(nil)
+		if lease == nil {
+			t.Fatalf("%s: no run", name)
+		}
+		got := w.report("reportRunSucceeded", "run { status usage { costUsd } }", lease.input(), c.more)
+		if got.Run == nil || got.Run.Status != "FINISHED" {
+			t.Fatalf("%s: %+v", name, got)
+		}
+		if c.cost != "" && (got.Run.Usage == nil || got.Run.Usage.CostUsd != c.cost) {
+			t.Errorf("%s: %+v", name, got.Run.Usage)
+		}
+		if unread := w.lastEvent(lease.Run.ID)["unreadUsage"]; (unread == nil) != (c.unread == "") || unread != nil && unread != c.unread {
+			t.Errorf("%s: told %v", name, unread)
+		}
+	}
+}
+
+// lastEvent is the data of a run's newest event.
+func (w *world) lastEvent(run string) map[string]any {
+	w.t.Helper()
+	var out struct {
+		Run struct {
+			Events struct {
+				Edges []struct {
+					Node struct{ Data map[string]any }
+				}
+			}
+		}
+	}
+	w.Do(w.t.Context(), `query($id: ID!) { run(id: $id) { events(first: 100) { edges { node { data } } } } }`, map[string]any{"id": run}, &out)
+	edges := out.Run.Events.Edges
+	if len(edges) == 0 {
+		w.t.Fatal("no events")
+	}
+	return edges[len(edges)-1].Node.Data
+}
+
 func TestAnAgentReportsForItsOwnAttemptAndSeesNoOther(t *testing.T) {
 	w := newWorld(t)
 	mine, other := w.pullAgent(), w.agent("other")

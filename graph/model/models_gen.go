@@ -1600,6 +1600,10 @@ type RunUsageInput struct {
 	OutputTokens int `json:"outputTokens"`
 	// Cost in US dollars, at least 0, at most six decimals.
 	CostUsd string `json:"costUsd"`
+	// What the agent said of its use and nobody can read, at most 1 KiB: the event of the attempt's end tells it.
+	Unread *string `json:"unread,omitempty"`
+	// The agent said a cost that nobody can read: the attempt is charged with what budgets reserved for it, and costUsd does not count.
+	CostUnread bool `json:"costUnread"`
 }
 
 // Preview of a schedule; nothing is stored.

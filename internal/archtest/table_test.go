@@ -30,7 +30,7 @@ var rooms = []room{
 	{"internal/domain", []string{"internal/xid"}, "the vocabulary knows nothing of who uses it"},
 	{"internal/cron", []string{"internal/domain"}, "rules are pure functions of the vocabulary"},
 	{"internal/retry", []string{"internal/domain"}, "rules are pure functions of the vocabulary"},
-	{"internal/preset", nil, "arguments and lines go in, arguments and words come out"},
+	{"internal/preset", []string{"internal/domain"}, "arguments and lines go in, arguments and words come out; amounts are read as everywhere"},
 	{"internal/prompt", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
 	{"internal/summary", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
 	{"internal/liveness", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},

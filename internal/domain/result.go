@@ -3,7 +3,6 @@ package domain
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -49,63 +48,6 @@ func ResultSession(object map[string]any) string {
 		return ""
 	}
 	return id
-}
-
-// AttemptUsage is what an attempt used by its agent's own account; CostUSD is a decimal.
-type AttemptUsage struct {
-	InputTokens, OutputTokens int64
-	CostUSD                   string
-}
-
-// ResultUsage is what a result object says of its use: usage.input_tokens, usage.output_tokens and usage.cost_usd, or
-// total_cost_usd beside usage. Nil when it says nothing; what is below nothing, and an absurd cost, counts as not said.
-func ResultUsage(object map[string]any) *AttemptUsage {
-	usage, ok := object["usage"].(map[string]any)
-	if !ok {
-		return nil
-	}
-	cost, ok := resultNumber(usage["cost_usd"])
-	if !ok {
-		cost, _ = resultNumber(object["total_cost_usd"])
-	}
-	if cost < 0 || cost > MaxCostUSD {
-		cost = 0
-	}
-	return &AttemptUsage{InputTokens: tokenCount(usage["input_tokens"]), OutputTokens: tokenCount(usage["output_tokens"]),
-		CostUSD: strconv.FormatFloat(cost, 'f', -1, 64)}
-}
-
-// Bounds of what one attempt may say that it used. MaxTokens is the largest Int of the API, by which workers report.
-const (
-	MaxTokens  = math.MaxInt32
-	MaxCostUSD = 1_000_000_000
-)
-
-// TokenCount is a number of tokens as it is kept: more than MaxTokens is MaxTokens, and what is below nothing counts as not
-// said.
-func TokenCount(n float64) int64 {
-	if n > 0 {
-		return int64(min(n, MaxTokens))
-	}
-	return 0
-}
-
-func tokenCount(v any) int64 {
-	n, _ := resultNumber(v)
-	return TokenCount(n)
-}
-
-func resultNumber(v any) (float64, bool) {
-	switch v := v.(type) {
-	case float64:
-		return v, true
-	case int64:
-		return float64(v), true
-	case json.Number:
-		f, err := v.Float64()
-		return f, err == nil
-	}
-	return 0, false
 }
 
 // CleanResult makes every string of a result storable and masks it, the names of members too, and masks a number whose digits hold a

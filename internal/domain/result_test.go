@@ -41,27 +41,6 @@ func TestTheSummaryOfAResult(t *testing.T) {
 	}
 }
 
-func TestTheUseOfAResult(t *testing.T) {
-	for _, c := range []struct {
-		name, object string
-		want         *AttemptUsage
-	}{
-		{"tokens and cost", `{"usage":{"input_tokens":3,"output_tokens":4,"cost_usd":0.25}}`, &AttemptUsage{3, 4, "0.25"}},
-		{"the cost may stand beside the tokens", `{"usage":{"input_tokens":3},"total_cost_usd":0.5}`, &AttemptUsage{3, 0, "0.5"}},
-		{"what is below nothing counts as not said", `{"usage":{"input_tokens":-1,"output_tokens":3,"cost_usd":-5}}`, &AttemptUsage{0, 3, "0"}},
-		{"and so does an absurd cost", `{"usage":{"cost_usd":1e30}}`, &AttemptUsage{0, 0, "0"}},
-		{"the most tokens that an Int of the API has", `{"usage":{"input_tokens":2147483648,"output_tokens":1e30}}`, &AttemptUsage{1<<31 - 1, 1<<31 - 1, "0"}},
-		{"nothing said", `{"summary":"x"}`, nil},
-		{"something else said", `{"usage":"much"}`, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := ResultUsage(decoded(t, c.object)); !reflect.DeepEqual(got, c.want) {
-				t.Errorf("got %+v", got)
-			}
-		})
-	}
-}
-
 func TestTheSessionOfAResult(t *testing.T) {
 	for _, c := range []struct{ name, object, want string }{
 		{"a name is taken", `{"session_id":"abc-1"}`, "abc-1"},

@@ -163,32 +163,13 @@ func (c *conversation) fill(result *Result, req Request, answered bool) {
 	result.Tail = c.out.tailText()
 	if object, ok := parseResult(c.out.last); ok {
 		result.Object = domain.CleanResult(object, req.mask).(map[string]any)
-		result.Usage = parseUsage(object)
+		result.Usage = usageOf(object, req.mask)
 	} else if text := c.transcript.text(); answered && text != "" {
 		result.Object = map[string]any{"message": text, "stop_reason": cutText(req.mask(domain.StorableText(string(c.answer.StopReason))), maxStepWord)}
 	}
 	if result.Usage == nil {
-		result.Usage = c.usage(req.ResumeSessionID != "" && c.session == acp.SessionId(req.ResumeSessionID))
+		result.Usage = c.usage(req.ResumeSessionID != "" && c.session == acp.SessionId(req.ResumeSessionID)).Masked(req.mask)
 	}
-}
-
-// usage is what the protocol tells of it; nil when it tells nothing. The cost is that of the whole session, so that of a
-// resumed one counts only from what the agent said before the prompt.
-func (c *conversation) usage(resumed bool) *Usage {
-	var u Usage
-	told := c.answer.Usage
-	if told != nil {
-		u.InputTokens, u.OutputTokens = count(float64(told.InputTokens)), count(float64(told.OutputTokens))
-	}
-	cost, before := valueOr(c.transcript.cost, 0), valueOr(c.before, 0)
-	if resumed && c.before == nil {
-		cost = 0
-	}
-	u.CostUSD = money(cost - before)
-	if told == nil && c.transcript.cost == nil {
-		return nil
-	}
-	return &u
 }
 
 // judge decides whether the attempt succeeded; nil is success.

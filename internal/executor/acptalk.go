@@ -27,14 +27,14 @@ type conversation struct {
 
 	mu         sync.Mutex // guards what follows; the connection calls from several goroutines
 	transcript *transcript
-	replaying  bool // the agent tells the history of a session that is being loaded
-	before     *float64
+	replaying  bool         // the agent tells the history of a session that is being loaded
+	before     *domain.Said // the session's cost before the prompt
 
 	session acp.SessionId // set before ready is called
 	started atomic.Bool   // the prompt was sent
 
 	done    chan struct{} // closed when hold has returned, after the members below were set
-	answer  acp.PromptResponse
+	answer  promptAnswer
 	failure *Failure
 }
 
@@ -74,7 +74,7 @@ func (c *conversation) converse(ctx context.Context, req Request, ready func(ses
 	}
 	ready(string(c.session))
 	c.started.Store(true)
-	c.answer, err = call[acp.PromptResponse](ctx, c, acp.AgentMethodSessionPrompt, acp.PromptRequest{
+	c.answer, err = call[promptAnswer](ctx, c, acp.AgentMethodSessionPrompt, acp.PromptRequest{
 		SessionId: c.session, Prompt: []acp.ContentBlock{acp.TextBlock(prompt)},
 	})
 	if err != nil {
@@ -148,6 +148,10 @@ func (c *conversation) handle(_ context.Context, method string, params json.RawM
 	defer c.wire.handled()
 	switch method {
 	case acp.ClientMethodSessionUpdate:
+		if cost, ok := usageUpdate(params); ok {
+			c.costs(cost)
+			return nil, nil
+		}
 		return handleAs(params, func(p acp.SessionNotification) (any, error) { c.update(p); return nil, nil })
 	case acp.ClientMethodSessionRequestPermission:
 		return handleAs(params, c.permission)
@@ -174,7 +178,7 @@ func handleAs[P any](params json.RawMessage, f func(P) (any, error)) (any, *acp.
 func (c *conversation) update(p acp.SessionNotification) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.replaying && p.Update.UsageUpdate == nil {
+	if c.replaying {
 		return
 	}
 	c.transcript.update(p.Update)

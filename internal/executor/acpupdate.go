@@ -28,7 +28,7 @@ type transcript struct {
 	spoke   bool                // the last update was a part of the message
 	tools   map[string]toolCall // by brief ids
 	plan    string              // the last one, brief
-	cost    *float64            // of the session so far, in US dollars
+	cost    *domain.Said        // of the session so far, in US dollars
 }
 
 // toolCall is what is kept of one use of a tool, masked and cut: an agent may use thousands, with titles of megabytes.
@@ -64,11 +64,6 @@ func (t *transcript) update(u acp.SessionUpdate) {
 		t.tool(c.ToolCallId, c.Title, c.Kind, c.Status, c.Locations)
 	case u.Plan != nil:
 		t.planned(u.Plan.Entries)
-	case u.UsageUpdate != nil:
-		if c := u.UsageUpdate.Cost; c != nil && c.Currency == "USD" {
-			t.cost = &c.Amount
-		}
-		return // it comes between two parts of a message
 	default:
 		return
 	}

@@ -130,7 +130,7 @@ func readResult(result *Result, out *output, req Request, sink Sink) {
 		return
 	}
 	result.Object = domain.CleanResult(object, req.mask).(map[string]any)
-	result.Usage = parseUsage(object)
+	result.Usage = usageOf(object, req.mask)
 	session := domain.ResultSession(object)
 	if session == "" || req.mask(session) != session { // an id that holds a secret is not stored, and masked it names nothing
 		return

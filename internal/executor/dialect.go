@@ -139,13 +139,11 @@ func (d *dialect) read(result *Result, out *output, req Request) (said bool) {
 	switch {
 	case said:
 		result.Object = domain.CleanResult(object, req.mask).(map[string]any)
-		result.Usage = parseUsage(object)
+		result.Usage = usageOf(object, req.mask)
 	case report.Text != "":
 		result.Object = map[string]any{"message": maskedText(report.Text, maxAnswer, req.mask)}
 	}
-	if u := report.Usage; u != nil && (result.Usage == nil || *result.Usage == Usage{CostUSD: "0"}) {
-		result.Usage = &Usage{InputTokens: count(u.InputTokens), OutputTokens: count(u.OutputTokens), CostUSD: money(u.CostUSD)}
-	}
+	result.Usage = mergeUsage(result.Usage, report.Usage.Masked(req.mask))
 	return said
 }
 

@@ -79,12 +79,8 @@ type Result struct {
 	Survivors    bool           // processes of the attempt could not be ended
 }
 
-// Usage is what an attempt cost by its own account.
-type Usage struct {
-	InputTokens  int64
-	OutputTokens int64
-	CostUSD      string // decimal, e.g. "0.0425"
-}
+// Usage is what an attempt used by its own account.
+type Usage = domain.AttemptUsage
 
 // Failure is why an attempt did not succeed. Message is masked and says what happened and what to do next.
 type Failure struct {

@@ -315,7 +315,7 @@ func (c *httpCall) take(text []byte, long bool) {
 	if c.accepted {
 		return
 	}
-	c.result.Usage = parseUsage(object)
+	c.result.Usage = usageOf(object, c.req.mask)
 	if _, known := parseResult(text); !known {
 		object = map[string]any{"result": object}
 	}

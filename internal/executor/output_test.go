@@ -220,7 +220,7 @@ func FuzzParseResult(f *testing.F) {
 		if !ok {
 			return
 		}
-		parseUsage(object)
+		usageOf(object, func(s string) string { return s })
 		domain.ResultSession(object)
 		if !hasOutcome(object) && reportedError(object) == "" && object["usage"] == nil {
 			t.Fatalf("a result that says nothing: %v", object)

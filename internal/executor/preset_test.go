@@ -30,11 +30,11 @@ func TestPresets(t *testing.T) {
 		usage         Usage
 		notes         []string
 	}{
-		{"claude", "5f1c0000-0000-4000-8000-000000000001", Usage{1110, 7, "0.0425"}, []string{"thinks: Let me look.", `uses a tool: Bash {"command":"ls"}`}},
-		{"codex", "0199a213-81c0-7800-8aa1-bbab2a035a53", Usage{24763, 122, "0"}, []string{"thinks: **Searching**", "runs: bash -lc ls", "changes files: update a.go"}},
-		{"gemini", "3f2e0000-0000-4000-8000-000000000002", Usage{120, 10, "0"}, []string{`uses a tool: run_shell_command {"command":"ls"}`}},
-		{"opencode", "ses_494719016ffe85dkDMj0FPRbHK", Usage{691, 15, "0.003"}, []string{`uses a tool: bash {"command":"ls"}`}},
-		{"aider", "", Usage{2100, 118, "0.0123"}, nil},
+		{"claude", "5f1c0000-0000-4000-8000-000000000001", Usage{InputTokens: 1110, OutputTokens: 7, CostUSD: "0.0425"}, []string{"thinks: Let me look.", `uses a tool: Bash {"command":"ls"}`}},
+		{"codex", "0199a213-81c0-7800-8aa1-bbab2a035a53", Usage{InputTokens: 24763, OutputTokens: 122, CostUSD: "0"}, []string{"thinks: **Searching**", "runs: bash -lc ls", "changes files: update a.go"}},
+		{"gemini", "3f2e0000-0000-4000-8000-000000000002", Usage{InputTokens: 120, OutputTokens: 10, CostUSD: "0"}, []string{`uses a tool: run_shell_command {"command":"ls"}`}},
+		{"opencode", "ses_494719016ffe85dkDMj0FPRbHK", Usage{InputTokens: 691, OutputTokens: 15, CostUSD: "0.003"}, []string{`uses a tool: bash {"command":"ls"}`}},
+		{"aider", "", Usage{InputTokens: 2100, OutputTokens: 118, CostUSD: "0.0123"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, sink := newCommand(t, Options{}), &recorder{}

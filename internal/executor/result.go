@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"regexp"
 	"strings"
 
 	"rouse.dev/rouse/internal/domain"
@@ -39,59 +39,94 @@ func parseResult(line []byte) (map[string]any, bool) {
 // longestInteger is how many characters an integer of a result may have to keep all its digits; longer ones are rounded.
 const longestInteger = 40
 
-// decodeObject reads exactly one JSON object, not too deep and with numbers that can be stored.
+// decodeObject reads exactly one JSON object, not too deep and with numbers that can be stored. Words that some programs write
+// for numbers which JSON does not have, such as NaN, are read as texts.
 func decodeObject(line []byte) (map[string]any, bool) {
+	object, err := decodeStrict(line)
+	if errors.Is(err, errNoJSON) {
+		if quoted, changed := quoteNonNumbers(line); changed {
+			object, err = decodeStrict(quoted)
+		}
+	}
+	return object, err == nil
+}
+
+var (
+	errNoJSON  = errors.New("it is no JSON object")
+	errTooDeep = fmt.Errorf("it is nested more than %d levels deep", maxResultDepth)
+)
+
+func decodeStrict(line []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	var object map[string]any
-	if decoder.Decode(&object) != nil || tooDeep(object, maxResultDepth) {
-		return nil, false
+	if decoder.Decode(&object) != nil || object == nil {
+		return nil, errNoJSON
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) || !settleNumbers(object) {
-		return nil, false
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errNoJSON
 	}
-	return object, true
+	if tooDeep(object, maxResultDepth) {
+		return nil, errTooDeep
+	}
+	settleNumbers(object)
+	return object, nil
 }
 
-// settleNumbers leaves integers as they were written, since ids lose digits in a float64, and makes the rest float64, in place. It returns
-// false for a number that is out of range.
-func settleNumbers(v any) bool {
-	settle := func(member any, set func(float64)) bool {
+// nonNumber is a word for a number that JSON does not have, where a value may stand.
+var nonNumber = regexp.MustCompile(`^-?(NaN|Infinity|inf|nan)\b`)
+
+// quoteNonNumbers makes texts of such words outside of texts.
+func quoteNonNumbers(line []byte) (quoted []byte, changed bool) {
+	inText := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case inText && c == '\\' && i+1 < len(line):
+			quoted = append(quoted, c)
+			i++
+		case c == '"':
+			inText = !inText
+		case !inText && strings.IndexByte("-NIin", c) >= 0:
+			if word := nonNumber.Find(line[i:]); word != nil {
+				quoted = append(append(append(quoted, '"'), word...), '"')
+				i += len(word) - 1
+				changed = true
+				continue
+			}
+		}
+		quoted = append(quoted, line[i])
+	}
+	return quoted, changed
+}
+
+// settleNumbers leaves integers as they were written, since ids lose digits in a float64, makes the rest float64, and a text of a
+// number that is out of range, in place.
+func settleNumbers(v any) {
+	settled := func(member any) any {
 		n, ok := member.(json.Number)
 		if !ok {
-			return settleNumbers(member)
+			settleNumbers(member)
+			return member
 		}
 		if len(n) <= longestInteger && !strings.ContainsAny(string(n), ".eE") {
-			return true
+			return n
 		}
 		f, err := n.Float64()
-		set(f)
-		return err == nil
+		if err != nil {
+			return string(n)
+		}
+		return f
 	}
-	ok := true
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
-			ok = settle(member, func(f float64) { v[name] = f }) && ok
+			v[name] = settled(member)
 		}
 	case []any:
 		for i, member := range v {
-			ok = settle(member, func(f float64) { v[i] = f }) && ok
+			v[i] = settled(member)
 		}
 	}
-	return ok
-}
-
-// number is a number of a result; 0 for anything else.
-func number(v any) (float64, bool) {
-	switch v := v.(type) {
-	case float64:
-		return v, true
-	case json.Number:
-		f, err := v.Float64()
-		return f, err == nil
-	}
-	return 0, false
 }
 
 // hasOutcome reports whether a result says what was achieved: only then does it win over the exit code.
@@ -144,30 +179,23 @@ func compactJSON(v any) string {
 	return string(raw)
 }
 
-// parseUsage reads usage.input_tokens, usage.output_tokens and usage.cost_usd (or total_cost_usd beside usage). What is
-// below nothing, and an absurd cost, counts as not said.
-func parseUsage(object map[string]any) *Usage {
-	usage, ok := object["usage"].(map[string]any)
-	if !ok {
-		return nil
-	}
-	cost, ok := number(usage["cost_usd"])
-	if !ok {
-		cost, _ = number(object["total_cost_usd"])
-	}
-	return &Usage{InputTokens: count(usage["input_tokens"]), OutputTokens: count(usage["output_tokens"]), CostUSD: money(cost)}
+// usageOf is what a result object says of the attempt's use; nil when it says nothing.
+func usageOf(object map[string]any, mask func(string) string) *Usage {
+	return domain.ResultUsage(object).Masked(mask)
 }
 
-func count(v any) int64 {
-	n, _ := number(v)
-	return domain.TokenCount(n)
-}
-
-func money(v float64) string {
-	if v < 0 || v > domain.MaxCostUSD {
-		v = 0
+// mergeUsage is what an agent says of its use in its words, and where it says no cost there what its program tells of it.
+func mergeUsage(said, told *Usage) *Usage {
+	switch {
+	case said == nil || *said == Usage{CostUSD: "0"}:
+		return told
+	case told == nil || said.CostUSD != "0" && !said.CostUnread:
+		return said
 	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
+	merged := *said
+	merged.CostUSD, merged.CostUnread = told.CostUSD, told.CostUnread
+	merged.Unread = strings.Trim(said.Unread+"; "+told.Unread, "; ")
+	return &merged
 }
 
 func tooDeep(v any, left int) bool {

@@ -17,13 +17,10 @@ var aiderTokens = regexp.MustCompile(`^Tokens: ([0-9.,]+[kM]?) sent,.*?([0-9.,]+
 func (a *aider) Read(line []byte) ([]Line, bool) {
 	text := strings.TrimRight(string(line), "\r")
 	if m := aiderTokens.FindStringSubmatch(text); m != nil {
-		if a.told.Usage == nil {
-			a.told.Usage = &Usage{}
-		}
-		a.told.Usage.InputTokens += amount(m[1])
-		a.told.Usage.OutputTokens += amount(m[2])
+		a.uses().Input("tokens sent", amount(m[1]))
+		a.uses().Output("tokens received", amount(m[2]))
 		if m[3] != "" {
-			a.told.Usage.CostUSD = amount(m[3]) // of the session so far, which is this launch
+			a.uses().SetCost("the session's cost", amount(m[3])) // of the session so far, which is this launch
 		}
 		return []Line{{Text: text}}, true
 	}
@@ -36,8 +33,8 @@ func (a *aider) Read(line []byte) ([]Line, bool) {
 	return []Line{{Said: true, Text: text}}, true
 }
 
-// amount reads 118, 1,234, 2.1k and 1.2M.
-func amount(text string) float64 {
+// amount reads 118, 1,234, 2.1k and 1.2M; what it cannot read it returns as it is.
+func amount(text string) any {
 	factor := 1.0
 	switch {
 	case strings.HasSuffix(text, "k"):
@@ -47,7 +44,7 @@ func amount(text string) float64 {
 	}
 	n, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimRight(text, "kM"), ",", ""), 64)
 	if err != nil {
-		return 0
+		return text
 	}
 	return n * factor
 }

@@ -1,6 +1,10 @@
 package preset
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"rouse.dev/rouse/internal/domain"
+)
 
 // claude reads the events of `claude -p --output-format stream-json --verbose`.
 type claude struct{ state }
@@ -13,12 +17,12 @@ type claudeEvent struct {
 	IsError   bool `json:"is_error"`
 	Result    string
 	Errors    []either
-	CostUSD   float64 `json:"total_cost_usd"`
+	CostUSD   domain.Said `json:"total_cost_usd"`
 	Usage     *struct {
-		Input    float64 `json:"input_tokens"`
-		Output   float64 `json:"output_tokens"`
-		Read     float64 `json:"cache_read_input_tokens"`
-		Creation float64 `json:"cache_creation_input_tokens"`
+		Input    domain.Said `json:"input_tokens"`
+		Output   domain.Said `json:"output_tokens"`
+		Read     domain.Said `json:"cache_read_input_tokens"`
+		Creation domain.Said `json:"cache_creation_input_tokens"`
 	}
 }
 
@@ -79,8 +83,12 @@ func (c *claude) end(e claudeEvent) {
 			c.told.Error = e.Subtype
 		}
 	}
-	c.told.Usage = &Usage{CostUSD: e.CostUSD}
+	c.used = &domain.Tally{}
+	c.used.Cost("total_cost_usd", e.CostUSD.Value)
 	if u := e.Usage; u != nil {
-		c.told.Usage.InputTokens, c.told.Usage.OutputTokens = u.Input+u.Read+u.Creation, u.Output
+		c.used.Input("usage.input_tokens", u.Input.Value)
+		c.used.Input("usage.cache_read_input_tokens", u.Read.Value)
+		c.used.Input("usage.cache_creation_input_tokens", u.Creation.Value)
+		c.used.Output("usage.output_tokens", u.Output.Value)
 	}
 }

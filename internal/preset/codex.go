@@ -3,6 +3,8 @@ package preset
 import (
 	"fmt"
 	"strings"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // codex reads the events of `codex exec --json`.
@@ -15,8 +17,8 @@ type codexEvent struct {
 	Error    either
 	Item     codexItem
 	Usage    *struct {
-		Input  float64 `json:"input_tokens"`
-		Output float64 `json:"output_tokens"`
+		Input  domain.Said `json:"input_tokens"`
+		Output domain.Said `json:"output_tokens"`
 	}
 }
 
@@ -42,7 +44,9 @@ func (c *codex) Read(line []byte) ([]Line, bool) {
 	case "turn.completed":
 		c.told.Ended, c.told.Error = true, ""
 		if e.Usage != nil {
-			c.told.Usage = &Usage{InputTokens: e.Usage.Input, OutputTokens: e.Usage.Output}
+			c.used = &domain.Tally{}
+			c.used.Input("usage.input_tokens", e.Usage.Input.Value)
+			c.used.Output("usage.output_tokens", e.Usage.Output.Value)
 		}
 	case "turn.failed":
 		c.told.Ended, c.told.Error = true, e.Error.Text

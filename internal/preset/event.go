@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // maxDetail is the most bytes of a tool's input that a line shows.
@@ -16,6 +18,7 @@ const maxText = 128 << 10
 // state is what every reader keeps.
 type state struct {
 	told Report
+	used *domain.Tally // nil until the agent told of its use
 	mask func(string) string
 }
 
@@ -23,7 +26,18 @@ type state struct {
 func (s *state) Report() Report {
 	out := s.told
 	out.Text = strings.TrimSpace(out.Text)
+	if s.used != nil {
+		out.Usage = s.used.Usage()
+	}
 	return out
+}
+
+// uses is what the agent used so far, to add to.
+func (s *state) uses() *domain.Tally {
+	if s.used == nil {
+		s.used = &domain.Tally{}
+	}
+	return s.used
 }
 
 // session notes the session's id.

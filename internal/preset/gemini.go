@@ -3,6 +3,8 @@ package preset
 import (
 	"encoding/json"
 	"strings"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // gemini reads the events of `gemini --output-format stream-json`.
@@ -25,8 +27,8 @@ type geminiEvent struct {
 	Message    string
 	Error      either
 	Stats      *struct {
-		Input  float64 `json:"input_tokens"`
-		Output float64 `json:"output_tokens"`
+		Input  domain.Said `json:"input_tokens"`
+		Output domain.Said `json:"output_tokens"`
 	}
 }
 
@@ -98,7 +100,9 @@ func (g *gemini) end(e geminiEvent) []Line {
 		g.told.Error = e.Error.Text
 	}
 	if e.Stats != nil {
-		g.told.Usage = &Usage{InputTokens: e.Stats.Input, OutputTokens: e.Stats.Output}
+		g.used = &domain.Tally{}
+		g.used.Input("stats.input_tokens", e.Stats.Input.Value)
+		g.used.Output("stats.output_tokens", e.Stats.Output.Value)
 	}
 	return g.flush()
 }

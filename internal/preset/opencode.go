@@ -1,6 +1,10 @@
 package preset
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"rouse.dev/rouse/internal/domain"
+)
 
 // opencode reads the events of `opencode run --format json`.
 type opencode struct{ state }
@@ -17,10 +21,10 @@ type opencodeEvent struct {
 			Status, Title, Error string
 			Input                json.RawMessage
 		}
-		Cost   float64
+		Cost   domain.Said
 		Tokens struct {
-			Input, Output, Reasoning float64
-			Cache                    struct{ Read, Write float64 }
+			Input, Output, Reasoning domain.Said
+			Cache                    struct{ Read, Write domain.Said }
 		}
 	}
 }
@@ -61,12 +65,12 @@ func (o *opencode) Read(line []byte) ([]Line, bool) {
 }
 
 func (o *opencode) step(e opencodeEvent) {
-	if o.told.Usage == nil {
-		o.told.Usage = &Usage{}
-	}
-	t := e.Part.Tokens
-	o.told.Usage.InputTokens += t.Input + t.Cache.Read + t.Cache.Write
-	o.told.Usage.OutputTokens += t.Output + t.Reasoning
-	o.told.Usage.CostUSD += e.Part.Cost
+	used, t := o.uses(), e.Part.Tokens
+	used.Input("tokens.input", t.Input.Value)
+	used.Input("tokens.cache.read", t.Cache.Read.Value)
+	used.Input("tokens.cache.write", t.Cache.Write.Value)
+	used.Output("tokens.output", t.Output.Value)
+	used.Output("tokens.reasoning", t.Reasoning.Value)
+	used.Cost("cost", e.Part.Cost.Value)
 	o.told.Ended = e.Part.Reason != "tool-calls"
 }

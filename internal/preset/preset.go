@@ -3,7 +3,11 @@
 // and words come out. Each preset follows the documentation that it names.
 package preset
 
-import "slices"
+import (
+	"slices"
+
+	"rouse.dev/rouse/internal/domain"
+)
 
 // Preset is one agent command line.
 type Preset struct {
@@ -102,17 +106,10 @@ type Line struct {
 
 // Report is what an agent's events say about its work.
 type Report struct {
-	Session string // "" until it was named
-	Begun   bool   // the agent has said or done something
-	Ended   bool   // the event that ends the work was there
-	Text    string // the agent's last words, as they were said; their beginning when they are long
-	Error   string // why the work failed; "" when it did not
-	Usage   *Usage // nil until it was told
-}
-
-// Usage is what the work cost.
-type Usage struct {
-	InputTokens  float64 // those from caches too
-	OutputTokens float64
-	CostUSD      float64
+	Session string               // "" until it was named
+	Begun   bool                 // the agent has said or done something
+	Ended   bool                 // the event that ends the work was there
+	Text    string               // the agent's last words, as they were said; their beginning when they are long
+	Error   string               // why the work failed; "" when it did not
+	Usage   *domain.AttemptUsage // nil until it was told; what cannot be read of it is not masked
 }

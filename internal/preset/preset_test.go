@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 func TestArguments(t *testing.T) {
@@ -83,9 +85,33 @@ func TestWordsWithoutAnEndAreNotKeptWithoutBound(t *testing.T) {
 }
 
 func TestAmounts(t *testing.T) {
-	for text, want := range map[string]float64{"118": 118, "1,234": 1234, "2.1k": 2100, "1.5M": 1.5e6, "..": 0} {
+	for text, want := range map[string]any{"118": 118.0, "1,234": 1234.0, "2.1k": 2100.0, "1.5M": 1.5e6, "..": ".."} {
 		if got := amount(text); got != want {
 			t.Errorf("%s: got %v", text, got)
+		}
+	}
+}
+
+// Amounts come as text or as nonsense, too: the event is read all the same, and what cannot be read of its amounts is told.
+func TestAmountsOfEventsInEveryForm(t *testing.T) {
+	for _, c := range []struct {
+		preset, name, line string
+		want               domain.AttemptUsage
+	}{
+		{"claude", "text", `{"type":"result","subtype":"success","total_cost_usd":"0.5","usage":{"input_tokens":"7","output_tokens":2}}`, domain.AttemptUsage{InputTokens: 7, OutputTokens: 2, CostUSD: "0.5"}},
+		{"claude", "below nothing", `{"type":"result","subtype":"success","total_cost_usd":-1}`, domain.AttemptUsage{CostUnread: true, Unread: `total_cost_usd "-1" is below nothing`}},
+		{"claude", "beyond all numbers", `{"type":"result","subtype":"success","total_cost_usd":1e400}`, domain.AttemptUsage{CostUnread: true, Unread: `total_cost_usd "1e400" is beyond all numbers`}},
+		{"codex", "text", `{"type":"turn.completed","usage":{"input_tokens":"7","output_tokens":"x"}}`, domain.AttemptUsage{InputTokens: 7, CostUSD: "0", Unread: `usage.output_tokens "x" is no number`}},
+		{"gemini", "text", `{"type":"result","stats":{"input_tokens":"7","output_tokens":1}}`, domain.AttemptUsage{InputTokens: 7, OutputTokens: 1, CostUSD: "0"}},
+		{"opencode", "text", `{"type":"step_finish","part":{"cost":"0.25","tokens":{"input":"7","output":1}}}`, domain.AttemptUsage{InputTokens: 7, OutputTokens: 1, CostUSD: "0.25"}},
+		{"opencode", "a list", `{"type":"step_finish","part":{"cost":[],"tokens":{}}}`, domain.AttemptUsage{CostUnread: true, Unread: `cost "[]" is no number`}},
+		{"aider", "more points than one", `Tokens: 2.1k sent, 118 received. Cost: $0.0082 message, $0.0.123 session.`, domain.AttemptUsage{InputTokens: 2100, OutputTokens: 118, CostUnread: true, Unread: `the session's cost "0.0.123" is no number`}},
+	} {
+		p, _ := Find(c.preset)
+		r := p.NewReader(strings.Clone)
+		_, ok := r.Read([]byte(c.line))
+		if got := r.Report().Usage; !ok || got == nil || *got != c.want {
+			t.Errorf("%s, %s: %v, %+v", c.preset, c.name, ok, got)
 		}
 	}
 }

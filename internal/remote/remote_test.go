@@ -110,15 +110,21 @@ func TestUseIsToldAsTheAPIWantsIt(t *testing.T) {
 		said   store.Usage
 		tokens int64
 		cost   string
+		told   bool // that something could not be read
+		unread bool // the cost
 	}{
-		{"the most tokens", store.Usage{InputTokens: 1<<31 - 1, OutputTokens: 1<<31 - 1, CostUSD: "1"}, 1<<31 - 1, "1.000000"},
-		{"more than an Int of the API has", store.Usage{InputTokens: 1 << 31, OutputTokens: 1 << 62, CostUSD: "1"}, 1<<31 - 1, "1.000000"},
-		{"fewer than none", store.Usage{InputTokens: -1, OutputTokens: -1 << 62, CostUSD: "-1"}, 0, "0.000000"},
-		{"a cost that rounds to ten digits", store.Usage{CostUSD: "999999999.9999999"}, 0, "0.000000"},
-		{"the highest cost", store.Usage{CostUSD: "999999999.99"}, 0, "999999999.990000"},
-		{"a cost that is none", store.Usage{CostUSD: "NaN"}, 0, "0.000000"},
+		{"the most tokens", store.Usage{InputTokens: 1<<31 - 1, OutputTokens: 1<<31 - 1, CostUSD: "1"}, 1<<31 - 1, "1", false, false},
+		{"more than an Int of the API has", store.Usage{InputTokens: 1 << 31, OutputTokens: 1 << 62, CostUSD: "1"}, 1<<31 - 1, "1", true, false},
+		{"fewer than none", store.Usage{InputTokens: -1, OutputTokens: -1 << 62, CostUSD: "-1"}, 0, "0", true, true},
+		{"a cost that rounds to ten digits", store.Usage{CostUSD: "999999999.9999999"}, 0, "999999999.999999", false, false},
+		{"the highest cost", store.Usage{CostUSD: "999999999.99"}, 0, "999999999.99", false, false},
+		{"a cost that is none", store.Usage{CostUSD: "NaN"}, 0, "0", true, true},
+		{"a cost that the executor could not read", store.Usage{CostUnread: true, Unread: "cost is no number"}, 0, "0", true, true},
+		{"a cost that is unknown", store.Usage{}, 0, "0", false, false},
 	} {
-		if got := usageInput(&c.said); got["inputTokens"] != c.tokens || got["outputTokens"] != c.tokens || got["costUsd"] != c.cost {
+		got := usageInput(&c.said)
+		_, told := got["unread"]
+		if got["inputTokens"] != c.tokens || got["outputTokens"] != c.tokens || got["costUsd"] != c.cost || told != c.told || (got["costUnread"] == true) != c.unread {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

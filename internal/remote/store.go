@@ -39,6 +39,7 @@ type Store struct {
 const (
 	maxLines  = 160 << 10
 	maxResult = 160 << 10
+	maxUnread = 1 << 10
 )
 
 func (s *Store) find(a store.Attempt) *lease {
@@ -265,12 +266,19 @@ func usageInput(u *store.Usage) map[string]any {
 	if u == nil {
 		return nil
 	}
-	cost, err := strconv.ParseFloat(cmp.Or(u.CostUSD, "0"), 64)
-	if err != nil || !(cost >= 0 && cost < domain.MaxCostUSD-1e-6) { // six decimals of more have a digit too many
-		cost = 0
+	var t domain.Tally
+	t.Input("inputTokens", u.InputTokens)
+	t.Output("outputTokens", u.OutputTokens)
+	t.Cost("costUsd", cmp.Or(u.CostUSD, "0"))
+	sent := t.Usage()
+	input := map[string]any{"inputTokens": sent.InputTokens, "outputTokens": sent.OutputTokens, "costUsd": cmp.Or(sent.CostUSD, "0")}
+	if unread := strings.Trim(u.Unread+"; "+sent.Unread, "; "); unread != "" {
+		input["unread"] = domain.CutText(unread, maxUnread, "…")
 	}
-	return map[string]any{"inputTokens": domain.TokenCount(float64(u.InputTokens)), "outputTokens": domain.TokenCount(float64(u.OutputTokens)),
-		"costUsd": strconv.FormatFloat(cost, 'f', 6, 64)}
+	if u.CostUnread || sent.CostUnread {
+		input["costUnread"] = true
+	}
+	return input
 }
 
 // fitting is a result as it fits into a request: one that is too long is reduced to its texts of SPEC S7.5, cut.

@@ -236,6 +236,75 @@ func TestARunOfUnknownCostGoesAlone(t *testing.T) {
 	w.sound()
 }
 
+// TestACostThatCannotBeReadIsWhatWasReserved: it is charged and told, however the attempt ends.
+func TestACostThatCannotBeReadIsWhatWasReserved(t *testing.T) {
+	said := &Usage{InputTokens: 3, CostUnread: true, Unread: `usage.cost_usd "five" is no number`}
+	for name, end := range map[string]func(*world, Attempt) error{
+		"finished": func(w *world, a Attempt) error { return w.Finish(w.Context(), a, Success{Usage: said}) },
+		"failed": func(w *world, a Attempt) error {
+			return w.Fail(w.Context(), a, Failure{Code: domain.RunErrorCodeOther, Message: "no", Usage: said})
+		},
+		"gave up": func(w *world, a Attempt) error {
+			return w.Fail(w.Context(), a, Failure{Code: domain.RunErrorCodeOther, Message: "no", Permanent: true, Usage: said})
+		},
+		"cancelled":   func(w *world, a Attempt) error { return w.Cancelled(w.Context(), a, Unfinished{Usage: said}) },
+		"handed back": func(w *world, a Attempt) error { return w.HandBack(w.Context(), a, Unfinished{Usage: said}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			agent := w.agent("worker")
+			budget, wide := w.budget(agent, "10"), w.budget("", "100", ofWorkspace(w))
+			w.costly(agent, "2")
+			w.wake(agent)
+			c := w.claimOne()
+			w.start(c)
+			w.ok(end(w, c.Attempt))
+			w.wantLedger("the agent's budget", budget, "4 spent, 0 reserved, 0 told")
+			w.wantLedger("the workspace's budget", wide, "4 spent, 0 reserved, 0 told")
+			if got := one[string](w, `SELECT data->>'unreadUsage' || ' ' || (data->>'chargedUsd')::numeric::text FROM run_events WHERE run_id = $1 ORDER BY seq DESC LIMIT 1`, c.RunID); got != said.Unread+" 2.000000" {
+				t.Errorf("the last event tells %s", got)
+			}
+			w.sound()
+		})
+	}
+}
+
+// TestAFirstCostThatCannotBeReadSpendsTheTightestBudget: it held all of each, and is charged with no more than that was of any.
+func TestAFirstCostThatCannotBeReadSpendsTheTightestBudget(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	tight, wide := w.budget(agent, "10"), w.budget("", "100", ofWorkspace(w))
+	w.wake(agent)
+	c := w.claimOne()
+	w.start(c)
+	w.ok(w.Finish(t.Context(), c.Attempt, Success{Usage: &Usage{CostUnread: true, Unread: "cost is no number"}}))
+	w.wantLedger("the tight one", tight, "10 spent, 0 reserved, 100 told")
+	w.wantLedger("the wide one", wide, "10 spent, 0 reserved, 0 told")
+	blocked := w.wake(agent)
+	if got := w.claim(10); len(got) != 0 {
+		t.Errorf("claimed %d runs on a spent budget", len(got))
+	}
+	w.wantRequest(blocked, domain.WakeupStatusSkipped)
+	w.sound()
+}
+
+// TestACostThatCannotBeReadIsToldWithoutABudget: nothing was reserved, so that nothing is charged.
+func TestACostThatCannotBeReadIsToldWithoutABudget(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	w.wake(agent)
+	c := w.claimOne()
+	w.start(c)
+	w.ok(w.Finish(t.Context(), c.Attempt, Success{Usage: &Usage{OutputTokens: 2, CostUnread: true, Unread: "cost is no number"}}))
+	if got := one[string](w, `SELECT (data->>'unreadUsage') || ' ' || (data ? 'chargedUsd')::text FROM run_events WHERE run_id = $1 ORDER BY seq DESC LIMIT 1`, c.RunID); got != "cost is no number false" {
+		t.Errorf("the last event tells %s", got)
+	}
+	if got := one[bool](w, `SELECT cost_usd IS NULL AND output_tokens = 2 FROM runs WHERE id = $1`, c.RunID); !got {
+		t.Error("the run has a cost, or no tokens")
+	}
+	w.sound()
+}
+
 // ofWorkspace makes a budget one of the whole workspace.
 func ofWorkspace(w *world) func(*UpsertBudget) {
 	return func(b *UpsertBudget) { b.SubjectKind, b.SubjectID = domain.BudgetSubjectKindWorkspace, w.workspace }

@@ -29,7 +29,11 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks m
 	if err != nil {
 		return err
 	}
-	data := map[string]any{"outcome": domain.OutcomeProcessed}
+	run, err = t.spend(ctx, run, ok.Usage)
+	if err != nil {
+		return err
+	}
+	data := run.endData(map[string]any{"outcome": domain.OutcomeProcessed})
 	if len(outcomes) > 0 {
 		data["actions"] = outcomes
 	}
@@ -43,9 +47,6 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks m
 	}
 	t.countLaunch(run, ok.SessionID)
 	t.countLaunchWithoutSession(run, ok.SessionID)
-	if err := t.spend(ctx, run, ok.Usage); err != nil {
-		return err
-	}
 	if err := t.keepSession(ctx, run, ok.SessionID, ok.Resumable); err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type runRow struct {
 
 	queue   string    // whose workers are to execute it; the claim alone fills it in
 	refused []outcome // what its attempt's result asked for in vain; takeIn alone fills it in
+	unread  string    // what its attempt said of its use and nobody can read; spend alone fills it in, and
+	charged string    // what it is charged with instead of such a cost, "" for nothing
 }
 
 const runColumns = `r.id, r.workspace_id, r.agent_id, r.task_id, r.routine_id, r.causation_id, r.scope, r.source, r.wake_class, r.status,

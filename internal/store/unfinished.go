@@ -20,7 +20,8 @@ type Unfinished struct {
 // prompt it was told, and its result. The actions that the result asks for are refused, and told of in the event of the
 // attempt's end, with the reason (SPEC S7.5): the run that is returned has them.
 func (t *tx) takeIn(ctx context.Context, run runRow, u Unfinished, why string) (runRow, error) {
-	if err := t.spend(ctx, run, u.Usage); err != nil {
+	run, err := t.spend(ctx, run, u.Usage)
+	if err != nil {
 		return run, err
 	}
 	if err := t.keepSession(ctx, run, u.SessionID, u.Resumable); err != nil {
@@ -42,8 +43,15 @@ func (t *tx) takeIn(ctx context.Context, run runRow, u Unfinished, why string) (
 	return run, nil
 }
 
-// endData is the data of the event that an attempt of the run ends with: what is given, and the actions that were refused.
+// endData is the data of the event that an attempt of the run ends with: what is given, the actions that were refused, and
+// what it said of its use that cannot be read.
 func (r runRow) endData(data map[string]any) map[string]any {
+	if r.unread != "" {
+		data["unreadUsage"] = r.unread
+	}
+	if r.charged != "" {
+		data["chargedUsd"] = r.charged
+	}
 	if len(r.refused) > 0 {
 		data["actions"] = r.refused
 	}

@@ -46,7 +46,7 @@ func reportOf(ctx context.Context, result executor.Result, err error) report {
 		end.unfinished = unfinishedOf(result)
 		return end
 	}
-	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
+	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: result.Usage}
 	if f, ok := errors.AsType[*executor.Failure](err); ok {
 		failure.Code, failure.Permanent = f.Code, f.Permanent
 	}
@@ -67,18 +67,11 @@ func stopped(ctx context.Context) report {
 }
 
 func unfinishedOf(result executor.Result) store.Unfinished {
-	return store.Unfinished{Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
+	return store.Unfinished{Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: result.Usage}
 }
 
 func successOf(result executor.Result) store.Success {
-	return store.Success{Result: result.Object, Summary: domain.ResultSummary(result.Object), SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: usageOf(result)}
-}
-
-func usageOf(result executor.Result) *store.Usage {
-	if result.Usage == nil {
-		return nil
-	}
-	return &store.Usage{InputTokens: result.Usage.InputTokens, OutputTokens: result.Usage.OutputTokens, CostUSD: result.Usage.CostUSD}
+	return store.Success{Result: result.Object, Summary: domain.ResultSummary(result.Object), SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: result.Usage}
 }
 
 // recordedSession is "" for a session whose recording failed: it must not be written later (SPEC S7.8).

@@ -1,0 +1,86 @@
+//go:build unix
+
+package executor
+
+import (
+	"bytes"
+	"encoding/json"
+
+	acp "github.com/coder/acp-go-sdk"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// promptAnswer is what is needed of the answer to a prompt. Amounts are taken in any form: one that the library could not read
+// would lose the whole answer.
+type promptAnswer struct {
+	StopReason acp.StopReason `json:"stopReason"`
+	Usage      *struct {
+		InputTokens  domain.Said `json:"inputTokens"`
+		OutputTokens domain.Said `json:"outputTokens"`
+	} `json:"usage"`
+}
+
+// usageUpdate reads a session's update about its use; ok is false for any other. cost is nil when it tells none in US dollars.
+func usageUpdate(params json.RawMessage) (cost *domain.Said, ok bool) {
+	const kind = "usage_update"
+	if !bytes.Contains(params, []byte(kind)) {
+		return nil, false
+	}
+	var p struct {
+		Update struct {
+			SessionUpdate string `json:"sessionUpdate"`
+			Cost          *struct {
+				Amount   domain.Said `json:"amount"`
+				Currency string      `json:"currency"`
+			} `json:"cost"`
+		} `json:"update"`
+	}
+	if json.Unmarshal(params, &p) != nil || p.Update.SessionUpdate != kind {
+		return nil, false
+	}
+	if c := p.Update.Cost; c != nil && c.Currency == "USD" && c.Amount.Value != nil {
+		cost = &c.Amount
+	}
+	return cost, true
+}
+
+// costs notes what the session has cost so far. It comes between two parts of a message, and with a session that is loaded.
+func (c *conversation) costs(cost *domain.Said) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cost != nil {
+		c.transcript.cost = cost
+	}
+}
+
+// usage is what the protocol tells of it; nil when it tells nothing. The cost is that of the whole session, so that of a
+// resumed one counts only from what the agent said before the prompt.
+func (c *conversation) usage(resumed bool) *Usage {
+	told, cost := c.answer.Usage, c.transcript.cost
+	if told == nil && cost == nil {
+		return nil
+	}
+	var t domain.Tally
+	if told != nil {
+		t.Input("usage.inputTokens", told.InputTokens.Value)
+		t.Output("usage.outputTokens", told.OutputTokens.Value)
+	}
+	if cost != nil && (!resumed || c.before != nil) {
+		t.Cost("cost.amount", costSince(c.before, cost.Value))
+	}
+	return t.Usage()
+}
+
+// costSince is what a session cost more than before; what cannot be read of the two is returned as it is.
+func costSince(before *domain.Said, now any) any {
+	if before == nil {
+		return now
+	}
+	if first, problem := domain.ReadCost(before.Value); problem != "" {
+		return before.Value
+	} else if last, problem := domain.ReadCost(now); problem == "" {
+		return (last - first).String()
+	}
+	return now
+}

@@ -1,0 +1,112 @@
+//go:build unix
+
+package executor
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"rouse.dev/rouse/internal/domain"
+)
+
+// An amount is read alike, whether a service answers it or a command prints it.
+func TestAmountsOfResults(t *testing.T) {
+	c := newCommand(t, Options{})
+	for _, test := range []struct {
+		name, result string
+		want         Usage
+	}{
+		{"numbers", `{"summary":"s","usage":{"input_tokens":3,"cost_usd":5.5}}`, Usage{InputTokens: 3, CostUSD: "5.5"}},
+		{"text", `{"summary":"s","usage":{"input_tokens":"3","cost_usd":"5.00"}}`, Usage{InputTokens: 3, CostUSD: "5"}},
+		{"below nothing", `{"summary":"s","usage":{"cost_usd":-5}}`, Usage{CostUnread: true, Unread: `usage.cost_usd "-5" is below nothing`}},
+		{"beyond all numbers", `{"summary":"s","usage":{"cost_usd":1e400}}`, Usage{CostUnread: true, Unread: `usage.cost_usd "1e400" is beyond all numbers`}},
+		{"what Python writes for no number", `{"summary":"s","usage":{"cost_usd":NaN}}`, Usage{CostUnread: true, Unread: `usage.cost_usd "NaN" is no number`}},
+		{"what Python writes for too much", `{"summary":"s","usage":{"cost_usd":-Infinity,"output_tokens":4}}`, Usage{OutputTokens: 4, CostUnread: true, Unread: `usage.cost_usd "-Infinity" is no number`}},
+		{"a secret", `{"summary":"s","usage":{"cost_usd":"hunter2"}}`, Usage{CostUnread: true, Unread: `usage.cost_usd "***" is no number`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mask := func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") }
+			call := callOf(service(t, write(200, test.result)))
+			call.Mask = mask
+			answered, err := NewHTTP(loopback).Run(t.Context(), call, &recorder{})
+			if err != nil || answered.Usage == nil || *answered.Usage != test.want || answered.Object["summary"] != "s" {
+				t.Errorf("answered: %+v, %+v, %v", answered.Usage, answered.Object, err)
+			}
+			print := shell(`printf '%s\n' '` + test.result + `'`)
+			print.Mask = mask
+			printed, err := c.Run(t.Context(), print, &recorder{})
+			if err != nil || printed.Usage == nil || *printed.Usage != test.want || printed.Object["summary"] != "s" {
+				t.Errorf("printed: %+v, %+v, %v", printed.Usage, printed.Object, err)
+			}
+		})
+	}
+}
+
+func TestAmountsOfTheProtocol(t *testing.T) {
+	updated := func(amount string) *domain.Said {
+		cost, ok := usageUpdate(json.RawMessage(`{"update":{"sessionUpdate":"usage_update","size":"1","used":2,"cost":{"amount":` + amount + `,"currency":"USD"}}}`))
+		if !ok || cost == nil {
+			t.Fatalf("%s is not read", amount)
+		}
+		return cost
+	}
+	for _, test := range []struct {
+		name         string
+		before, cost *domain.Said
+		answer       string
+		resumed      bool
+		want         *Usage
+	}{
+		{"nothing told", nil, nil, `{}`, false, nil},
+		{"tokens as text", nil, nil, `{"usage":{"inputTokens":"7","outputTokens":2}}`, false, &Usage{InputTokens: 7, OutputTokens: 2, CostUSD: "0"}},
+		{"a cost as text", nil, updated(`"0.5"`), `{}`, false, &Usage{CostUSD: "0.5"}},
+		{"only what is new of a resumed session", updated("0.25"), updated("1"), `{}`, true, &Usage{CostUSD: "0.75"}},
+		{"a resumed session that told nothing before", nil, updated("1"), `{}`, true, &Usage{CostUSD: "0"}},
+		{"less than before", updated("2"), updated("1"), `{}`, true, &Usage{CostUnread: true, Unread: `cost.amount "-1" is below nothing`}},
+		{"no number now", updated("2"), updated(`"x"`), `{}`, true, &Usage{CostUnread: true, Unread: `cost.amount "x" is no number`}},
+		{"no number before", updated(`"x"`), updated("2"), `{}`, true, &Usage{CostUnread: true, Unread: `cost.amount "x" is no number`}},
+		{"beyond all numbers", nil, updated("1e400"), `{}`, false, &Usage{CostUnread: true, Unread: `cost.amount "1e400" is beyond all numbers`}},
+	} {
+		c := &conversation{transcript: &transcript{cost: test.cost}, before: test.before}
+		if err := json.Unmarshal([]byte(test.answer), &c.answer); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.usage(test.resumed); (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+			t.Errorf("%s: %+v", test.name, got)
+		}
+	}
+	if _, ok := usageUpdate(json.RawMessage(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"usage_update"}}}`)); ok {
+		t.Error("a message is taken for an update of the use")
+	}
+}
+
+func TestWhoseCostCounts(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		said, told, want *Usage
+	}{
+		{"nobody's", nil, nil, nil},
+		{"the program's, when the agent says none", nil, &Usage{CostUSD: "1"}, &Usage{CostUSD: "1"}},
+		{"the agent's", &Usage{CostUSD: "2"}, &Usage{CostUSD: "1"}, &Usage{CostUSD: "2"}},
+		{"the program's, when the agent says tokens alone", &Usage{InputTokens: 5, CostUSD: "0"}, &Usage{InputTokens: 9, CostUSD: "1"}, &Usage{InputTokens: 5, CostUSD: "1"}},
+		{"the program's, when the agent's cannot be read", &Usage{CostUnread: true, Unread: "cost is no number"}, &Usage{CostUSD: "1"}, &Usage{CostUSD: "1", Unread: "cost is no number"}},
+	} {
+		if got := mergeUsage(test.said, test.told); (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+			t.Errorf("%s: %+v", test.name, got)
+		}
+	}
+}
+
+func TestWordsThatAreNoNumbersAreTexts(t *testing.T) {
+	for _, test := range []struct{ in, want string }{
+		{`{"a":NaN,"b":[Infinity,-Infinity],"c":"NaN"}`, `{"a":"NaN","b":["Infinity","-Infinity"],"c":"NaN"}`},
+		{`{"a":"\"NaN","b":-1}`, `{"a":"\"NaN","b":-1}`},
+		{`{"a":nano}`, `{"a":nano}`},
+		{`{"a":"x\`, `{"a":"x\`},
+	} {
+		if got, changed := quoteNonNumbers([]byte(test.in)); string(got) != test.want || changed != (test.in != test.want) {
+			t.Errorf("%s became %s, %v", test.in, got, changed)
+		}
+	}
+}
