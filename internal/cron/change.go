@@ -22,28 +22,39 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s does not exist, since the clock goes from %s to %s: it is skipped", c.Slot, c.Before, c.After)
 }
 
-// ClockChanges is the slots that changes of the clock in [from, until) remove or repeat, in order, limit at most (SPEC
-// S4.10).
+// ClockChanges is the slots in [from, until) that changes of the clock remove or repeat, in order, limit at most (SPEC
+// S4.10). A repeated slot is in it when either of its two instants is: who asks between them sees a slot on the clock that
+// will not fire.
 func (s Schedule) ClockChanges(from, until time.Time, limit int) []Change {
 	var changes []Change
-	last := min(until.Unix(), from.Unix()+horizon)
-	for p := periodAt(from.Unix()-1, s.Zone()); p.end < last && len(changes) < limit; {
+	w := span{from.Unix(), min(until.Unix(), from.Unix()+horizon)}
+	for p := periodAt(w.from-overlap, s.Zone()); p.end < w.until+overlap && len(changes) < limit; {
 		next := periodAt(p.end, s.Zone())
-		shown, set := p.end+p.offset, p.end+next.offset
-		for wall := min(shown, set); len(changes) < limit; wall += 60 {
-			var ok bool
-			if wall, ok = s.nextWall(wall, max(shown, set)); !ok {
-				break
-			}
-			changes = append(changes, Change{
-				Repeated: set < shown,
-				Slot:     wallText(wall, "2006-01-02 15:04"),
-				At:       time.Unix(p.end, 0).UTC(),
-				Before:   wallText(shown, "15:04"),
-				After:    wallText(set, "15:04"),
-			})
-		}
+		changes = s.changesBetween(changes, p, next, w, limit)
 		p = next
+	}
+	return changes
+}
+
+// changesBetween appends the slots of a window that the change from one period to the next removes or repeats.
+func (s Schedule) changesBetween(changes []Change, p, next period, window span, limit int) []Change {
+	shown, set := p.end+p.offset, p.end+next.offset
+	for wall := min(shown, set); len(changes) < limit; wall += 60 {
+		var ok bool
+		if wall, ok = s.nextWall(wall, max(shown, set)); !ok {
+			break
+		}
+		repeated := set < shown
+		if repeated && !window.holds(wall-p.offset) && !window.holds(wall-next.offset) || !repeated && !window.holds(p.end) {
+			continue
+		}
+		changes = append(changes, Change{
+			Repeated: repeated,
+			Slot:     wallText(wall, "2006-01-02 15:04"),
+			At:       time.Unix(p.end, 0).UTC(),
+			Before:   wallText(shown, "15:04"),
+			After:    wallText(set, "15:04"),
+		})
 	}
 	return changes
 }

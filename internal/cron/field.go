@@ -1,7 +1,9 @@
 package cron
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,17 +15,20 @@ import (
 type field struct {
 	name     string
 	min, max int
-	names    string // named values, for messages
+	names    []string // of the values, from that of min on
 	parser   robfig.Parser
 	bits     func(*robfig.SpecSchedule) uint64
 }
 
 var (
-	minuteField = field{"minute", 0, 59, "", robfig.NewParser(robfig.Minute), func(s *robfig.SpecSchedule) uint64 { return s.Minute }}
-	hourField   = field{"hour", 0, 23, "", robfig.NewParser(robfig.Hour), func(s *robfig.SpecSchedule) uint64 { return s.Hour }}
-	domField    = field{"day of month", 1, 31, "", robfig.NewParser(robfig.Dom), func(s *robfig.SpecSchedule) uint64 { return s.Dom }}
-	monthField  = field{"month", 1, 12, " or JAN to DEC", robfig.NewParser(robfig.Month), func(s *robfig.SpecSchedule) uint64 { return s.Month }}
-	dowField    = field{"day of week", 0, 7, " (0 and 7 are Sunday) or SUN to SAT", robfig.NewParser(robfig.Dow), func(s *robfig.SpecSchedule) uint64 { return s.Dow }}
+	minuteField = field{"minute", 0, 59, nil, robfig.NewParser(robfig.Minute), func(s *robfig.SpecSchedule) uint64 { return s.Minute }}
+	hourField   = field{"hour", 0, 23, nil, robfig.NewParser(robfig.Hour), func(s *robfig.SpecSchedule) uint64 { return s.Hour }}
+	domField    = field{"day of month", 1, 31, nil, robfig.NewParser(robfig.Dom), func(s *robfig.SpecSchedule) uint64 { return s.Dom }}
+	monthField  = field{"month", 1, 12, monthNames, robfig.NewParser(robfig.Month), func(s *robfig.SpecSchedule) uint64 { return s.Month }}
+	dowField    = field{"day of week", 0, 7, dayNames, robfig.NewParser(robfig.Dow), func(s *robfig.SpecSchedule) uint64 { return s.Dow }}
+
+	monthNames = strings.Fields("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC")
+	dayNames   = strings.Fields("SUN MON TUE WED THU FRI SAT")
 )
 
 // element is one item of a list: "*", a value, a range, each with an optional step. The library's parser takes more
@@ -48,61 +53,63 @@ func (f field) parseItem(item string) (uint64, error) {
 	if parts == nil {
 		return 0, f.refuse(item)
 	}
-	if step, err := strconv.Atoi(parts[3]); parts[3] != "" && (err != nil || step < 1 || step > f.max-f.min+1) {
+	step, err := strconv.Atoi(parts[3])
+	if parts[3] != "" && (err != nil || step < 1 || step > f.max-f.min+1) {
 		return 0, invalid("%s: the step of %q is not allowed: use 1 to %d", f.name, item, f.max-f.min+1)
 	}
-	if f.max == 7 {
-		item = withoutSeven(item, parts)
-	}
-	var set uint64
-	for plain := range strings.SplitSeq(item, ",") {
-		parsed, err := f.parser.Parse(plain)
-		if err != nil {
-			return 0, f.refuse(item)
+	if r, ok := f.rangeOf(parts[1], parts[2], max(step, 1)); ok {
+		if r.from > r.to {
+			return 0, f.falls(item, r)
 		}
-		spec, ok := parsed.(*robfig.SpecSchedule)
-		if !ok {
-			return 0, f.refuse(item)
+		if f.isWeek() {
+			return set(r.values()), nil
 		}
-		set |= f.bits(spec) & (1<<(f.max+1) - 1) // without the library's mark for "*"
 	}
-	return set, nil
+	return f.parsePlain(item)
+}
+
+// parsePlain leaves an item to the library.
+func (f field) parsePlain(item string) (uint64, error) {
+	plain := item
+	if f.isWeek() && item == "7" { // which the library does not know
+		plain = "0"
+	}
+	parsed, err := f.parser.Parse(plain)
+	if err != nil {
+		return 0, f.refuse(item)
+	}
+	spec, ok := parsed.(*robfig.SpecSchedule)
+	if !ok {
+		return 0, f.refuse(item)
+	}
+	return f.bits(spec) & (1<<(f.max+1) - 1), nil // without the library's mark for "*"
 }
 
 func (f field) refuse(item string) error {
-	return invalid("%s: %q is not allowed: use %d to %d%s, * for all, a range like %d-%d, a list like %d,%d or a step like */2",
-		f.name, item, f.min, f.max, f.names, f.min, f.min+2, f.min, f.min+2)
+	return invalid("%s: %q is not allowed: use %s, * for all, a range like %d-%d, a list like %d,%d or a step like */2",
+		f.name, item, f.takes(), f.min, f.min+2, f.min, f.min+2)
 }
 
-// withoutSeven rewrites an item of the day-of-week field so that 7 (Sunday, which the library does not know) becomes 0:
-// "7" is "0", "5-7" is "5,6,0", "1-7/2" is "1,3,5,0".
-func withoutSeven(item string, parts []string) string {
-	if item == "7" {
-		return "0"
+// takes is the values of a field, for messages.
+func (f field) takes() string {
+	takes := fmt.Sprintf("%d to %d", f.min, f.max)
+	if f.isWeek() {
+		takes += " (0 and 7 are Sunday)"
 	}
-	if parts[2] != "7" {
-		return item
+	if len(f.names) > 0 {
+		takes += " or " + f.names[0] + " to " + f.names[len(f.names)-1]
 	}
-	from, ok := weekdayNumber(parts[1])
-	if !ok {
-		return item
-	}
-	step := 1
-	if parts[3] != "" {
-		step, _ = strconv.Atoi(parts[3]) // checked by the caller
-	}
-	var days []string
-	for day := from; day <= 7; day += step {
-		days = append(days, strconv.Itoa(day%7))
-	}
-	return strings.Join(days, ",")
+	return takes
 }
 
-func weekdayNumber(text string) (int, bool) {
-	const names = "sunmontuewedthufrisat"
-	if at := strings.Index(names, strings.ToLower(text)); len(text) == 3 && at >= 0 && at%3 == 0 {
-		return at / 3, true
+// number is the value that a number or a name in any case stands for.
+func (f field) number(text string) (int, bool) {
+	if at := slices.Index(f.names, strings.ToUpper(text)); at >= 0 {
+		return f.min + at, true
 	}
 	n, err := strconv.Atoi(text)
-	return n, err == nil && n >= 0 && n <= 7
+	return n, err == nil && n >= f.min && n <= f.max
 }
+
+// isWeek says that the field is that of the days of the week, where the value behind the last is the first again.
+func (f field) isWeek() bool { return f.max == 7 }

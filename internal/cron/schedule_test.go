@@ -3,6 +3,7 @@ package cron
 import (
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -39,9 +40,9 @@ func spell(slots []time.Time) string {
 	return strings.Join(texts, " ")
 }
 
-// Every row: expression, zone, start, and the slots that follow, as far as the row goes.
-// SPEC S4.2: the probe cases, whole.
-func TestNextOnEveryProbeCase(t *testing.T) {
+// probeCases is the rows of the probe file: expression, zone, start, and the slots that follow, as far as the row goes.
+func probeCases(t *testing.T) [][]string {
+	t.Helper()
 	name := "testdata/cron_cases.csv"
 	if other := os.Getenv("ROUSE_TEST_CRON_CASES"); other != "" { // a larger file of the same kind
 		name = other
@@ -57,25 +58,68 @@ func TestNextOnEveryProbeCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong := 0
-	for _, row := range rows[1:] {
-		at := instant(t, row[2])
-		s := parse(t, row[0], row[1])
-		for _, want := range row[3:] {
-			if want == "" {
-				break
-			}
-			if at = s.Next(at); !at.Equal(instant(t, want)) {
-				wrong++
-				t.Errorf("%q in %s after %s: got %s, want %s", row[0], row[1], row[2], spell([]time.Time{at}), want)
-				break
-			}
-		}
-	}
 	if len(rows) < 500 {
 		t.Errorf("only %d rows", len(rows))
 	}
-	t.Logf("%d rows, %d wrong", len(rows)-1, wrong)
+	for i, row := range rows {
+		for row[len(row)-1] == "" {
+			row = row[:len(row)-1]
+		}
+		rows[i] = row
+	}
+	return rows[1:]
+}
+
+// SPEC S4.2: the probe cases, whole.
+func TestNextOnEveryProbeCase(t *testing.T) {
+	rows, wrong := probeCases(t), 0
+	for _, row := range rows {
+		if got := follow(t, parse(t, row[0], row[1]), row); got != "" {
+			wrong++
+			t.Error(got)
+		}
+	}
+	t.Logf("%d rows, %d wrong", len(rows), wrong)
+}
+
+// follow walks a schedule over the slots of a row, and says where they part.
+func follow(t *testing.T, s Schedule, row []string) string {
+	t.Helper()
+	at := instant(t, row[2])
+	for _, want := range row[3:] {
+		if at = s.Next(at); !at.Equal(instant(t, want)) {
+			return fmt.Sprintf("%q in %s after %s: got %s, want %s", row[0], row[1], row[2], spell([]time.Time{at}), want)
+		}
+	}
+	return ""
+}
+
+// The days of the week of the probe cases, written in all ways that mean the same.
+func TestNextOnEveryProbeCaseInOtherWords(t *testing.T) {
+	other := map[string][]string{
+		"*":   {"SUN-SAT", "MON-SUN", "1-SUN", "0-7", "mon-fri,SAT-SUN", "MON-THU,FRI-SUN"},
+		"0":   {"SUN", "7", "SUN-SUN", "7-SUN", "7-7", "0-0"},
+		"SUN": {"0", "7", "sun-sun"},
+		"1-5": {"MON-FRI", "1-FRI", "mon-5"},
+		"1":   {"MON", "mon-MON"},
+		"5":   {"FRI"},
+	}
+	walked := 0
+	for _, row := range probeCases(t) {
+		fields := strings.Fields(row[0])
+		for _, days := range other[fields[4]] {
+			if fields[4] == "*" && fields[2] != "*" { // they are ORed unless one begins with "*"
+				continue
+			}
+			fields[4], walked = days, walked+1
+			if got := follow(t, parse(t, strings.Join(fields, " "), row[1]), row); got != "" {
+				t.Errorf("with %s: %s", days, got)
+			}
+		}
+	}
+	if walked < 1000 {
+		t.Errorf("only %d walks", walked)
+	}
 }
 
 // SPEC S4.2: fields, names, ranges, lists, steps, the OR of days, and clock changes.
@@ -110,6 +154,12 @@ func TestNext(t *testing.T) {
 			"2026-04-24T00:00:00Z 2026-04-25T00:00:00Z 2026-04-26T00:00:00Z 2026-05-01T00:00:00Z"},
 		{"a stepped range that ends on 7", "0 0 * * 1-7/3", "UTC", "2026-04-26T12:00:00Z", "2026-04-27T00:00:00Z 2026-04-30T00:00:00Z 2026-05-03T00:00:00Z"},
 		{"a name that ends on 7", "0 0 * * sat-7", "UTC", "2026-04-20T00:00:00Z", "2026-04-25T00:00:00Z 2026-04-26T00:00:00Z 2026-05-02T00:00:00Z"},
+		{"Saturday to Sunday", "0 0 * * SAT-SUN", "UTC", "2026-04-20T00:00:00Z", "2026-04-25T00:00:00Z 2026-04-26T00:00:00Z 2026-05-02T00:00:00Z"},
+		{"Friday to Sunday", "0 0 * * fri-sun", "UTC", "2026-04-20T00:00:00Z", "2026-04-24T00:00:00Z 2026-04-25T00:00:00Z 2026-04-26T00:00:00Z 2026-05-01T00:00:00Z"},
+		{"Monday to Sunday in steps", "0 0 * * MON-SUN/3", "UTC", "2026-04-26T12:00:00Z", "2026-04-27T00:00:00Z 2026-04-30T00:00:00Z 2026-05-03T00:00:00Z"},
+		{"a number to Sunday", "0 0 * * 6-SUN", "UTC", "2026-04-20T00:00:00Z", "2026-04-25T00:00:00Z 2026-04-26T00:00:00Z 2026-05-02T00:00:00Z"},
+		{"Sunday to Monday", "0 0 * * SUN-MON", "UTC", "2026-04-20T12:00:00Z", "2026-04-26T00:00:00Z 2026-04-27T00:00:00Z 2026-05-03T00:00:00Z"},
+		{"Sunday to Sunday", "0 0 * * SUN-SUN", "UTC", "2026-04-20T12:00:00Z", "2026-04-26T00:00:00Z 2026-05-03T00:00:00Z"},
 		{"a day of month that begins with * narrows the week", "0 0 */2 * 1", "UTC", "2026-04-01T12:00:00Z", "2026-04-13T00:00:00Z 2026-04-27T00:00:00Z 2026-05-11T00:00:00Z"},
 		{"a day of week that begins with * narrows the month", "0 0 1 * */2", "UTC", "2026-01-15T00:00:00Z", "2026-02-01T00:00:00Z 2026-03-01T00:00:00Z 2026-08-01T00:00:00Z"},
 		{"a list that does not begin with * but holds it is every day", "0 0 13 * 5,*", "UTC", "2026-04-01T12:00:00Z", "2026-04-02T00:00:00Z"},
@@ -170,7 +220,18 @@ func TestParseRefuses(t *testing.T) {
 		{"day 32", "0 0 32 * *", "UTC", invalid, "day of month"},
 		{"month 13", "0 0 1 13 *", "UTC", invalid, "month"},
 		{"weekday 8", "0 0 * * 8", "UTC", invalid, "day of week"},
-		{"a backward range", "0 0 * * 5-1", "UTC", invalid, "day of week"},
+		{"a range of hours over midnight", "0 22-2 * * *", "UTC", invalid, `hour: a range rises, and "22-2" falls: write one that goes over the end as "22-23,0-2"`},
+		{"a range of hours to midnight", "0 23-0 * * *", "UTC", invalid, `as "23,0"`},
+		{"a range of minutes over the hour, in steps", "50-10/5 * * * *", "UTC", invalid, `as "50,55,0,5,10"`},
+		{"a range of days of the month over its end", "0 0 28-3 * *", "UTC", invalid, `as "28-31,1-3"`},
+		{"a range of months over the new year", "0 0 1 NOV-feb *", "UTC", invalid, `as "NOV-DEC,JAN-FEB"`},
+		{"a range of days over Sunday", "0 0 * * 5-1", "UTC", invalid, `as "5-6,0-1"`},
+		{"a range of names over Sunday", "0 0 * * FRI-MON", "UTC", invalid, `as "FRI-SAT,SUN-MON"`},
+		{"a range of names over Sunday, in steps", "0 0 * * THU-TUE/2", "UTC", invalid, `as "THU,SAT,MON"`},
+		{"a range from Saturday to Sunday as 0", "0 0 * * 6-0", "UTC", invalid, `as "6,0"`},
+		{"a range from Sunday as 7", "0 0 * * 7-2", "UTC", invalid, `as "0-2"`},
+		{"a range whose end is no value", "0 0 * * 5-9", "UTC", invalid, `day of week: "5-9" is not allowed: use 0 to 7`},
+		{"a range that falls and whose start is no value", "0 24-2 * * *", "UTC", invalid, `hour: "24-2" is not allowed: use 0 to 23`},
 		{"step 0", "*/0 * * * *", "UTC", invalid, "step"},
 		{"a step longer than the field", "*/61 * * * *", "UTC", invalid, "step"},
 		{"a step too large for a number", "*/99999999999999999999 * * * *", "UTC", invalid, "step"},

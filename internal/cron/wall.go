@@ -58,8 +58,10 @@ type period struct {
 	shown              []span // walls that the clock showed before this period began and that it may show again
 }
 
-// span is a half-open stretch of walls.
+// span is a half-open stretch of walls, or of instants.
 type span struct{ from, until int64 }
+
+func (s span) holds(t int64) bool { return t >= s.from && t < s.until }
 
 // periodAt is the period that holds an instant.
 func periodAt(instant int64, zone *time.Location) period {
@@ -107,7 +109,7 @@ func (p period) firstWall() int64 {
 // repeats says whether the clock showed this wall before the period.
 func (p period) repeats(wall int64) bool {
 	for _, s := range p.shown {
-		if wall >= s.from && wall < s.until {
+		if s.holds(wall) {
 			return true
 		}
 	}
