@@ -67,6 +67,9 @@ func TestAWebhooksSecretIsShownOnceAndSealed(t *testing.T) {
 			t.Errorf("%v: %q, want %q", webhook, got, want)
 		}
 	}
+	if e := create(map[string]any{"secret": "whsec_c2hvcnQgc2VjcmV0"}, "weak"); e != "INVALID input.spec.webhook.secret" {
+		t.Errorf("a key of 12 bytes: %q", e)
+	}
 	var changed struct{ UpdateTrigger struct{ Trigger shownHook } }
 	if e := w.mutate("updateTrigger", "trigger { "+hookFields+" }", map[string]any{"triggerId": open, "signingMode": "BEARER"}, nil); e != "INVALID_STATE input.signingMode" {
 		t.Errorf("C27 proof without a secret: %q", e)

@@ -1,6 +1,10 @@
 package domain
 
-import "time"
+import (
+	"encoding/base64"
+	"strings"
+	"time"
+)
 
 // WebhookOutcome is what became of a POST to a webhook, as the operator sees it.
 type WebhookOutcome string
@@ -29,6 +33,7 @@ const (
 	DefaultOverlap    = 24 * time.Hour
 	minWebhookSecret  = 16
 	maxWebhookSecret  = 256
+	minStandardKey    = 16 // bytes
 	secretHintLength  = 4
 )
 
@@ -42,17 +47,36 @@ var WebhookUnverified = []WebhookOutcome{WebhookNoSignature, WebhookBadSignature
 // CheckWebhookSecret says what is wrong with a secret that a person chose: it goes into headers, and must not be guessed.
 func CheckWebhookSecret(secret string) *FieldError {
 	code, message := UserErrorCode(""), ""
-	switch {
+	switch key, standard := StandardWebhookKey(secret); {
 	case len(secret) < minWebhookSecret:
 		code, message = UserErrorCodeInvalid, "a secret has at least 16 characters: choose a longer one, or leave it out to have one made"
 	case len(secret) > maxWebhookSecret:
 		code, message = UserErrorCodeTooLong, "a secret has at most 256 characters"
 	case !isVisible(secret):
 		code, message = UserErrorCodeInvalid, "a secret is visible ASCII characters without blanks"
+	case standard && key == nil:
+		code, message = UserErrorCodeInvalid, "a secret that begins with whsec_ goes on with a key in base64, and this one does not: copy it again, or leave it out to have one made"
+	case standard && len(key) < minStandardKey:
+		code, message = UserErrorCodeInvalid, "the key behind whsec_ has at least 16 bytes: choose a longer one, or leave it out to have one made"
 	default:
 		return nil
 	}
 	return &FieldError{Field: []string{"secret"}, Code: code, Message: message}
+}
+
+// StandardWebhookKey is the key of a secret in the form of Standard Webhooks: what follows whsec_, or v1,whsec_ as some
+// senders show it, in base64. It is nil when that is no base64; standard is false for a secret of another form.
+func StandardWebhookKey(secret string) (key []byte, standard bool) {
+	text, standard := strings.CutPrefix(strings.TrimPrefix(secret, "v1,"), "whsec_")
+	if !standard {
+		return nil, false
+	}
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
+	key, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil || len(key) == 0 {
+		return nil, true
+	}
+	return key, true
 }
 
 func isVisible(text string) bool {

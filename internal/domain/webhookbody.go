@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -17,6 +18,9 @@ func WebhookValues(body []byte) (map[string]string, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return map[string]string{}, nil
 	}
+	if isForm(body) {
+		return nil, Refuse(UserErrorCodeInvalid, "the body is a form, and a webhook takes a JSON object: choose application/json as the content type where it is sent")
+	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil || members == nil {
 		return nil, Refuse(UserErrorCodeInvalid, "the body is no JSON object: send one such as {\"branch\": \"main\"}, or nothing")
@@ -28,6 +32,12 @@ func WebhookValues(body []byte) (map[string]string, error) {
 	values[payloadVariable] = StorableText(string(body))
 	return values, nil
 }
+
+// formNames is what the name of a form's first field is made of.
+var formNames = regexp.MustCompile(`^[\w.~%+*\[\]-]+=`)
+
+// isForm says whether a body is an HTML form, as GitHub sends webhooks unless told otherwise: "payload=%7B…".
+func isForm(body []byte) bool { return formNames.Match(body) || bytes.HasPrefix(body, []byte("--")) }
 
 // ProvidedValues turns the variables of a manual fire into values, as WebhookValues does with members.
 func ProvidedValues(object map[string]any) (map[string]string, error) {

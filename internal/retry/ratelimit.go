@@ -26,13 +26,15 @@ var resets = []struct {
 }{
 	{regexp.MustCompile(`(?i)(?:resets?(?:[_ -]?(?:time|at))?["']?\s*[:=]|limit reached\s*\|)\s*["']?([0-9]{9,13})\b`), readUnix},
 	{regexp.MustCompile(`(?i)(?:resets?(?:[_ -]?(?:time|at|on))?|\b(?:try again|retry|until)(?: at| after| on)?)["']?\s*[:=]?\s*["']?([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[+-][0-9]{2}:[0-9]{2}))`), readInstant},
+	{regexp.MustCompile(`(?i)\b(?:retry[ _-]?after|resets?(?:[_ -]?(?:time|at|on))?|(?:try again|retry)(?: at| on)?)["']?\s*[:=]?\s*["']?(` +
+		`[a-z]{6,9}, [0-9]{2}-[a-z]{3}-[0-9]{2} [0-9:]{8} gmt|[a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} gmt|[a-z]{3} [a-z]{3} [ 0-9][0-9] [0-9:]{8} [0-9]{4})`), readHTTPDate},
 	{regexp.MustCompile(`(?i)\b(?:retry[ _-]?after(?:[ _-]?seconds)?|resets?_in(?:_seconds)?|retry[ _-]?delay)["']?\s*[:= ]\s*["']?([0-9]+(?:\.[0-9]+)?)(?:[ \t]*([a-z]+))?`), readDelay},
 	{regexp.MustCompile(`(?i)\b(?:try again|retry|retrying|resets?) in\s+((?:[0-9]+(?:\.[0-9]+)?\s*[a-z]+(?:\s*,?\s*(?:and\s+)?)?)+)`), readDelays},
 	{regexp.MustCompile(`(?i)\b(?:resets? (?:at )?|(?:try again|retry) at )([0-9]{1,2})(?::([0-9]{2}))?(?::[0-9]{2})?(?:\s*([ap])\.?m\b\.?)?(?:\s*\(?([A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)\)?)?`), readClock},
 }
 
 // ResetAt is the end of the limit that a message names, in UTC: "resets at 4:00 AM" (UTC unless it names a zone),
-// "Retry-After: 120", "try again in 5 minutes", "reset_time: 1752624000". It is false when the message names none that
+// "Retry-After: 120" or with an HTTP date, "try again in 5 minutes", "reset_time: 1752624000". It is false when the message names none that
 // can be read, or one that is past, margin included, or further away than is believed.
 func ResetAt(now time.Time, message string) (time.Time, bool) {
 	message = clip(message)
@@ -70,6 +72,16 @@ func readUnix(_ time.Time, match []string) (time.Time, bool) {
 func readInstant(_ time.Time, match []string) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, strings.ToUpper(match[1]))
 	return at, err == nil
+}
+
+// readHTTPDate reads the three forms of a date that HTTP has, all of them in GMT.
+func readHTTPDate(_ time.Time, match []string) (time.Time, bool) {
+	for _, form := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
+		if at, err := time.Parse(form, strings.ToUpper(match[1])); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // readDelay reads a number of seconds, or of the unit that follows it.

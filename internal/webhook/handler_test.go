@@ -186,6 +186,12 @@ func TestBodiesThatAreNoObjectFireNothing(t *testing.T) {
 			t.Errorf("C22 %s: %d %+v", body, status, a)
 		}
 	}
+	for _, form := range []string{"payload=%7B%22branch%22%3A%22main%22%7D", "branch=main&depth=1"} { // GitHub's default
+		if status, a := w.post(h.path, form, header("Content-Type", "application/x-www-form-urlencoded")); status != 400 || a.Error == nil ||
+			!strings.Contains(a.Error.Message, "choose application/json") {
+			t.Errorf("a form: %d %+v", status, a.Error)
+		}
+	}
 	if n := w.count(`SELECT count(*) FROM routine_runs`); n != 0 {
 		t.Errorf("C22 %d routine runs", n)
 	}
@@ -195,7 +201,7 @@ func TestBodiesThatAreNoObjectFireNothing(t *testing.T) {
 	if status, _ := w.post(h.path, strings.Repeat(" ", domain.MaxWebhookBody)+"x", nil); status != 413 {
 		t.Errorf("a large body: %d", status)
 	}
-	if got := w.outcomes(h); got != "BAD_BODY 400, BAD_BODY 400, BAD_BODY 400, BAD_BODY 400, ACCEPTED 202, TOO_LARGE 413" {
+	if got := w.outcomes(h); got != strings.Repeat("BAD_BODY 400, ", 6)+"ACCEPTED 202, TOO_LARGE 413" {
 		t.Errorf("the log says %s", got)
 	}
 }

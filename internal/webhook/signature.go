@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/secret"
 )
 
 // Headers by which senders prove themselves and name a delivery.
@@ -24,6 +23,9 @@ const (
 	headerStandardID        = "Webhook-Id"
 	headerStandardTimestamp = "Webhook-Timestamp"
 	headerStandardSignature = "Webhook-Signature"
+	headerSvixID            = "Svix-Id" // Svix's names of the same three
+	headerSvixTimestamp     = "Svix-Timestamp"
+	headerSvixSignature     = "Svix-Signature"
 	headerIdempotencyKey    = "Idempotency-Key"
 	headerGitHubDelivery    = "X-Github-Delivery"
 	headerAuthorization     = "Authorization"
@@ -67,7 +69,7 @@ func Verify(p Policy, h http.Header, body []byte) Verdict {
 		return reject(domain.WebhookNoSecret, "the trigger has no secret: rotate it to make one")
 	}
 	for _, name := range []string{headerAuthorization, headerSignature, headerHubSignature, headerRouseSignature, headerRouseTimestamp,
-		headerStandardID, headerStandardTimestamp, headerStandardSignature} {
+		headerStandardID, headerStandardTimestamp, headerStandardSignature, headerSvixID, headerSvixTimestamp, headerSvixSignature} {
 		if len(h.Values(name)) > 1 {
 			return reject(domain.WebhookBadSignature, "the header %s was sent more than once", name)
 		}
@@ -105,7 +107,9 @@ func verifyBearer(secrets []string, h http.Header) Verdict {
 func verifyHMAC(p Policy, secrets []string, h http.Header, body []byte) Verdict {
 	switch {
 	case h.Get(headerStandardSignature) != "":
-		return verifyStandard(p, secrets, h, body)
+		return verifyStandard(p, secrets, triple{h.Get(headerStandardID), h.Get(headerStandardTimestamp), h.Get(headerStandardSignature), "webhook"}, body)
+	case h.Get(headerSvixSignature) != "":
+		return verifyStandard(p, secrets, triple{h.Get(headerSvixID), h.Get(headerSvixTimestamp), h.Get(headerSvixSignature), "svix"}, body)
 	case h.Get(headerRouseSignature) != "":
 		return verifyTimestamped(p, secrets, h, body)
 	}
@@ -134,25 +138,28 @@ func verifyTimestamped(p Policy, secrets []string, h http.Header, body []byte) V
 	return p.timely(stamp, headerRouseTimestamp, "rouse:"+stamp+":"+hex.EncodeToString(hexDigest(h.Get(headerRouseSignature))))
 }
 
+// triple is what the headers of Standard Webhooks say: under that prefix of their names.
+type triple struct{ id, timestamp, signatures, prefix string }
+
 // verifyStandard is the triple of Standard Webhooks: signatures "v1,<base64>", separated by blanks, over
-// "<id>.<timestamp>.<body>". The key is what follows whsec_ in base64, or a secret of another form as it is.
-func verifyStandard(p Policy, secrets []string, h http.Header, body []byte) Verdict {
-	id, stamp := h.Get(headerStandardID), h.Get(headerStandardTimestamp)
-	if id == "" || strings.Contains(id, ".") {
-		return reject(domain.WebhookBadSignature, "webhook-id is missing, or holds a dot")
+// "<id>.<timestamp>.<body>". The key is what follows whsec_ in base64, or the secret's text: a secret
+// of another form has no other key, and there are senders that do not decode theirs.
+func verifyStandard(p Policy, secrets []string, sent triple, body []byte) Verdict {
+	if sent.id == "" || strings.Contains(sent.id, ".") {
+		return reject(domain.WebhookBadSignature, "%s-id is missing, or holds a dot", sent.prefix)
 	}
-	signed, keys := join(id, join(stamp, body)), keysOf(secrets, true)
-	for item := range strings.FieldsSeq(h.Get(headerStandardSignature)) {
+	signed, keys := join(sent.id, join(sent.timestamp, body)), keysOf(secrets, true)
+	for item := range strings.FieldsSeq(sent.signatures) {
 		version, text, _ := strings.Cut(item, ",")
 		digest, err := base64.StdEncoding.DecodeString(text)
 		if version != "v1" || err != nil {
 			continue
 		}
 		if anyDigest(keys, signed, digest) {
-			return p.timely(stamp, "webhook-timestamp", "standard:"+id+":"+stamp)
+			return p.timely(sent.timestamp, sent.prefix+"-timestamp", "standard:"+sent.id+":"+sent.timestamp)
 		}
 	}
-	return reject(domain.WebhookBadSignature, "webhook-signature does not match id, timestamp and body")
+	return reject(domain.WebhookBadSignature, "%s-signature does not match id, timestamp and body", sent.prefix)
 }
 
 // timely judges the timestamp of a signature that matches: Unix seconds, at most the window away from now.
@@ -174,18 +181,14 @@ func fingerprint(signature string) string {
 	return "signature:" + hex.EncodeToString(sum[:])
 }
 
-// keysOf are the keys that secrets stand for; decoded: the ones of Standard Webhooks.
+// keysOf are the keys that secrets stand for: their texts; decoded: the keys of Standard Webhooks as well.
 func keysOf(secrets []string, decoded bool) [][]byte {
 	var keys [][]byte
 	for _, s := range secrets {
-		key := []byte(s)
-		if rest, ok := strings.CutPrefix(s, secret.SharedPrefix); ok && decoded {
-			raw, err := base64.StdEncoding.DecodeString(rest)
-			if err == nil && len(raw) > 0 {
-				key = raw
-			}
+		if key, _ := domain.StandardWebhookKey(s); decoded && key != nil {
+			keys = append(keys, key)
 		}
-		keys = append(keys, key)
+		keys = append(keys, []byte(s))
 	}
 	return keys
 }
@@ -201,9 +204,14 @@ func anyDigest(keys [][]byte, message, digest []byte) bool {
 	return match
 }
 
-// hexDigest reads a digest in hex, with "sha256=" before it or not; nil when it is none.
+// hexDigest reads a digest in hex, with "sha256=" before it in any case or not; nil when it is none.
 func hexDigest(header string) []byte {
-	digest, err := hex.DecodeString(strings.TrimPrefix(strings.TrimSpace(header), "sha256="))
+	const prefix = "sha256="
+	text := strings.TrimSpace(header)
+	if len(text) > len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {
+		text = strings.TrimSpace(text[len(prefix):])
+	}
+	digest, err := hex.DecodeString(text)
 	if err != nil || len(digest) != sha256.Size {
 		return nil
 	}
@@ -216,11 +224,14 @@ func join(prefix string, message []byte) []byte {
 	return append(append(append(out, prefix...), '.'), message...)
 }
 
-// deliveryKey is what the sender calls this delivery: the first of the names that are there; "" when there is none.
+// deliveryKey is what the sender calls this delivery: the first of the names that are there; "" when there is none. Svix's
+// name of an id is another spelling of the standard one: a sender that begins to use it sends nothing twice.
 func deliveryKey(h http.Header) string {
-	for _, name := range []string{headerIdempotencyKey, headerStandardID, headerGitHubDelivery} {
-		if v := strings.TrimSpace(h.Get(name)); v != "" {
-			return strings.ToLower(name) + ":" + v
+	for _, header := range []struct{ name, called string }{
+		{headerIdempotencyKey, headerIdempotencyKey}, {headerStandardID, headerStandardID}, {headerSvixID, headerStandardID}, {headerGitHubDelivery, headerGitHubDelivery},
+	} {
+		if v := strings.TrimSpace(h.Get(header.name)); v != "" {
+			return strings.ToLower(header.called) + ":" + v
 		}
 	}
 	return ""

@@ -38,6 +38,22 @@ func standard(key, id string, at time.Time, body string) http.Header {
 		"v1a,xxx v1,"+base64.StdEncoding.EncodeToString(digest(key, id+"."+stamp+"."+body)))
 }
 
+// svix renames the headers of Standard Webhooks as Svix has them.
+func svix(h http.Header) http.Header {
+	renamed := http.Header{}
+	for name, values := range h {
+		renamed[strings.Replace(name, "Webhook-", "Svix-", 1)] = values
+	}
+	return renamed
+}
+
+func with(h http.Header, pairs ...string) http.Header {
+	for name, values := range header(pairs...) {
+		h[name] = values
+	}
+	return h
+}
+
 func stamped(key string, at time.Time, body string) http.Header {
 	stamp := fmt.Sprint(at.Unix())
 	return header("X-Rouse-Timestamp", stamp, "X-Rouse-Signature", "sha256="+hex.EncodeToString(digest(key, stamp+"."+body)))
@@ -58,6 +74,10 @@ func TestVerify(t *testing.T) {
 	bearer := Policy{Mode: domain.SigningModeBearer, Secrets: []string{"s3cr3t", "older"}, Now: now}
 	whsec := Policy{Mode: domain.SigningModeHMACSHA256, Secrets: []string{shared}, Window: 5 * time.Minute, Now: now}
 	decoded := "0123456789abcdef0123456789abcdef"
+	versioned, unpadded, garbled := whsec, whsec, whsec
+	versioned.Secrets = []string{"v1," + shared}
+	unpadded.Secrets = []string{strings.TrimRight(shared, "=")}
+	garbled.Secrets = []string{"whsec_no/base64!!"}
 	for _, c := range []struct {
 		name   string
 		policy Policy
@@ -94,6 +114,25 @@ func TestVerify(t *testing.T) {
 		{"Standard Webhooks, late", whsec, standard(decoded, "msg_1", now.Add(-time.Hour), body), body, domain.WebhookClockSkew},
 		{"Standard Webhooks, another key", whsec, standard("x", "msg_1", now, body), body, domain.WebhookBadSignature},
 		{"Standard Webhooks, a secret of another form", hmac256, standard("s3cr3t", "msg_1", now, body), body, domain.WebhookAccepted},
+		{"Standard Webhooks, the secret as some senders show it", versioned, standard(decoded, "msg_1", now, body), body, domain.WebhookAccepted},
+		{"Standard Webhooks, the secret without padding", unpadded, standard(decoded, "msg_1", now, body), body, domain.WebhookAccepted},
+		{"Standard Webhooks, a sender that does not decode", whsec, standard(shared, "msg_1", now, body), body, domain.WebhookAccepted},
+		{"Standard Webhooks, a stored secret that is no base64", garbled, standard("whsec_no/base64!!", "msg_1", now, body), body, domain.WebhookAccepted},
+		{"Svix's names", whsec, svix(standard(decoded, "msg_1", now, body)), body, domain.WebhookAccepted},
+		{"Svix's names where a timestamp is asked for", strict, svix(standard("s3cr3t", "msg_1", now, body)), body, domain.WebhookAccepted},
+		{"Svix's names, another body", whsec, svix(standard(decoded, "msg_1", now, "{}")), body, domain.WebhookBadSignature},
+		{"Svix's names, late", whsec, svix(standard(decoded, "msg_1", now.Add(-time.Hour), body)), body, domain.WebhookClockSkew},
+		{"Svix's names, without an id", whsec, with(svix(standard(decoded, "msg_1", now, body)), "svix-id", ""), body, domain.WebhookBadSignature},
+		{"both names", whsec, with(standard(decoded, "msg_1", now, body), "svix-signature", "v1,AAAA"), body, domain.WebhookAccepted},
+		{"both names, the standard one wrong", whsec, with(svix(standard(decoded, "msg_1", now, body)), "webhook-id", "msg_1", "webhook-signature", "v1,AAAA"), body, domain.WebhookBadSignature},
+		{"an id of one name, a signature of the other", whsec, with(header("svix-signature", standard(decoded, "msg_1", now, body).Get("webhook-signature")),
+			"webhook-id", "msg_1", "webhook-timestamp", fmt.Sprint(now.Unix())), body, domain.WebhookBadSignature},
+		{"a prefix with a blank behind it", hmac256, header("X-Signature-256", "sha256= "+sum), body, domain.WebhookAccepted},
+		{"a prefix in upper case", hmac256, header("X-Hub-Signature-256", "SHA256="+strings.ToUpper(sum)), body, domain.WebhookAccepted},
+		{"a prefix in both cases, timestamped", hmac256, with(stamped("s3cr3t", now, body), "X-Rouse-Signature", "Sha256= "+strings.TrimPrefix(stamped("s3cr3t", now, body).Get("X-Rouse-Signature"), "sha256=")), body, domain.WebhookAccepted},
+		{"a prefix twice", hmac256, header("X-Signature-256", "sha256=sha256="+sum), body, domain.WebhookBadSignature},
+		{"a prefix alone", hmac256, header("X-Signature-256", "sha256="), body, domain.WebhookBadSignature},
+		{"the prefix of another hash", hmac256, header("X-Signature-256", "sha512="+sum), body, domain.WebhookBadSignature},
 		{"the same secret, over the body alone", whsec, header("X-Signature-256", hex.EncodeToString(digest(shared, body))), body, domain.WebhookAccepted},
 		{"bearer", bearer, header("Authorization", "Bearer s3cr3t"), body, domain.WebhookAccepted},
 		{"bearer in another case", bearer, header("Authorization", "bearer s3cr3t"), body, domain.WebhookAccepted},
@@ -127,6 +166,10 @@ func TestVerify(t *testing.T) {
 
 func TestOnlyATimestampedSignatureNamesItself(t *testing.T) {
 	p := Policy{Mode: domain.SigningModeHMACSHA256, Secrets: []string{"s3cr3t"}, Window: 5 * time.Minute, Now: now}
+	ours, svixs := Verify(p, standard("s3cr3t", "msg_1", now, "a"), []byte("a")), Verify(p, svix(standard("s3cr3t", "msg_1", now, "a")), []byte("a"))
+	if ours.Signature == "" || ours.Signature != svixs.Signature {
+		t.Errorf("one delivery under both names is %q and %q", ours.Signature, svixs.Signature)
+	}
 	first, again := Verify(p, stamped("s3cr3t", now, "a"), []byte("a")), Verify(p, stamped("s3cr3t", now, "a"), []byte("a"))
 	other := Verify(p, stamped("s3cr3t", now.Add(time.Second), "a"), []byte("a"))
 	plain := Verify(p, header("X-Signature-256", hex.EncodeToString(digest("s3cr3t", "a"))), []byte("a"))
@@ -144,6 +187,8 @@ func TestDeliveryKey(t *testing.T) {
 		"":                      header("X-Other", "a"),
 		"idempotency-key:a":     header("Idempotency-Key", " a ", "webhook-id", "b", "X-GitHub-Delivery", "c"),
 		"webhook-id:b":          header("webhook-id", "b", "X-GitHub-Delivery", "c"),
+		"webhook-id:d":          header("svix-id", "d", "X-GitHub-Delivery", "c"),
+		"webhook-id:e":          header("svix-id", "d", "webhook-id", "e"),
 		"x-github-delivery:c-1": header("X-GitHub-Delivery", "c-1"),
 	} {
 		if got := deliveryKey(h); got != want {
@@ -159,7 +204,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add("", fmt.Sprint(now.Unix()), hex.EncodeToString(digest("s3cr3t", fmt.Sprint(now.Unix())+".a")), "", "", "a", true)
 	f.Fuzz(func(t *testing.T, plain, stamp, rouse, id, signatures, body string, require bool) {
 		h := header("X-Signature-256", plain, "X-Rouse-Timestamp", stamp, "X-Rouse-Signature", rouse,
-			"webhook-id", id, "webhook-timestamp", stamp, "webhook-signature", signatures, "Authorization", "Bearer "+plain)
+			"webhook-id", id, "webhook-timestamp", stamp, "webhook-signature", signatures, "svix-id", id, "svix-timestamp", stamp, "svix-signature", signatures, "Authorization", "Bearer "+plain)
 		p := Policy{Mode: domain.SigningModeHMACSHA256, Secrets: []string{"", "s3cr3t"}, Window: time.Minute, RequireTimestamp: require, Now: now}
 		v := Verify(p, h, []byte(body))
 		if v.Outcome != domain.WebhookAccepted {
