@@ -37,6 +37,7 @@ var rooms = []room{
 
 	// What touches the world, each part by itself.
 	{"internal/account", nil, "it knows the system's accounts, not what runs under them"},
+	{"internal/agentstage", nil, "it is the last step before an agent's program, and begins before the rest of the program"},
 	{"internal/lifecycle", nil, "every loop stands on it"},
 	{"internal/secret", nil, "it seals and masks bytes, whosoever they are"},
 	{"internal/config", []string{"internal/domain", "internal/secret"}, "settings are plain values"},
@@ -45,7 +46,7 @@ var rooms = []room{
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
-	{"internal/executor", []string{"internal/account", "internal/domain", "internal/preset", "internal/xid"}, "an executor runs one request and never sees the store"},
+	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/preset", "internal/xid"}, "an executor runs one request and never sees the store"},
 	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/xid"}, "limits and access hold for any schema"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
 

@@ -55,11 +55,15 @@ func (a *ACP) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *Failure) {
 	result := Result{ExitCode: -1}
 	spec := req.Spec.ACP
-	l, failure := a.options.prepare(req, spec.Argv, spec.WorkingDirectory)
+	o, failure := a.options.of(req.WorkspaceID)
 	if failure != nil {
 		return result, failure
 	}
-	folder, err := openFolder(l.directory, a.options.Credential)
+	l, failure := o.prepare(req, spec.Argv, spec.WorkingDirectory)
+	if failure != nil {
+		return result, failure
+	}
+	folder, err := openFolder(l.directory, o.Credential)
 	if err != nil {
 		return result, launchFailure(err, "the agent's folder cannot be opened: %v", err)
 	}

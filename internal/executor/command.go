@@ -70,12 +70,16 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect
 	result := Result{ExitCode: -1}
 	spec := req.Spec.Command
 	bounds := limits{spec.Timeout, spec.Grace}
-	argv, prompt, cleanUp, failure := d.commandLine(req, c.options)
+	o, failure := c.options.of(req.WorkspaceID)
+	if failure != nil {
+		return result, failure
+	}
+	argv, prompt, cleanUp, failure := d.commandLine(req, o)
 	if failure != nil {
 		return result, failure
 	}
 	defer cleanUp()
-	l, failure := c.options.prepare(req, argv, spec.WorkingDirectory)
+	l, failure := o.prepare(req, argv, spec.WorkingDirectory)
 	if failure != nil {
 		return result, failure
 	}

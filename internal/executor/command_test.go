@@ -307,7 +307,7 @@ func TestALeaderThatLeavesOthersBehind(t *testing.T) {
 	})
 	t.Run("a daemon that holds the pipes does not hold the run", func(t *testing.T) {
 		sink := &recorder{}
-		result, err := c.Run(context.Background(), shell(`setsid sleep 1000 & echo ready`), sink)
+		result, err := newCommand(t, Options{Drain: 200 * time.Millisecond, NoCgroups: true}).Run(context.Background(), shell(`setsid sleep 1000 & echo ready`), sink)
 		if err != nil || result.Survivors || !strings.Contains(sink.text(), "still holds the pipe") {
 			t.Fatalf("got %q, %v, %+v", sink.text(), err, result)
 		}

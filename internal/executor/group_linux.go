@@ -13,12 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launchAttr starts a session of its own, hence a process group of its own without a terminal, that dies with the thread
-// which started it.
-func launchAttr(credential *syscall.Credential) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: credential}
-}
-
 // awaitExit waits until the process ended but leaves it unreaped, so that neither its id nor its group can be reused;
 // nil says that it still has to be reaped.
 func awaitExit(p *os.Process) *os.ProcessState {
@@ -48,6 +42,7 @@ type processStat struct {
 	state     byte
 	parent    int
 	group     int
+	session   int
 	startTime uint64
 }
 
@@ -74,11 +69,12 @@ func parseStat(raw []byte) (processStat, bool) {
 	}
 	parent, err1 := strconv.Atoi(fields[1])
 	group, err2 := strconv.Atoi(fields[2])
-	start, err3 := strconv.ParseUint(fields[19], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
+	session, err3 := strconv.Atoi(fields[3])
+	start, err4 := strconv.ParseUint(fields[19], 10, 64)
+	if errors.Join(err1, err2, err3, err4) != nil {
 		return processStat{}, false
 	}
-	return processStat{state: fields[0][0], parent: parent, group: group, startTime: start}, true
+	return processStat{state: fields[0][0], parent: parent, group: group, session: session, startTime: start}, true
 }
 
 func startTime(pid int) uint64 {
@@ -147,10 +143,15 @@ func endMarked(g ProcessGroup, deadline time.Time) error {
 
 // endLeftover is EndLeftover for a group of this host and boot.
 func endLeftover(g ProcessGroup, deadline time.Time) (bool, error) {
-	return endAll(g, func() bool {
+	inCgroup, err := endCgroupsOf(g.Launch, deadline)
+	if err != nil {
+		return inCgroup, err
+	}
+	elsewhere, err := endAll(g, func() bool {
 		stat, ok := readStat(g.PGID)
 		return ok && g.StartTime != 0 && stat.startTime == g.StartTime
 	}, deadline)
+	return inCgroup || elsewhere, err
 }
 
 // endAll kills until nothing remains. owned says whether the group's leader is still the recorded process; once it was,

@@ -154,7 +154,7 @@ func TestAWatchdogThatIsKilledIsReplaced(t *testing.T) {
 func TestParseStat(t *testing.T) {
 	tail := "S 10 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0"
 	got, ok := parseStat([]byte("123 (a ) b) (c) " + tail))
-	if !ok || got != (processStat{state: 'S', parent: 10, group: 77, startTime: 4242}) {
+	if !ok || got != (processStat{state: 'S', parent: 10, group: 77, session: 77, startTime: 4242}) {
 		t.Fatalf("got %+v, %v", got, ok)
 	}
 	for _, bad := range []string{"", "1 (x", "1 (x) S 1", "1 (x) S a 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0"} {

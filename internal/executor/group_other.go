@@ -11,10 +11,6 @@ import (
 // Systems without /proc: a group can be ended while its server runs, but a leftover of an earlier server cannot be told
 // from a stranger, so it is left alone. The watchdog still ends the groups of a server that was killed.
 
-func launchAttr(credential *syscall.Credential) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Credential: credential}
-}
-
 // awaitExit returns when the process ended; here that reaps it.
 func awaitExit(p *os.Process) *os.ProcessState {
 	state, _ := p.Wait() // nil state: unknown
@@ -35,3 +31,6 @@ func remaining(g ProcessGroup, owned bool) ([]int, error) {
 	}
 	return nil, nil
 }
+
+// EndOrphanedCgroups ends nothing: there are no cgroups.
+func EndOrphanedCgroups(string) error { return nil }

@@ -21,6 +21,9 @@ import (
 const serverVariable = "EXECUTOR_TEST_SERVER"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == chainArgument {
+		chain(os.Args[2] == "setsid")
+	}
 	if script := os.Getenv(serverVariable); script != "" {
 		serve(script)
 		return

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"rouse.dev/rouse/internal/account"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -24,6 +25,7 @@ type launch struct {
 	directory   string
 	environment []string
 	mark        string // value of ROUSE_LAUNCH
+	options     Options
 }
 
 // prepare checks everything that can be checked before a process exists, so that each mistake has its own message, and makes
@@ -55,7 +57,7 @@ func (o Options) prepareIn(req Request, argv []string, find func() (string, *Fai
 	if failure != nil {
 		return launch{}, failure
 	}
-	return launch{program: program, argv: argv, directory: directory, environment: environment, mark: mark}, nil
+	return launch{program: program, argv: argv, directory: directory, environment: environment, mark: mark, options: o}, nil
 }
 
 // environment is a clean base, then the request's variables; nothing of the server's own environment but PATH, HOME and
@@ -185,11 +187,13 @@ func (o Options) checkPassable(directory string) *Failure {
 		"choose another --data-dir, or set workingDirectory of the executor", directory, o.who(), shut, ownerOf(shut))
 }
 
+// own gives a folder of ours to the account that runs agents, with what an earlier account had in it.
 func (o Options) own(directory string) error {
 	if o.Credential == nil {
 		return nil
 	}
-	return os.Lchown(directory, int(o.Credential.Uid), int(o.Credential.Gid))
+	_, err := account.HandOver(directory, o.Credential.Uid, o.Credential.Gid)
+	return err
 }
 
 // who names the account agents run as, for messages.
@@ -202,7 +206,10 @@ func (o Options) who() string {
 
 // startFailure explains an error of the system's exec.
 func (o Options) startFailure(l launch, err error) *Failure {
+	staged := &stageError{}
 	switch {
+	case errors.As(err, &staged) && !errors.Is(err, syscall.EAGAIN):
+		return launchFailure(err, "the agent's process could not be prepared: %v: see `rouse doctor`", err)
 	case errors.Is(err, syscall.ENOENT):
 		return launchFailure(err, "%s names an interpreter (#! line or loader) that does not exist: install it, or name the interpreter first in argv", l.program)
 	case errors.Is(err, syscall.ENOEXEC):
@@ -214,7 +221,7 @@ func (o Options) startFailure(l launch, err error) *Failure {
 	case errors.Is(err, syscall.E2BIG):
 		return launchFailure(err, "the arguments and environment of %s are too long for the system: shorten them", l.program)
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return launchFailure(err, "the system has no room for another process: %v: lower max_concurrent_runs or raise the limits (ulimit -u, ulimit -n)", err)
+		return launchFailure(err, "the system has no room for another process: %v: lower max_concurrent_runs, or raise the limits (--agent-processes, ulimit -u, ulimit -n)", err)
 	}
 	return launchFailure(err, "%s could not be started: %v", l.program, err)
 }
@@ -253,8 +260,12 @@ func (c *Command) CheckWorkRoot() error {
 	if err != nil {
 		return fmt.Errorf("find the agents' work folder: %w", err)
 	}
-	if shut := barrier(root, c.options.Credential); shut != "" {
-		return fmt.Errorf("the agents' work folder %s may not be entered by %s, who cannot pass %s: give a --data-dir that others may enter", root, c.options.who(), shut)
+	o, failure := c.options.of("")
+	if failure != nil {
+		return failure
+	}
+	if shut := barrier(root, o.Credential); shut != "" {
+		return fmt.Errorf("the agents' work folder %s may not be entered by %s, who cannot pass %s: give a --data-dir that others may enter", root, o.who(), shut)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"rouse.dev/rouse/internal/xid"
 )
 
 const (
@@ -27,6 +29,14 @@ type Options struct {
 	User       string              // its name, for USER and LOGNAME; may be ""
 	Path       string              // PATH of commands; "": the server's, without what the account cannot enter
 	Drain      time.Duration       // 0: 2 s
+	// AccountOf, if it is set, names the account of each workspace's agents, in the place of Credential, Home and User.
+	AccountOf func(workspace xid.ID) (AgentAccount, error)
+	account   *AgentAccount // of the workspace that these options are for
+
+	NewPrivileges bool // programs such as sudo may raise an agent's rights
+	Processes     int  // most processes and threads of an attempt, or where they cannot be counted so of its account; 0: no limit
+	OOMScore      int  // oom_score_adj of agents; 0: the server's
+	NoCgroups     bool // agents are kept together without cgroups
 	// Installation is what a copy of the database does not share. It is in the mark of each launch, so that the server of a
 	// copy takes no process of this one for its own.
 	Installation string
@@ -69,7 +79,11 @@ func (c *launcher) Close() error {
 
 // Check says why a command line could not be started here, and what to do; nil when it could, as far as can be seen.
 func (c *launcher) Check(argv []string, workingDirectory string) error {
-	if _, failure := c.options.prepare(Request{RunID: "run", AgentID: "check", Attempt: 1}, argv, firstOf(workingDirectory, "/")); failure != nil {
+	o, failure := c.options.of("")
+	if failure != nil {
+		return failure
+	}
+	if _, failure := o.prepare(Request{RunID: "run", AgentID: "check", Attempt: 1}, argv, firstOf(workingDirectory, "/")); failure != nil {
 		return failure
 	}
 	return nil
@@ -87,28 +101,30 @@ func (c *launcher) enter() bool {
 
 // start starts the process and puts its group under watch.
 func (c *launcher) start(l launch) (*process, *Failure) {
+	release, failure := l.options.hold()
+	if failure != nil {
+		return nil, failure
+	}
 	pipes, err := openPipes()
 	if err != nil {
-		return nil, c.options.startFailure(l, err)
+		release()
+		return nil, l.options.startFailure(l, err)
 	}
-	var started *os.Process
-	c.spawner.do(func() {
-		started, err = os.StartProcess(l.program, l.argv, &os.ProcAttr{
-			Dir: l.directory, Env: l.environment, Files: pipes.child(), Sys: launchAttr(c.options.Credential),
-		})
-	})
+	started, home, err := c.spawn(l, pipes.child())
 	pipes.closeChild()
 	if err != nil {
 		pipes.closeOurs()
-		return nil, c.options.startFailure(l, err)
+		release()
+		return nil, l.options.startFailure(l, err)
 	}
-	p := &process{pipes: pipes, leader: started, group: identify(started.Pid, l.mark, c.options.Installation), exited: make(chan struct{})}
+	p := &process{pipes: pipes, leader: started, group: identify(started.Pid, l.mark, c.options.Installation), launch: l, home: home, unhold: release, exited: make(chan struct{})}
 	go func() { p.state = awaitExit(started); close(p.exited) }()
-	if err := c.watchdog.add(p.group.PGID); err != nil {
-		_ = p.group.signal(syscall.SIGKILL) // its leader is unreaped, so the group is there
+	if err := c.watchdog.add(p.group.PGID, p.cgroupPath()); err != nil {
+		p.killAll()
 		<-p.exited
 		pipes.closeOurs()
-		p.release(&c.watchdog)
+		var result Result
+		c.reap(p, &result)
 		return nil, launchFailure(err, "%v: check that /bin/sh can be started", err)
 	}
 	return p, nil
@@ -121,12 +137,14 @@ func (c *launcher) reap(p *process, result *Result) *os.ProcessState {
 	select {
 	case <-p.exited:
 	default: // it hangs in the kernel; the watchdog keeps it in view until it ends
-		go func() { <-p.exited; p.release(&c.watchdog) }()
+		go func() { <-p.exited; p.release(&c.watchdog); p.unhold() }()
 		result.Survivors = true
 		return nil
 	}
 	state := p.release(&c.watchdog)
 	result.ExitCode = exitCode(state)
-	result.Survivors = errors.Join(awaitGroupEnd(p.group, deadline), endMarked(p.group, deadline)) != nil
+	left := errors.Join(awaitGroupEnd(p.group, deadline), endMarked(p.group, deadline), p.endRest(p.launch, deadline))
+	p.unhold()
+	result.Survivors = errors.Join(left, p.launch.options.sweep()) != nil
 	return state
 }

@@ -80,14 +80,19 @@ func (p *probe) program(ctx context.Context, argv []string, folder string) {
 		}
 		known, argv = &found, found.Argv(argv, "")
 	}
-	where, there, failure := command.options.lookAtFolder(folder, p.req.AgentID)
+	o, failure := command.options.of(p.req.WorkspaceID)
 	if failure != nil {
-		p.fail("folder", failure.Message, folderHint(folder, command.options))
+		p.fail("account", failure.Message, "see the log of rouse; --agent-uids gives another range, --agent-user one account for all")
 		return
 	}
-	l, failure := command.options.prepareIn(p.req, argv, func() (string, *Failure) { return where, nil })
+	where, there, failure := o.lookAtFolder(folder, p.req.AgentID)
 	if failure != nil {
-		p.fail("program", failure.Message, "it has to be there for "+command.options.who())
+		p.fail("folder", failure.Message, folderHint(folder, o))
+		return
+	}
+	l, failure := o.prepareIn(p.req, argv, func() (string, *Failure) { return where, nil })
+	if failure != nil {
+		p.fail("program", failure.Message, "it has to be there for "+o.who())
 		return
 	}
 	if !there {
@@ -201,7 +206,12 @@ func (p *probe) place() (folder string, remove func(), err error) {
 		return "", nil, err
 	}
 	remove = func() { _ = os.RemoveAll(folder) } // what is left of it is in the way of nobody
-	if err := command.options.own(folder); err != nil {
+	o, failure := command.options.of(p.req.WorkspaceID)
+	if failure != nil {
+		remove()
+		return "", nil, failure
+	}
+	if err := o.own(folder); err != nil {
 		remove()
 		return "", nil, err
 	}

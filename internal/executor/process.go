@@ -52,6 +52,9 @@ type process struct {
 	*pipes
 	leader  *os.Process
 	group   ProcessGroup
+	launch  launch
+	home    *cgroup          // nil: it has none
+	unhold  func()           // lets go of the account
 	exited  chan struct{}    // closed when the leader ended, while it is still unreaped where the system allows that
 	state   *os.ProcessState // of a leader that could not be left unreaped; to be read after exited
 	readers sync.WaitGroup
@@ -69,7 +72,7 @@ type ending struct {
 func (p *process) release(w *watchdog) *os.ProcessState {
 	_ = w.del(p.group.PGID) // an error means that there is no watchdog, hence nothing to unlist
 	if p.state == nil {
-		p.state, _ = p.leader.Wait() // it has ended: the only error is that somebody else reaped it
+		p.state = children.reap(p.leader)
 	}
 	return p.state
 }
@@ -159,7 +162,7 @@ func (p *process) end(drain time.Duration, out *output) {
 		waitFor(done, drain)
 	default: // the grace is over, or it must not live at all
 	}
-	_ = p.group.signal(syscall.SIGKILL) // the leader is unreaped, so the group is there
+	p.killAll()
 	waitFor(p.exited, endLimit)
 	if !waitFor(done, drain/4) {
 		out.say("output after the command's end was given up: a process that it left behind still holds the pipe")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,16 +16,19 @@ import (
 // starts no program, so it needs no memory or process at a bad moment.
 const watchdogScript = `trap '' HUP INT QUIT TERM
 live=
-while read -r verb group; do
+while read -r verb group cgroup; do
 	case $verb in
-	add) live="$live $group" ;;
+	add) live="$live $group:$cgroup" ;;
 	del)
 		rest=
-		for g in $live; do [ "$g" = "$group" ] || rest="$rest $g"; done
+		for g in $live; do [ "${g%%:*}" = "$group" ] || rest="$rest $g"; done
 		live=$rest ;;
 	esac
 done
-for g in $live; do kill -KILL "-$g" 2>/dev/null; done
+for g in $live; do
+	kill -KILL "-${g%%:*}" 2>/dev/null
+	[ -z "${g#*:}" ] || echo 1 >"${g#*:}/cgroup.kill"
+done
 `
 
 // watchdogWrite bounds a write to a watchdog that does not read.
@@ -37,24 +41,27 @@ var errClosed = errors.New("the executor is closed")
 // group and started again should somebody kill it.
 type watchdog struct {
 	mu      sync.Mutex
-	live    map[int]struct{}
+	live    map[int]string // the cgroup of each group; "": it has none
 	process *os.Process
 	pipe    *os.File
 	closed  bool
 }
 
-// add puts a group under watch.
-func (w *watchdog) add(group int) error {
+// add puts a group under watch, and its cgroup.
+func (w *watchdog) add(group int, cgroup string) error {
+	if strings.ContainsAny(cgroup, " \t\n*?[") { // the script would read it as two
+		cgroup = ""
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return errClosed
 	}
 	if w.live == nil {
-		w.live = map[int]struct{}{}
+		w.live = map[int]string{}
 	}
-	w.live[group] = struct{}{}
-	if err := w.tell("add", group); err != nil {
+	w.live[group] = cgroup
+	if err := w.tell("add", group, cgroup); err != nil {
 		delete(w.live, group)
 		return err
 	}
@@ -69,31 +76,31 @@ func (w *watchdog) del(group int) error {
 	if w.closed {
 		return nil
 	}
-	return w.tell("del", group)
+	return w.tell("del", group, "")
 }
 
 // tell writes one line, to a new watchdog when the old one does not take it.
-func (w *watchdog) tell(verb string, group int) error {
-	if w.process != nil && w.write(verb, group) == nil {
+func (w *watchdog) tell(verb string, group int, cgroup string) error {
+	if w.process != nil && w.write(verb, group, cgroup) == nil {
 		return nil
 	}
 	w.discard()
 	if err := w.start(); err != nil {
 		return fmt.Errorf("start the watchdog, which ends agents should the server be killed: %w", err)
 	}
-	for g := range w.live {
-		if err := w.write("add", g); err != nil {
+	for g, its := range w.live {
+		if err := w.write("add", g, its); err != nil {
 			return fmt.Errorf("tell the watchdog: %w", err)
 		}
 	}
 	return nil
 }
 
-func (w *watchdog) write(verb string, group int) error {
+func (w *watchdog) write(verb string, group int, cgroup string) error {
 	if err := w.pipe.SetWriteDeadline(time.Now().Add(watchdogWrite)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w.pipe, "%s %d\n", verb, group)
+	_, err := fmt.Fprintf(w.pipe, "%s %d %s\n", verb, group, cgroup)
 	return err
 }
 
@@ -108,8 +115,10 @@ func (w *watchdog) start() error {
 		return errors.Join(err, write.Close())
 	}
 	defer null.Close() // the child holds its own
-	process, err := os.StartProcess("/bin/sh", []string{"rouse-watchdog", "-c", watchdogScript}, &os.ProcAttr{
-		Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{read, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
+	process, err := children.start("", func() (*os.Process, error) {
+		return os.StartProcess("/bin/sh", []string{"rouse-watchdog", "-c", watchdogScript}, &os.ProcAttr{
+			Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{read, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
+		})
 	})
 	if err != nil {
 		return errors.Join(err, write.Close())
@@ -124,7 +133,7 @@ func (w *watchdog) discard() {
 		return
 	}
 	_ = w.process.Kill() // it may be dead already, which is why we are here
-	_, _ = w.process.Wait()
+	children.reap(w.process)
 	_ = w.pipe.Close()
 	w.process, w.pipe = nil, nil
 }
@@ -138,9 +147,7 @@ func (w *watchdog) close() error {
 		return nil
 	}
 	err := w.pipe.Close()
-	if _, waitErr := w.process.Wait(); waitErr != nil {
-		err = errors.Join(err, waitErr)
-	}
+	children.reap(w.process)
 	w.process, w.pipe = nil, nil
 	return err
 }

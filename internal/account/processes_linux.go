@@ -1,0 +1,108 @@
+package account
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// endLimit is how long processes may take to disappear after KILL: only ones that hang in the kernel need it.
+const endLimit = 10 * time.Second
+
+// uidsOfProcesses are the real and saved ids of all processes.
+func uidsOfProcesses() (map[uint32]bool, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	busy := map[uint32]bool{}
+	for _, entry := range entries {
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue
+		}
+		for _, uid := range uidsOf(entry.Name()) {
+			busy[uid] = true
+		}
+	}
+	return busy, nil
+}
+
+// uidsOf are the ids of one process that lives; none when it has ended.
+func uidsOf(pid string) []uint32 {
+	text, _ := os.ReadFile("/proc/" + pid + "/status") // gone meanwhile
+	var uids []uint32
+	for line := range strings.Lines(string(text)) {
+		switch name, value, _ := strings.Cut(line, ":"); name {
+		case "State":
+			if state := strings.TrimSpace(value); strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X") {
+				return nil
+			}
+		case "Uid":
+			for _, field := range strings.Fields(value) {
+				if uid, err := strconv.ParseUint(field, 10, 32); err == nil {
+					uids = append(uids, uint32(uid))
+				}
+			}
+			return uids
+		}
+	}
+	return nil
+}
+
+// endProcessesOf kills all processes of an id in one call of the kernel, which no fork escapes, and waits until they are gone.
+// The call is made by a thread that has the id as its effective one alone: so it reaches whoever has the id, and they cannot
+// reach it. Its real and saved ids are the reaper's, which nobody has.
+func endProcessesOf(uid, reaper uint32) error {
+	if uid < least || reaper < least || os.Geteuid() != 0 {
+		return nil
+	}
+	for pause, deadline := time.Millisecond, time.Now().Add(endLimit); ; pause = min(2*pause, 50*time.Millisecond) {
+		busy, err := uidsOfProcesses()
+		if err != nil || !busy[uid] {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes of uid %d are still there %s after they were killed", uid, endLimit)
+		}
+		if err := killAllAs(uid, reaper); err != nil {
+			return err
+		}
+		time.Sleep(pause) //nolint:forbidigo // the kernel tells nobody when a process that is not our child is gone
+	}
+}
+
+func killAllAs(uid, reaper uint32) error {
+	done := make(chan error)
+	go onOwnThread(func() {
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(reaper), uintptr(uid), uintptr(reaper)); errno != 0 {
+			done <- fmt.Errorf("become uid %d to end its processes: %w", uid, errno)
+			return
+		}
+		if err := syscall.Kill(-1, syscall.SIGKILL); err != nil && err != syscall.ESRCH && err != syscall.EPERM {
+			done <- fmt.Errorf("end the processes of uid %d: %w", uid, err)
+			return
+		}
+		done <- nil
+	})
+	return <-done
+}
+
+// onOwnThread runs f, as the last thing of a goroutine, on a thread that ends with it. The process's first thread never ends,
+// so it is kept waiting while another one does it.
+func onOwnThread(f func()) {
+	runtime.LockOSThread() // without an unlock the thread ends with the goroutine
+	if unix.Gettid() != os.Getpid() {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); onOwnThread(f) }()
+	<-done
+	runtime.UnlockOSThread()
+}

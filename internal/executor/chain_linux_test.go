@@ -1,0 +1,26 @@
+package executor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// chainArgument makes the test program a chain of processes.
+const chainArgument = "fork-chain"
+
+// chain forks and exits every 0.1 ms, for at most a minute or so; what it has open, its last process closes. Between fork and exit only
+// system calls happen, since nothing else works in a Go program's fork.
+func chain(newSession bool) {
+	pause := syscall.Timespec{Nsec: 100_000}
+	for range 300_000 {
+		child, _, _ := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+		if child != 0 {
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+		if newSession {
+			syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)
+		}
+		syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
+	}
+	syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+}
