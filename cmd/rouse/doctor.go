@@ -15,7 +15,7 @@ import (
 // doctorCommand works beside a running server, too. Run it as the account that the server runs as.
 type doctorCommand struct {
 	placeFlags
-	AgentUser string        `name:"agent-user" env:"ROUSE_AGENT_USER" placeholder:"NAME" help:"Account that agents run as when rouse is root (default nobody)."`
+	agentFlags
 	HTTPAllow string        `name:"http-allow" env:"ROUSE_HTTP_ALLOW" placeholder:"RANGES" help:"As for serve."`
 	SecretKey secret.String `name:"secret-key" hidden:"" env:"ROUSE_SECRET_KEY"`
 	Ask       bool          `help:"Also give each agent a trivial prompt and wait for its answer; it may cost money."`
@@ -26,8 +26,8 @@ var errUnwell = errors.New("something does not work; see the lines marked FAIL")
 
 // Run examines and prints a line for each finding, and below a bad one what to do.
 func (d doctorCommand) Run(stdout io.Writer) error {
-	c := d.config()
-	c.AgentUser, c.HTTPAllow, c.SecretKey = d.AgentUser, d.HTTPAllow, d.SecretKey
+	c := d.agentFlags.apply(d.config())
+	c.HTTPAllow, c.SecretKey = d.HTTPAllow, d.SecretKey
 	if err := c.Validate(); err != nil {
 		return err
 	}

@@ -20,13 +20,14 @@ import (
 
 // cli is the command line.
 type cli struct {
-	Serve   serveCommand   `cmd:"" help:"Run the server: API, console, scheduler and workers."`
-	Worker  workerCommand  `cmd:"" help:"Run agents on this machine for a server elsewhere: take runs from its queue."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database to this version's shape and end."`
-	Token   tokenCommand   `cmd:"" help:"Make, list and revoke bearer tokens."`
-	Prune   pruneCommand   `cmd:"" help:"Remove old history now, or say what would be removed."`
-	Doctor  doctorCommand  `cmd:"" help:"See whether the database, the clock and the agents of this installation work."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve      serveCommand      `cmd:"" help:"Run the server: API, console, scheduler and workers."`
+	Worker     workerCommand     `cmd:"" help:"Run agents on this machine for a server elsewhere: take runs from its queue."`
+	Migrate    migrateCommand    `cmd:"" help:"Bring the database to this version's shape and end."`
+	Token      tokenCommand      `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Prune      pruneCommand      `cmd:"" help:"Remove old history now, or say what would be removed."`
+	AgentShell agentShellCommand `cmd:"" help:"Open a shell as the account that a workspace's agents run as, to log their programs in."`
+	Doctor     doctorCommand     `cmd:"" help:"See whether the database, the clock and the agents of this installation work."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 func main() {
@@ -54,6 +55,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if err := parsed.Run(); err != nil {
+		if status, ok := errors.AsType[exitStatus](err); ok {
+			return int(status)
+		}
 		fmt.Fprintln(stderr, "rouse:", err)
 		if _, wrong := errors.AsType[*config.InvalidError](err); wrong {
 			return 2
@@ -78,7 +82,7 @@ func defaults() kong.Option {
 	d := config.Default()
 	return kong.Vars{
 		"addr": d.Addr, "auth": d.Auth, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(), "retention": d.History.String(),
-		"log_level": d.LogLevel, "log_format": d.LogFormat,
+		"agent_processes": fmt.Sprint(d.AgentProcesses), "agent_oom_score": fmt.Sprint(d.AgentOOMScore), "log_level": d.LogLevel, "log_format": d.LogFormat,
 	}
 }
 

@@ -18,7 +18,7 @@ type workerCommand struct {
 	Queue     string        `env:"ROUSE_QUEUE" default:"default" help:"Queue of the agents' pull executor."`
 	Workers   int           `env:"ROUSE_WORKERS" default:"1" help:"Runs at the same time."`
 	DataDir   string        `name:"data-dir" env:"ROUSE_WORKER_DIR" placeholder:"FOLDER" help:"Folder that agents work in, and where the next worker finds what this one left (default ./.rouse-worker, for root /var/lib/rouse-worker)."`
-	AgentUser string        `name:"agent-user" env:"ROUSE_AGENT_USER" placeholder:"NAME" help:"Account that agents run as when this is root (default nobody)."`
+	agentFlags
 	Timeout   time.Duration `default:"30m" help:"How long the worker's own command may take."`
 	Drain     time.Duration `env:"ROUSE_DRAIN" default:"${drain}" help:"How long live runs may go on at the end."`
 	LogLevel  string        `name:"log-level" env:"ROUSE_LOG_LEVEL" default:"${log_level}" help:"debug, info, warn or error."`
@@ -28,7 +28,7 @@ type workerCommand struct {
 
 // Run takes runs until SIGINT or SIGTERM; a second one ends live runs at once, a third the process.
 func (w workerCommand) Run() error {
-	c := config.Default()
+	c := w.agentFlags.apply(config.Default())
 	c.LogLevel, c.LogFormat, c.Workers, c.Drain = w.LogLevel, w.LogFormat, w.Workers, w.Drain
 	if err := c.Validate(); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (w workerCommand) Run() error {
 	}
 	err := server.RunWorker(stop, hurry, server.WorkerOptions{
 		Server: w.Server, Token: w.Token, ServerDir: w.ServerDir, Workspace: w.Workspace, Queue: w.Queue, Slots: w.Workers, Dir: w.DataDir,
-		AgentUser: w.AgentUser, Command: command, Timeout: w.Timeout, Drain: w.Drain, Log: log,
+		Agents: c, Command: command, Timeout: w.Timeout, Drain: w.Drain, Log: log,
 	})
 	if err == nil {
 		log.Info("stopped")

@@ -19,6 +19,8 @@ type Account struct {
 	UID  uint32
 	GID  uint32
 	Home string // may name a folder that does not exist, as for nobody
+
+	workspace string // whose agents alone it runs; "": it is in the system's list
 }
 
 // clusterNames is the order in which the database server's account is chosen. nobody is last because agents' commands
@@ -102,6 +104,36 @@ func (a *Account) Credential() *syscall.Credential {
 		return nil
 	}
 	return &syscall.Credential{Uid: a.UID, Gid: a.GID, Groups: []uint32{}}
+}
+
+// OfWorkspace is the account of a workspace's agents, which no list of users knows.
+func OfWorkspace(uid uint32, workspace, home string) *Account {
+	return &Account{Name: "rouse-" + strconv.FormatUint(uint64(uid), 10), UID: uid, GID: uid, Home: home, workspace: workspace}
+}
+
+// Passwd is the account's line in a list of users.
+func (a *Account) Passwd() string {
+	shell := "/bin/sh"
+	if _, err := os.Stat("/bin/bash"); err == nil {
+		shell = "/bin/bash"
+	}
+	return fmt.Sprintf("%s:x:%d:%d:agents of %s:%s:%s", a.Name, a.UID, a.GID, a.workspace, a.Home, shell)
+}
+
+// Group is the line of the account's own group in a list of groups.
+func (a *Account) Group() string { return fmt.Sprintf("%s:x:%d:", a.Name, a.GID) }
+
+// OwnerOf is who owns a folder; 0 when it is not there.
+func OwnerOf(path string) uint32 {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return 0
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return stat.Uid
 }
 
 // String is the account's name, or its number when it has none.

@@ -42,6 +42,9 @@ func OpenClaims(ids Range, dataDir string) (*Claims, error) {
 	return nil, fmt.Errorf("make the list of agents' user ids: %w; make one of the two folders writable, or name one account for all agents with --agent-user", failed)
 }
 
+// IDs is the range.
+func (c *Claims) IDs() Range { return c.ids }
+
 // claim is what the list says of one id.
 type claim struct {
 	Workspace string   `json:"workspace"`

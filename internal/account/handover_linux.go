@@ -24,7 +24,7 @@ type Handed struct {
 	Left    int // those that could not be given, each for a reason of Handover
 }
 
-// HandOver gives a folder and all that its owner has in it to another account, the folder itself last: one that was broken off is
+// HandOver ends the owner's processes that work in a folder, and gives the folder and all that its owner has in it to another account, the folder itself last: one that was broken off is
 // done again. The agents that filled it are not trusted: no symbolic link is followed, no other file system entered, and what
 // belongs to others than the folder's owner stays theirs. A file that has other names, maybe in another agent's folder, is
 // replaced by a copy, so that nobody's file changes hands under its other names. Left with their owner are what lies 200 folders
@@ -41,6 +41,9 @@ func HandOver(path string, uid, gid uint32) (Handed, error) {
 	}
 	if top.Uid == uid {
 		return Handed{}, nil
+	}
+	if err := endProcessesIn(path, top.Uid); err != nil {
+		return Handed{}, fmt.Errorf("hand over %s: %w", path, err)
 	}
 	h := &handover{from: top.Uid, device: top.Dev, uid: int(uid), gid: int(gid)}
 	if err := h.folder(fd, 1); err != nil {

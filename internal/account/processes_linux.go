@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -105,4 +106,31 @@ func onOwnThread(f func()) {
 	go func() { defer close(done); onOwnThread(f) }()
 	<-done
 	runtime.UnlockOSThread()
+}
+
+// endProcessesIn kills an account's processes whose working folder is in a folder. root's are left alone.
+func endProcessesIn(folder string, uid uint32) error {
+	if uid == 0 {
+		return nil
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return fmt.Errorf("list processes: %w", err)
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		p, err := os.FindProcess(pid) // a handle: what is looked at is what is ended
+		if err != nil {
+			continue
+		}
+		where, err := os.Readlink("/proc/" + entry.Name() + "/cwd")
+		if err == nil && (where == folder || strings.HasPrefix(where, folder+"/")) && slices.Contains(uidsOf(entry.Name()), uid) {
+			_ = p.Kill() // an error means that it has ended
+		}
+		_ = p.Release() // a handle only
+	}
+	return nil
 }

@@ -40,7 +40,7 @@ var rooms = []room{
 	{"internal/agentstage", nil, "it is the last step before an agent's program, and begins before the rest of the program"},
 	{"internal/lifecycle", nil, "every loop stands on it"},
 	{"internal/secret", nil, "it seals and masks bytes, whosoever they are"},
-	{"internal/config", []string{"internal/domain", "internal/secret"}, "settings are plain values"},
+	{"internal/config", []string{"internal/account", "internal/domain", "internal/secret"}, "settings are plain values"},
 	{"internal/auth", []string{"internal/domain", "internal/secret", "internal/xid"}, "who calls is settled without the database"},
 	{"internal/tokenfile", []string{"internal/auth"}, "a file and what may stand in it; whether the token counts is the database's word"},
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},

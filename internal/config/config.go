@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"rouse.dev/rouse/internal/account"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/secret"
 )
@@ -29,9 +30,15 @@ type Config struct {
 	HTTPAllow      string        // addresses that agent services may have beside public ones: CIDR ranges with commas between
 	History        time.Duration // age at which history is removed; 0: never
 	RoutineRuns    time.Duration // age at which records of fires are removed; 0: never
-	AgentUser      string        // account that agent commands run as when rouse runs as root; "": chosen
-	LogLevel       string        // debug, info, warn or error
-	LogFormat      string        // text or json
+	AgentUser      string        // account that all agents run as when rouse runs as root; "": one for each workspace
+	AgentUIDs      string        // FIRST-LAST, user ids for those accounts; "": chosen
+	AgentProcesses int           // most processes and threads of an attempt; 0: no limit
+	AgentOOMScore  int           // oom_score_adj of agents; 0: as the server's
+	AgentCgroups   bool          // attempts get a cgroup each where that can be had
+	// AgentNewPrivileges lets setuid programs, such as sudo, raise an agent's rights.
+	AgentNewPrivileges bool
+	LogLevel           string // debug, info, warn or error
+	LogFormat          string // text or json
 }
 
 // Names of the environment variables, as they stand in messages and in the command line's tags.
@@ -50,6 +57,9 @@ const (
 	EnvHistory        = "ROUSE_RETENTION"
 	EnvRoutineRuns    = "ROUSE_RETENTION_ROUTINE_RUNS"
 	EnvAgentUser      = "ROUSE_AGENT_USER"
+	EnvAgentUIDs      = "ROUSE_AGENT_UIDS"
+	EnvAgentProcesses = "ROUSE_AGENT_PROCESSES"
+	EnvAgentOOMScore  = "ROUSE_AGENT_OOM_SCORE"
 	EnvLogLevel       = "ROUSE_LOG_LEVEL"
 	EnvLogFormat      = "ROUSE_LOG_FORMAT"
 )
@@ -71,7 +81,19 @@ func Default() Config {
 		History:   domain.DefaultHistory,
 		LogLevel:  "info",
 		LogFormat: "text",
+
+		AgentProcesses: 4096,
+		AgentOOMScore:  500,
+		AgentCgroups:   true,
 	}
+}
+
+// UserIDs is the range of user ids for agents' accounts.
+func (c Config) UserIDs() (account.Range, error) {
+	if c.AgentUIDs == "" {
+		return account.DefaultRange(), nil
+	}
+	return account.ParseRange(c.AgentUIDs)
 }
 
 // Retention is how old history may become.

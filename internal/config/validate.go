@@ -22,6 +22,9 @@ const (
 	maxLease       = 10 * time.Minute
 	maxDrain       = time.Hour
 	minTokenLength = 24
+	minProcesses   = 16 // a shell, its pipes and a program with threads
+	maxProcesses   = 4 << 20
+	maxOOMScore    = 1000
 )
 
 // InvalidError says which settings are wrong, each with its flag, its variable and what to write instead.
@@ -49,6 +52,9 @@ func (c Config) problems() error {
 		problem("--lease", EnvLease, within(c.Lease, minLease, maxLease)),
 		problem("--drain", EnvDrain, within(c.Drain, 0, maxDrain)),
 		problem("--http-allow", EnvHTTPAllow, c.checkHTTPAllow()),
+		problem("--agent-uids", EnvAgentUIDs, c.checkUserIDs()),
+		problem("--agent-processes", EnvAgentProcesses, zeroOrWithin(c.AgentProcesses, minProcesses, maxProcesses)),
+		problem("--agent-oom-score", EnvAgentOOMScore, within(c.AgentOOMScore, 0, maxOOMScore)),
 		problem("--retention", EnvHistory, domain.Retention{History: c.History}.Validate()),
 		problem("--retention-routine-runs", EnvRoutineRuns, domain.Retention{RoutineRuns: c.RoutineRuns}.Validate()),
 		problem("", EnvBootstrapToken, c.checkBootstrapToken()),
@@ -71,6 +77,15 @@ func problem(flag, variable string, err error) error {
 
 func (c Config) checkAddr() error {
 	_, err := hostOf(c.Addr)
+	return err
+}
+
+// checkUserIDs also says what a range for each workspace means beside one account for all: nothing.
+func (c Config) checkUserIDs() error {
+	if c.AgentUIDs != "" && c.AgentUser != "" {
+		return errors.New("it gives each workspace's agents an account of their own, and --agent-user gives one to all; leave one of the two out")
+	}
+	_, err := c.UserIDs()
 	return err
 }
 
@@ -168,6 +183,14 @@ func within[T int | time.Duration](value, least, most T) error {
 		return fmt.Errorf("%v is out of range; use %v to %v", value, least, most)
 	}
 	return nil
+}
+
+// zeroOrWithin is within, where 0 means that there is no limit.
+func zeroOrWithin(value, least, most int) error {
+	if value == 0 {
+		return nil
+	}
+	return within(value, least, most)
 }
 
 func oneOf(value string, allowed ...string) error {

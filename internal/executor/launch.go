@@ -26,6 +26,7 @@ type launch struct {
 	environment []string
 	mark        string // value of ROUSE_LAUNCH
 	options     Options
+	terminal    bool // its standard input is a terminal for it alone
 }
 
 // prepare checks everything that can be checked before a process exists, so that each mistake has its own message, and makes

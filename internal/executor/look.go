@@ -14,28 +14,30 @@ import (
 )
 
 // lookAtFolder is directory for those who only want to know: it makes nothing and changes nothing, so that it can look beside
-// a server that works there. there is false for a folder that the agent's first run will make; then where is the place.
-func (o Options) lookAtFolder(wanted string, agent xid.ID) (where string, there bool, failure *Failure) {
+// a server that works there. later is "" for a folder that can be used as it is, else what the agent's next run will do to have it.
+func (o Options) lookAtFolder(wanted string, agent xid.ID) (where, later string, failure *Failure) {
 	if wanted != "" {
 		where, failure = o.directory(wanted, agent)
-		return where, failure == nil, failure
+		return where, "", failure
 	}
 	where, failure = o.agentPath(agent)
 	if failure != nil {
-		return "", false, failure
+		return "", "", failure
 	}
 	info, err := os.Lstat(where)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return where, false, o.checkPassable(nearest(where))
+		return where, "which its first run will make", o.checkPassable(nearest(where))
 	case err != nil:
-		return where, false, launchFailure(err, "the agent's work folder %s cannot be looked at: %v", where, err)
+		return where, "", launchFailure(err, "the agent's work folder %s cannot be looked at: %v", where, err)
 	case !info.IsDir():
-		return where, false, launchFailure(nil, "the agent's work folder %s is no folder: move it away", where)
+		return where, "", launchFailure(nil, "the agent's work folder %s is no folder: move it away", where)
+	case o.isForeign(info) && o.Credential != nil && os.Geteuid() == 0:
+		return where, "which its next run will take over from " + ownerOf(where), o.checkPassable(nearest(where))
 	case o.isForeign(info):
-		return where, false, launchFailure(nil, "the agent's work folder %s belongs to %s, not to %s", where, ownerOf(where), o.who())
+		return where, "", launchFailure(nil, "the agent's work folder %s belongs to %s, not to %s", where, ownerOf(where), o.who())
 	}
-	return where, true, o.checkPassable(where)
+	return where, "", o.checkPassable(where)
 }
 
 // isForeign says that a folder belongs to another account than the one that runs agents; to root none is closed.

@@ -85,7 +85,7 @@ func (p *probe) program(ctx context.Context, argv []string, folder string) {
 		p.fail("account", failure.Message, "see the log of rouse; --agent-uids gives another range, --agent-user one account for all")
 		return
 	}
-	where, there, failure := o.lookAtFolder(folder, p.req.AgentID)
+	where, later, failure := o.lookAtFolder(folder, p.req.AgentID)
 	if failure != nil {
 		p.fail("folder", failure.Message, folderHint(folder, o))
 		return
@@ -95,8 +95,8 @@ func (p *probe) program(ctx context.Context, argv []string, folder string) {
 		p.fail("program", failure.Message, "it has to be there for "+o.who())
 		return
 	}
-	if !there {
-		where, l.directory = where+", which its first run will make", "/"
+	if later != "" {
+		where, l.directory = where+", "+later, "/"
 	} else if folder == "" {
 		p.folder = where
 	}

@@ -119,7 +119,7 @@ func (l launch) order(parent int, means cgroups) agentstage.Order {
 	o := l.options
 	order := agentstage.Order{
 		Program: l.program, Argv: l.argv, Env: l.environment, Dir: l.directory, Parent: parent, Subreaper: means.dir == "",
-		NoNewPrivs: !o.NewPrivileges, OOMScore: o.OOMScore,
+		NoNewPrivs: !o.NewPrivileges, OOMScore: o.OOMScore, ForegroundTTY: l.terminal,
 	}
 	if o.Credential != nil {
 		order.Drop, order.UID, order.GID = true, o.Credential.Uid, o.Credential.Gid

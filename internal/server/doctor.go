@@ -200,10 +200,11 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	agents, err := accountOfAgents(d.config.AgentUser, db.files.dir)
+	agents, err := accountOfAgents(d.config, db.files.dir)
 	if err != nil {
 		return nil, nil, err
 	}
+	agents.quiet = true
 	var secrets worker.Opener
 	key, keyErr := existingKey(d.config, db.files)
 	if secrets, err = secret.NewBox(key); keyErr != nil {
@@ -211,7 +212,7 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 	} else if err != nil {
 		return nil, nil, err
 	}
-	command := executor.NewCommand(agents.options(db.files.work(), ""))
+	command := executor.NewCommand(agents.options(d.config, db.files.work(), ""))
 	end := func() {
 		if err := command.Close(); err != nil {
 			d.fail("executors", err, "look for processes that are left, and end them")

@@ -12,7 +12,9 @@ import (
 
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/pgtest"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // stranger is a uid that nobody has.
@@ -44,14 +46,14 @@ func listing(t *testing.T, dir string) (files []string) {
 }
 
 // clinic is an installation with the demo's two agents; the shell agent's own folder is folder.
-func clinic(t *testing.T) (examine func(dir string, ask bool) string, dir, folder string) {
+func clinic(t *testing.T) (examine func(dir string, ask bool) string, dir, folder string, workspace xid.ID) {
 	t.Helper()
 	db, address := pgtest.NewURL(t)
 	tokens := NewTokens(&Database{DB: db, log: quiet()})
 	if err := fillDemo(t.Context(), tokens.store); err != nil {
 		t.Fatal(err)
 	}
-	shell, err := tokens.store.Reader().Agent.Query().Where(agent.Name("shell")).OnlyID(auth.WithPrincipal(t.Context(), auth.Local()))
+	shell, err := tokens.store.Reader().Agent.Query().Where(agent.Name("shell")).Only(auth.WithPrincipal(t.Context(), auth.Local()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +68,11 @@ func clinic(t *testing.T) (examine func(dir string, ask bool) string, dir, folde
 		})
 		return said.String()
 	}
-	return examine, dir, filepath.Join(dir, "work", shell.String())
+	return examine, dir, filepath.Join(dir, "work", shell.ID.String()), shell.WorkspaceID
 }
 
 func TestTheDoctorMakesNothing(t *testing.T) {
-	examine, dir, folder := clinic(t)
+	examine, dir, folder, _ := clinic(t)
 	for _, ask := range []bool{false, true} {
 		said := examine(dir, ask)
 		if !strings.Contains(said, "true demo/shell program: /bin/sh in "+folder+", which its first run will make") || strings.Contains(said, "false ") {
@@ -83,14 +85,18 @@ func TestTheDoctorMakesNothing(t *testing.T) {
 }
 
 func TestTheDoctorLeavesAFolderAsItWas(t *testing.T) {
-	examine, dir, folder := clinic(t)
+	examine, dir, folder, workspace := clinic(t)
 	makeFolders(t, folder)
 	write(t, filepath.Join(folder, "notes"), "mine")
 	write(t, filepath.Join(dir, "rouse.lock"), "1\n")
-	if account, err := accountOfAgents("", dir); err != nil {
+	if agents, err := accountOfAgents(config.Default(), dir); err != nil {
 		t.Fatal(err)
-	} else if a := account.account; a != nil {
-		chown(t, folder, int(a.UID), int(a.GID))
+	} else if agents.claims != nil {
+		uid, err := agents.claim(workspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chown(t, folder, int(uid), int(uid))
 	}
 	before := listing(t, dir)
 	for _, ask := range []bool{false, true} {
@@ -108,12 +114,12 @@ func TestTheDoctorLeavesAnotherAccountsFolderAlone(t *testing.T) {
 		t.Log("only root can give a folder away, and only root could take it")
 		return
 	}
-	examine, dir, folder := clinic(t)
+	examine, dir, folder, _ := clinic(t)
 	makeFolders(t, folder)
 	chown(t, folder, stranger, stranger)
 	before := listing(t, dir)
 	for _, ask := range []bool{false, true} {
-		if said := examine(dir, ask); !strings.Contains(said, fmt.Sprintf("false demo/shell folder: the agent's work folder %s belongs to uid %d", folder, stranger)) || strings.Contains(said, "demo/shell answer") {
+		if said := examine(dir, ask); !strings.Contains(said, fmt.Sprintf("true demo/shell program: /bin/sh in %s, which its next run will take over from uid %d", folder, stranger)) || strings.Contains(said, "false ") {
 			t.Errorf("ask %v:\n%s", ask, said)
 		}
 		if after := listing(t, dir); !slices.Equal(before, after) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/executor"
 	"rouse.dev/rouse/internal/pgtest"
@@ -37,7 +38,7 @@ func TestTheServerOfACopyLeavesTheAgentsOfTheOriginalAlone(t *testing.T) {
 		t.Fatalf("both databases are called %s", names[0])
 	}
 	original, dup := leftovers{names[0]}, leftovers{names[1]}
-	command := executor.NewCommand(agentAccount{}.options(pgtest.Folder(t), original.installation))
+	command := executor.NewCommand(agentAccount{}.options(config.Default(), pgtest.Folder(t), original.installation))
 	defer func() {
 		if err := command.Close(); err != nil {
 			t.Error(err)

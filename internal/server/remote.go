@@ -27,8 +27,8 @@ type WorkerOptions struct {
 	Workspace string        // id or slug; "": the token's own
 	Queue     string
 	Slots     int
-	Dir       string // folder that agents work in
-	AgentUser string // account that agents run as when this is root; "": nobody
+	Dir       string        // folder that agents work in
+	Agents    config.Config // whose settings of agents' accounts and processes hold here, too
 	Command   []string
 	Timeout   time.Duration // of Command
 	Drain     time.Duration
@@ -53,7 +53,7 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	command := executor.NewCommand(agents.options(filepath.Join(o.Dir, "work"), ""))
+	command := executor.NewCommand(agents.options(o.Agents, filepath.Join(o.Dir, "work"), ""))
 	defer func() { err = errors.Join(err, command.Close()) }()
 	if err := command.CheckWorkRoot(); err != nil {
 		return err
@@ -122,5 +122,13 @@ func prepareWorker(o WorkerOptions) (agentAccount, error) {
 			return agentAccount{}, fmt.Errorf("make the folder that agents work in: %w; choose another with --data-dir", err)
 		}
 	}
-	return prepareAccount(o.AgentUser, o.Dir)
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return agentAccount{}, fmt.Errorf("find the folder that agents work in: %w", err)
+	}
+	agents, err := prepareAccount(o.Agents, dir)
+	if err != nil {
+		return agents, err
+	}
+	return agents, errors.Join(agents.sweep(), executor.EndOrphanedCgroups(""))
 }

@@ -229,7 +229,7 @@ func (s *Server) startLoops(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.command = executor.NewCommand(s.agents.options(s.files.work(), s.identity))
+	s.command = executor.NewCommand(s.agents.options(c, s.files.work(), s.identity))
 	s.registry = executor.NewRegistry(s.command, allowed)
 	s.pool = worker.New(worker.Options{
 		Store: s.store, Executor: s.registry, Secrets: s.box, Watcher: s.hub,
@@ -241,6 +241,9 @@ func (s *Server) startLoops(ctx context.Context) error {
 	if s.options.Standby {
 		s.log.Warn("on standby: no schedule fires, no run is started, and none of another process is ended; start without --standby when all is as it should be")
 		return nil
+	}
+	if err := executor.EndOrphanedCgroups(s.identity); err != nil {
+		return fmt.Errorf("end what agents of an earlier server left: %w", err)
 	}
 	return s.loops.Start(context.WithoutCancel(ctx))
 }
