@@ -3,9 +3,12 @@
 # need a shell, certificates, git and whatever else you add. To add an agent's own program:
 #
 #	FROM rouse
-#	USER root
 #	RUN apt-get update && apt-get install -y --no-install-recommends nodejs npm && npm install -g … && rm -rf /var/lib/apt/lists/*
-#	USER rouse
+#
+# The server is root in the container, so that each workspace's agents run under a user id of their own and cannot read its key
+# and its tokens. It needs few of root's rights: docker-compose.yml names them. To log an agent's program in:
+#
+#	docker compose exec rouse rouse agent-shell --workspace SLUG
 
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
@@ -21,13 +24,16 @@ FROM debian:bookworm-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl git tini \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 10001 --create-home --shell /bin/bash rouse \
-    && install -d -o rouse -g rouse -m 0700 /var/lib/rouse
+    && install -d -m 0711 /var/lib/rouse
+# The names of agents' accounts: without CAP_SYS_ADMIN the server cannot give each a list of users with its own.
+RUN for uid in $(seq 70000 70254); do \
+        echo "rouse-$uid:x:$uid:$uid:agents of a workspace:/var/lib/rouse/homes/rouse-$uid:/bin/bash" >>/etc/passwd \
+        && echo "rouse-$uid:x:$uid:" >>/etc/group || exit 1; \
+    done
 COPY --from=build /rouse /usr/local/bin/rouse
-USER rouse
-WORKDIR /home/rouse
+WORKDIR /var/lib/rouse
 # Inside a container every address is reached from outside of it, so tokens are needed: ROUSE_BOOTSTRAP_TOKEN is the first.
-ENV ROUSE_ADDR=0.0.0.0:8080 ROUSE_DATA_DIR=/var/lib/rouse ROUSE_LOG_FORMAT=json
+ENV ROUSE_ADDR=0.0.0.0:8080 ROUSE_DATA_DIR=/var/lib/rouse ROUSE_LOG_FORMAT=json ROUSE_AGENT_UIDS=70000-70255
 VOLUME /var/lib/rouse
 EXPOSE 8080
 # The time to end is that of live runs (ROUSE_DRAIN, 30 s) and of the rest: give it 45 s (docker stop --time 45).

@@ -108,11 +108,17 @@ func (a *Account) Credential() *syscall.Credential {
 
 // OfWorkspace is the account of a workspace's agents, which no list of users knows.
 func OfWorkspace(uid uint32, workspace, home string) *Account {
-	return &Account{Name: "rouse-" + strconv.FormatUint(uint64(uid), 10), UID: uid, GID: uid, Home: home, workspace: workspace}
+	return &Account{Name: nameOf(uid), UID: uid, GID: uid, Home: home, workspace: workspace}
 }
 
-// Passwd is the account's line in a list of users.
+// nameOf is what the account with an id is called.
+func nameOf(uid uint32) string { return "rouse-" + strconv.FormatUint(uint64(uid), 10) }
+
+// Passwd is the account's line in a list of users; "" when the system's list has it.
 func (a *Account) Passwd() string {
+	if known, err := user.LookupId(strconv.FormatUint(uint64(a.UID), 10)); err == nil && known.Username == a.Name {
+		return ""
+	}
 	shell := "/bin/sh"
 	if _, err := os.Stat("/bin/bash"); err == nil {
 		shell = "/bin/bash"

@@ -102,17 +102,19 @@ func lent(uid uint32) bool {
 // listLimit bounds a question to the system's lists of users, which may be on other machines.
 const listLimit = 10 * time.Second
 
-// listed says whether the system's lists of users or groups know an id. getent asks all of them; where it is missing, the
-// files alone are.
+// listed says whether the system's lists of users or groups know an id as somebody else's than the account of ours that it would be:
+// an image lists those by itself. getent asks all of them; where it is missing, the files alone are.
 func listed(uid uint32) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), listLimit)
 	defer cancel()
 	for list, file := range map[string]string{"passwd": "/etc/passwd", "group": "/etc/group"} {
-		err := exec.CommandContext(ctx, "getent", list, strconv.FormatUint(uint64(uid), 10)).Run()
+		line, err := exec.CommandContext(ctx, "getent", list, strconv.FormatUint(uint64(uid), 10)).Output()
 		exit, answered := errors.AsType[*exec.ExitError](err)
 		switch {
 		case err == nil:
-			return true, nil
+			if name, _, _ := strings.Cut(string(line), ":"); name != nameOf(uid) {
+				return true, nil
+			}
 		case answered && exit.ExitCode() == 2: // the list does not know it
 		case ctx.Err() != nil:
 			return false, fmt.Errorf("the system's list of users does not say within %s whether the id %d is somebody's: see /etc/nsswitch.conf and getent passwd %d", listLimit, uid, uid)
@@ -129,7 +131,7 @@ func listed(uid uint32) (bool, error) {
 func inFile(file string, uid uint32) bool {
 	text, _ := os.ReadFile(file) // a list that is missing knows nobody
 	for line := range strings.Lines(string(text)) {
-		if fields := strings.Split(line, ":"); len(fields) > 2 && fields[2] == strconv.FormatUint(uint64(uid), 10) {
+		if fields := strings.Split(line, ":"); len(fields) > 2 && fields[2] == strconv.FormatUint(uint64(uid), 10) && fields[0] != nameOf(uid) {
 			return true
 		}
 	}

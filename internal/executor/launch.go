@@ -101,7 +101,18 @@ func (o Options) baseEnvironment() []Variable {
 	if user != "" {
 		base = append(base, Variable{"USER", user}, Variable{"LOGNAME", user})
 	}
+	if o.account != nil { // git needs an address, and this machine may have no full name to make one of
+		base = append(base, Variable{"EMAIL", user + "@" + hostName()})
+	}
 	return base
+}
+
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return name
 }
 
 // searchPath is the server's PATH without the folders that the agent's account cannot enter, such as root's own.

@@ -17,6 +17,35 @@ const stageLimit = time.Minute
 // containment finds out once for this process how agents are kept together: in cgroups, or by adoption.
 var containment = sync.OnceValue(openCgroups)
 
+// shown finds out once whether a process can be given a list of users of its own.
+var shown = sync.OnceValue(func() error {
+	c := newLauncher(Options{})
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer closeFiles(null)
+	const line = "rouse-probe:x:65533:65533::/:/bin/sh"
+	order := agentstage.Order{Program: "/bin/sh", Argv: []string{"sh", "-c", ":"}, Env: []string{}, Dir: "/", Passwd: line, Group: "rouse-probe:x:65533:"}
+	p, err := c.stage("", order, &syscall.SysProcAttr{}, []*os.File{null, null, null})
+	if err == nil {
+		children.reap(p)
+	}
+	return errors.Join(err, c.Close())
+})
+
+// AccountsAreShown is nil when agents see their own account in their list of users, and why not when they do not.
+func AccountsAreShown() error { return shown() }
+
+// Containment says how the agents of these options are kept together: in cgroups, and below which; "" and why not otherwise.
+func (o Options) Containment() (cgroups, why string) {
+	if o.NoCgroups {
+		return "", "they are switched off (--agent-cgroups)"
+	}
+	g := containment()
+	return g.dir, g.why
+}
+
 // means is how the agents of these options are kept together.
 func (o Options) means() (cgroups, error) {
 	if !o.NoCgroups {
@@ -124,7 +153,7 @@ func (l launch) order(parent int, means cgroups) agentstage.Order {
 	if o.Credential != nil {
 		order.Drop, order.UID, order.GID = true, o.Credential.Uid, o.Credential.Gid
 	}
-	if a := o.account; a != nil {
+	if a := o.account; a != nil && AccountsAreShown() == nil {
 		order.Passwd, order.Group = a.Passwd, a.Group
 	}
 	if o.Processes > 0 && !means.limits {

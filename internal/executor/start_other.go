@@ -33,3 +33,9 @@ func (p *process) endRest(launch, time.Time) error { return nil }
 func (p *process) killAll() { _ = p.group.signal(syscall.SIGKILL) } // the leader is unreaped, so the group is there
 
 func (p *process) cgroupPath() string { return "" }
+
+// AccountsAreShown is about Linux alone.
+func AccountsAreShown() error { return nil }
+
+// Containment says that there are no cgroups.
+func (o Options) Containment() (cgroups, why string) { return "", "they are of Linux alone" }

@@ -55,6 +55,9 @@ func (s *Server) prepareAgents(ctx context.Context) (err error) {
 	if s.agents, err = prepareAccount(s.options.Config, s.files.dir); err != nil || s.agents.claims == nil {
 		return err
 	}
+	if err := s.takeFolders(); err != nil {
+		return err
+	}
 	if s.options.Standby {
 		return nil
 	}
@@ -124,6 +127,9 @@ func (a agentAccount) of(workspace xid.ID) (executor.AgentAccount, error) {
 	if err := a.makeHomeOf(made); err != nil {
 		return executor.AgentAccount{}, fmt.Errorf("make its home: %w", err)
 	}
+	if executor.AccountsAreShown() != nil && !a.quiet {
+		_ = made.ShowInUserdb() // the doctor tells what programs miss without a name
+	}
 	return executor.AgentAccount{
 		Credential: made.Credential(), Home: made.Home, User: made.Name, Passwd: made.Passwd(), Group: made.Group(),
 		Hold: func() (func(), error) { return a.claims.Hold(uid) }, Sweep: func() error { return a.claims.Sweep(uid) },
@@ -135,6 +141,10 @@ func (a agentAccount) makeHomeOf(made *account.Account) error {
 		return nil
 	}
 	if err := os.MkdirAll(homes(a.dir), 0o711); err != nil {
+		return err
+	}
+	byName := filepath.Join(homes(a.dir), made.Name) // as a list of users names it that was made before there were workspaces
+	if err := os.Symlink(filepath.Base(made.Home), byName); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return makeOwn(made.Home, made.UID, made.GID)

@@ -89,6 +89,7 @@ func (d *doctor) examine(ctx context.Context) {
 		d.clock(ctx, db)
 		d.snapshots(ctx, db)
 		d.loops(ctx, db)
+		d.accounts(db)
 		d.agents(ctx, db)
 	}
 }

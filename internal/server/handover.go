@@ -38,6 +38,21 @@ func (s *Server) handOver(ctx context.Context) error {
 	return s.shareHome(ctx, slices.Compact(slices.Sorted(maps.Values(workspaces))))
 }
 
+// takeFolders makes root the owner of a data folder that a server under another account made, and lets agents pass it.
+func (s *Server) takeFolders() error {
+	for dir, mode := range map[string]os.FileMode{s.files.dir: 0o711, s.files.work(): 0o755} {
+		owner := account.OwnerOf(dir)
+		if owner == 0 {
+			continue
+		}
+		if err := errors.Join(os.Lchown(dir, 0, 0), os.Chmod(dir, mode)); err != nil {
+			return fmt.Errorf("take over the folder %s from uid %d: %w", dir, owner, err)
+		}
+		s.log.Info("a folder that another account's server made is root's now", "folder", dir, "from_uid", owner)
+	}
+	return nil
+}
+
 // sweep ends what is left under the accounts of a data folder's workspaces.
 func (a agentAccount) sweep() error {
 	if a.claims == nil {
