@@ -98,6 +98,9 @@ func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (stor
 	if err != nil {
 		return store.Made{}, err
 	}
+	if err := domain.AsUserError(domain.NotOneLine("a user's id", in.UserID, "userId")); err != nil {
+		return store.Made{}, err
+	}
 	if len([]rune(in.UserID)) > userIDMax {
 		return store.Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
 	}

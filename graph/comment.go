@@ -62,10 +62,13 @@ func checkAuthor(in model.CommentOnTaskInput) error {
 	if moreThanOne(in.Channel != nil, in.UserID != nil, in.AuthorAgentID != nil) {
 		report.add(nil, domain.UserErrorCodeInvalid, "name at most one of channel, userId and authorAgentId")
 	}
+	report.problems = append(report.problems, domain.NotOneLine("a user's id", valueOf(in.UserID), "userId")...)
 	if len([]rune(valueOf(in.UserID))) > userIDMax {
 		report.add([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
 	}
 	if c := in.Channel; c != nil {
+		report.problems = append(report.problems, domain.NotOneLine("a channel's name", c.Channel, "channel", "channel")...)
+		report.problems = append(report.problems, domain.NotOneLine("a sender's name", valueOf(c.Sender), "channel", "sender")...)
 		if n := len([]rune(c.Channel)); n == 0 || n > channelMax {
 			report.add([]string{"channel", "channel"}, domain.UserErrorCodeInvalid, "must be 1..%d characters", channelMax)
 		}

@@ -103,6 +103,7 @@ func commandSpec(r *report, c *model.CommandExecutorInput, path []string, holder
 func pullSpec(r *report, p *model.PullExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
 	out := &domain.PullSpec{Queue: p.Queue, Lease: p.Lease}
 	checkQueue(r, p.Queue, below(path, "queue"))
+	r.problems = append(r.problems, domain.NotOneLine("a queue's name", p.Queue, below(path, "queue")...)...)
 	r.duration(below(path, "lease"), p.Lease, domain.MinPullLease, domain.MaxPullLease)
 	if p.Command == nil {
 		return &domain.ExecutorSpec{Pull: out}, domain.AsUserError(r.problems)

@@ -54,10 +54,35 @@ func TestNamesOf200CharactersOfFourBytesAreKept(t *testing.T) {
 			if e := w.mutate(c.mutation, c.fields, c.input, nil); e != "" {
 				t.Errorf("200 characters: %s", e)
 			}
+			say(c.input, "Ada\x1b[31m\u202e")
+			if e := w.mutate(c.mutation, c.fields, c.input, nil); e != "INVALID input."+c.field {
+				t.Errorf("a name that a terminal obeys: %q", e)
+			}
 			say(c.input, longest+"x")
 			if e := w.mutate(c.mutation, c.fields, c.input, nil); e != "TOO_LONG input."+c.field {
 				t.Errorf("201 characters: %q", e)
 			}
 		})
+	}
+}
+
+// What else names somebody or something is one line as well.
+func TestWhatNamesSomebodyIsOneLine(t *testing.T) {
+	w := newWorld(t)
+	const bad = "Ada\x1b[31m"
+	agent, task := w.agent("Ada"), w.newTask("Build", nil).Task.ID
+	for _, c := range []struct {
+		mutation, fields, want string
+		input                  map[string]any
+	}{
+		{"wakeAgent", "replayed", "INVALID input.userId", map[string]any{"agentId": agent, "userId": bad}},
+		{"commentOnTask", "replayed", "INVALID input.userId", map[string]any{"taskId": task, "body": "x", "userId": bad}},
+		{"commentOnTask", "replayed", "INVALID input.channel.channel", map[string]any{"taskId": task, "body": "x", "channel": map[string]any{"channel": bad}}},
+		{"commentOnTask", "replayed", "INVALID input.channel.sender", map[string]any{"taskId": task, "body": "x", "channel": map[string]any{"channel": "chat", "sender": bad}}},
+		{"createAgent", "replayed", "INVALID input.executor.pull.queue", map[string]any{"workspaceId": w.workspace, "name": "Bob", "role": "WORKER", "executor": map[string]any{"pull": map[string]any{"queue": bad}}}},
+	} {
+		if e := w.mutate(c.mutation, c.fields, c.input, nil); e != c.want {
+			t.Errorf("%s: %q, want %q", c.mutation, e, c.want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/server"
 )
@@ -50,6 +51,7 @@ func (d doctorCommand) Run(stdout io.Writer) error {
 	})
 }
 
+// lineOf is a finding as it is printed. What names of records and agents' programs say reaches no terminal as it is.
 func lineOf(f server.Finding) string {
 	mark := "FAIL"
 	if f.OK {
@@ -58,11 +60,11 @@ func lineOf(f server.Finding) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-5s", mark)
 	if f.Subject != "" {
-		fmt.Fprintf(&b, "%s: ", f.Subject)
+		fmt.Fprintf(&b, "%s: ", domain.Escaped(f.Subject, false))
 	}
-	fmt.Fprintf(&b, "%s: %s\n", f.Name, strings.ReplaceAll(f.Detail, "\n", "\n     "))
+	fmt.Fprintf(&b, "%s: %s\n", f.Name, strings.ReplaceAll(domain.Escaped(f.Detail, true), "\n", "\n     "))
 	if f.Hint != "" {
-		fmt.Fprintf(&b, "     → %s\n", f.Hint)
+		fmt.Fprintf(&b, "     → %s\n", domain.Escaped(f.Hint, true))
 	}
 	return b.String()
 }

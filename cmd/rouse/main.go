@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"rouse.dev/rouse/internal/config"
+	"rouse.dev/rouse/internal/domain"
 )
 
 // cli is the command line.
@@ -58,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		if status, ok := errors.AsType[exitStatus](err); ok {
 			return int(status)
 		}
-		fmt.Fprintln(stderr, "rouse:", err)
+		fmt.Fprintln(stderr, "rouse:", domain.Escaped(err.Error(), true))
 		if _, wrong := errors.AsType[*config.InvalidError](err); wrong {
 			return 2
 		}

@@ -101,7 +101,7 @@ func (t tokenList) Run(stdout io.Writer) error {
 		w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(w, "ID\tNAME\tPREFIX\tSCOPES\tWORKSPACE\tSTATE") // Flush tells of errors
 		for _, r := range rows {
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Name, r.Prefix, r.Scopes, r.Workspace, r.State)
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, domain.Escaped(r.Name, false), r.Prefix, r.Scopes, r.Workspace, r.State)
 		}
 		return w.Flush()
 	})

@@ -1,7 +1,6 @@
 package domain
 
 import (
-	"strings"
 	"time"
 )
 
@@ -56,18 +55,6 @@ func (s AgentSettings) Check() (AgentSettings, []FieldError) {
 	return s, problems
 }
 
-// CheckName trims a record's name and adds what is wrong with it to problems.
-func CheckName(name string, problems []FieldError) (string, []FieldError) {
-	name = strings.TrimSpace(name)
-	switch {
-	case name == "":
-		problems = append(problems, FieldError{Field: []string{"name"}, Code: UserErrorCodeRequired, Message: "give it a name"})
-	case len([]rune(name)) > maxName:
-		problems = append(problems, FieldError{Field: []string{"name"}, Code: UserErrorCodeTooLong, Message: "a name has at most 200 characters"})
-	}
-	return name, problems
-}
-
 // AgentPatch is a change of settings: a field that is not Set stays, one that is Set to nil is cleared: it gets its
 // default, or none where there may be none. A name cannot be cleared.
 type AgentPatch struct {
@@ -93,6 +80,9 @@ func (s AgentSettings) Apply(p AgentPatch, role AgentRole) (next AgentSettings, 
 	next.SessionMaxRuns = p.SessionMaxRuns.OrNil(s.SessionMaxRuns)
 	next.SessionMaxAge = p.SessionMaxAge.OrNil(s.SessionMaxAge)
 	next, problems = next.Check()
+	if next.Name == s.Name { // it may be older than the rules
+		problems = withoutField(problems, "name")
+	}
 	d := differences{}
 	d.add("name", next.Name != s.Name)
 	d.add("instructions", next.Instructions != s.Instructions)

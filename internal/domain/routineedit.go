@@ -120,6 +120,9 @@ func (s RoutineSettings) Apply(p RoutinePatch, hasSchedule bool) (RoutineChange,
 		Variables:   p.Variables.Or(s.Variables, nil),
 	}
 	next, clamped, problems := next.Check(hasSchedule)
+	if next.Name == s.Name { // it may be older than the rules
+		problems = withoutField(problems, "name")
+	}
 	if next.AssigneeID == "" {
 		problems = append(problems, FieldError{Field: []string{"assigneeId"}, Code: UserErrorCodeRequired, Message: "a routine wakes an agent: name one"})
 	}

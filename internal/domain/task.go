@@ -1,7 +1,6 @@
 package domain
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -31,17 +30,6 @@ func CheckTaskTexts(title, description string, problems []FieldError) (string, [
 	return title, checkDescription(description, problems)
 }
 
-func checkTitle(title string, problems []FieldError) (string, []FieldError) {
-	title = strings.TrimSpace(title)
-	switch {
-	case title == "":
-		problems = append(problems, FieldError{Field: []string{"title"}, Code: UserErrorCodeRequired, Message: "give the task a title"})
-	case len([]rune(title)) > MaxTaskTitle:
-		problems = append(problems, FieldError{Field: []string{"title"}, Code: UserErrorCodeTooLong, Message: fmt.Sprintf("a title has at most %d characters", MaxTaskTitle)})
-	}
-	return title, problems
-}
-
 func checkDescription(description string, problems []FieldError) []FieldError {
 	if len(description) > maxTaskDescription {
 		problems = append(problems, FieldError{Field: []string{"description"}, Code: UserErrorCodeTooLong, Message: "a description has at most 64 KiB"})
@@ -53,8 +41,8 @@ func checkDescription(description string, problems []FieldError) []FieldError {
 // a text that it leaves alone keeps no other change from being made.
 func ChangedTaskTexts(oldTitle, oldDescription string, title, description Change[string]) (newTitle, newDescription string, problems []FieldError) {
 	newTitle, newDescription = oldTitle, description.Or(oldDescription, "")
-	if title.Set {
-		newTitle, problems = checkTitle(title.Or("", ""), nil)
+	if given := title.Or("", ""); title.Set && (given == "" || given != oldTitle) {
+		newTitle, problems = checkTitle(given, nil)
 	}
 	if description.Set {
 		problems = checkDescription(newDescription, problems)

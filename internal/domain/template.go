@@ -92,14 +92,12 @@ func RenderTask(name string, template TaskTemplate, values map[string]string, mi
 }
 
 func cutTitle(title string) string {
-	title = strings.TrimSpace(strings.Join(strings.FieldsFunc(title, isLineBreak), " "))
+	title = onOneLine(title)
 	if utf8.RuneCountInString(title) <= MaxTaskTitle {
 		return title
 	}
 	return strings.TrimSpace(string([]rune(title)[:MaxTaskTitle]))
 }
-
-func isLineBreak(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }
 
 // FireText is what a lightweight fire asks for: the routine's description with the values in place, as it was when it
 // fired, cut at the bound of a task's description.

@@ -60,7 +60,7 @@ func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) error {
 		if err := checkRevision(in.ExpectedRevision, revision, "project"); err != nil {
 			return err
 		}
-		next, problems := domain.CheckName(in.Name.Or(name, ""), nil)
+		next, problems := domain.ChangedName(name, in.Name)
 		if err := domain.AsUserError(problems); err != nil {
 			return err
 		}
