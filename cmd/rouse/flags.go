@@ -35,12 +35,14 @@ func (f retentionFlags) apply(c config.Config) config.Config {
 
 // serveFlags are the settings of a server.
 type serveFlags struct {
-	Addr      string        `env:"ROUSE_ADDR" default:"${addr}" help:"Address of the API and the console; port 0 takes a free one."`
-	Auth      string        `env:"ROUSE_AUTH" default:"${auth}" placeholder:"token|none" help:"What callers must show: a token, or none, which is for a loopback address alone and lets every process of this machine do everything, agents too."`
-	AdminAddr string        `name:"admin-addr" env:"ROUSE_ADMIN_ADDR" placeholder:"HOST:PORT" help:"Also serve /metrics, /debug/vars, /healthz and /readyz here, such as 127.0.0.1:8081; loopback only."`
-	Workers   int           `env:"ROUSE_WORKERS" default:"${workers}" help:"Runs at the same time."`
-	Lease     time.Duration `env:"ROUSE_LEASE" default:"${lease}" help:"For how long this process holds a run without a sign of life."`
-	Drain     time.Duration `env:"ROUSE_DRAIN" default:"${drain}" help:"How long live runs may go on at the end."`
+	Addr         string        `env:"ROUSE_ADDR" default:"${addr}" help:"Address of the API and the console; port 0 takes a free one."`
+	Auth         string        `env:"ROUSE_AUTH" default:"${auth}" placeholder:"token|none" help:"What callers must show: a token, or none, which is for a loopback address alone and lets every process of this machine do everything, agents too."`
+	AdminAddr    string        `name:"admin-addr" env:"ROUSE_ADMIN_ADDR" placeholder:"HOST:PORT" help:"Also serve /metrics, /debug/vars, /healthz and /readyz here, such as 127.0.0.1:8081; loopback only."`
+	WebhookAddr  string        `name:"webhook-addr" env:"ROUSE_WEBHOOK_ADDR" placeholder:"HOST:PORT" help:"Serve webhooks (and /healthz) here, and no longer at --addr, so that only they need to be reached from outside."`
+	AllowOrigins []string      `name:"allow-origin" env:"ROUSE_ALLOW_ORIGINS" sep:"none" placeholder:"ORIGIN" help:"Origin of a web page that may call the API, such as https://app.example.com; may be given again for others. The variable takes several, with commas or spaces between."`
+	Workers      int           `env:"ROUSE_WORKERS" default:"${workers}" help:"Runs at the same time."`
+	Lease        time.Duration `env:"ROUSE_LEASE" default:"${lease}" help:"For how long this process holds a run without a sign of life."`
+	Drain        time.Duration `env:"ROUSE_DRAIN" default:"${drain}" help:"How long live runs may go on at the end."`
 	agentFlags
 	HTTPAllow      string        `name:"http-allow" env:"ROUSE_HTTP_ALLOW" placeholder:"RANGES" help:"Addresses beside public ones that agent services (http executors) may have, such as 127.0.0.0/8,10.1.0.0/16."`
 	NewSecretKey   bool          `name:"new-secret-key" help:"Go on with another secret key than the one that sealed this database's secrets, which is lost: they cannot be opened any more. All servers must have ended."`
@@ -50,7 +52,7 @@ type serveFlags struct {
 
 func (f serveFlags) apply(c config.Config) config.Config {
 	c.Addr, c.AdminAddr, c.Workers, c.Lease, c.Drain = f.Addr, f.AdminAddr, f.Workers, f.Lease, f.Drain
-	c.HTTPAllow, c.Auth = f.HTTPAllow, f.Auth
+	c.WebhookAddr, c.AllowOrigins, c.HTTPAllow, c.Auth = f.WebhookAddr, f.AllowOrigins, f.HTTPAllow, f.Auth
 	c.BootstrapToken, c.SecretKey, c.NewSecretKey = f.BootstrapToken, f.SecretKey, f.NewSecretKey
 	return f.agentFlags.apply(c)
 }

@@ -19,6 +19,8 @@ type Config struct {
 	Addr           string        // host:port of the API and the console
 	Auth           string        // AuthToken or AuthNone
 	AdminAddr      string        // host:port of /metrics, /debug/vars, /healthz and /readyz, loopback only; "": off
+	WebhookAddr    string        // host:port of webhooks and /healthz alone, which Addr then does not serve; "": Addr serves webhooks too
+	AllowOrigins   []string      // origins of web pages that may call the API beside its own; each text may hold several
 	DataDir        string        // of the private cluster, the secret key and the lock; "": the default of the account
 	DatabaseURL    secret.String // postgres:// URL (it may hold a password); empty: a private cluster in DataDir
 	Workers        int           // attempts that run at the same time
@@ -46,6 +48,8 @@ const (
 	EnvAddr           = "ROUSE_ADDR"
 	EnvAuth           = "ROUSE_AUTH"
 	EnvAdminAddr      = "ROUSE_ADMIN_ADDR"
+	EnvWebhookAddr    = "ROUSE_WEBHOOK_ADDR"
+	EnvAllowOrigins   = "ROUSE_ALLOW_ORIGINS"
 	EnvDataDir        = "ROUSE_DATA_DIR"
 	EnvDatabaseURL    = "ROUSE_DATABASE_URL"
 	EnvWorkers        = "ROUSE_WORKERS"

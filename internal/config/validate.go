@@ -47,6 +47,8 @@ func (c Config) problems() error {
 		problem("--addr", EnvAddr, c.checkAddr()),
 		problem("--auth", EnvAuth, c.checkAuth()),
 		problem("--admin-addr", EnvAdminAddr, c.checkAdminAddr()),
+		problem("--webhook-addr", EnvWebhookAddr, c.checkWebhookAddr()),
+		problem("--allow-origin", EnvAllowOrigins, c.checkOrigins()),
 		problem("--database-url", EnvDatabaseURL, c.checkDatabaseURL()),
 		problem("--workers", EnvWorkers, within(c.Workers, 1, maxWorkers)),
 		problem("--lease", EnvLease, within(c.Lease, minLease, maxLease)),
@@ -116,6 +118,19 @@ func (c Config) checkAuth() error {
 		return fmt.Errorf("none is for this machine alone, and %q can be reached from others: leave it out, so that callers must send a token, or use --addr 127.0.0.1:8080", c.Addr)
 	}
 	return nil
+}
+
+func (c Config) checkWebhookAddr() error {
+	if c.WebhookAddr == "" {
+		return nil
+	}
+	_, err := hostOf(c.WebhookAddr)
+	return err
+}
+
+func (c Config) checkOrigins() error {
+	_, err := c.Origins()
+	return err
 }
 
 // IsLoopback reports whether Addr can be reached from this machine alone.

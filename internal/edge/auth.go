@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -92,30 +90,4 @@ func (s *Server) authError(ctx context.Context, err error) *Error {
 	id := RequestID(ctx)
 	s.log.ErrorContext(ctx, "graphql authentication failed to run", "request_id", id, "error", err)
 	return internalError(id)
-}
-
-// checkOrigin refuses web pages of other origins that AllowOrigin does not allow, and lets browsers know of those it does (CORS).
-func (s *Server) checkOrigin(h http.Header, r *http.Request) *refusal {
-	origin := r.Header.Get("Origin")
-	h.Add("Vary", "Origin")
-	if origin == "" || sameOrigin(origin, r.Host) {
-		return nil
-	}
-	if s.options.AllowOrigin == nil || !s.options.AllowOrigin(origin) {
-		return refuse(http.StatusForbidden, CodeForbidden, "pages of this origin may not call this server; the operator can allow the origin")
-	}
-	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id")
-	if r.Method == http.MethodOptions {
-		h.Set("Access-Control-Allow-Methods", "GET, POST")
-		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
-		h.Set("Access-Control-Max-Age", "600")
-	}
-	return nil
-}
-
-// sameOrigin compares the host only: behind a proxy that ends TLS the server does not know its scheme.
-func sameOrigin(origin, host string) bool {
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -114,48 +112,5 @@ func TestInitToken(t *testing.T) {
 		if token != tt.token || ok != tt.ok || (err != nil) != tt.bad {
 			t.Errorf("%s: %q %v %v", tt.payload, token, ok, err)
 		}
-	}
-}
-
-func TestOrigins(t *testing.T) {
-	allow := func(o string) bool { return o == "https://console.example.com" }
-	tests := []struct {
-		name, origin string
-		allow        func(string) bool
-		status       int
-		cors         string
-	}{
-		{"no origin", "", nil, 200, ""},
-		{"its own origin", "https://rouse.example.com", nil, 200, ""},
-		{"its own host behind a proxy that ends TLS", "http://ROUSE.example.com", nil, 200, ""},
-		{"another port", "https://rouse.example.com:8443", nil, 403, ""},
-		{"another origin", "https://console.example.com", nil, 403, ""},
-		{"another origin that is allowed", "https://console.example.com", allow, 200, "https://console.example.com"},
-		{"another origin that is not", "https://evil.example", allow, 403, ""},
-		{"a sandboxed page", "null", allow, 403, ""},
-		{"nonsense", "://", allow, 403, ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t, Options{AllowOrigin: tt.allow})
-			r := newPost(requestBody("{hello}", nil))
-			r.Host = "rouse.example.com"
-			if tt.origin != "" {
-				r.Header.Set("Origin", tt.origin)
-			}
-			got := do(t, f, r)
-			if got.status != tt.status || got.header.Get("Access-Control-Allow-Origin") != tt.cors {
-				t.Errorf("status %d, CORS %q", got.status, got.header.Get("Access-Control-Allow-Origin"))
-			}
-			if tt.status == 403 && got.code() != CodeForbidden {
-				t.Errorf("body: %s", got.text)
-			}
-		})
-	}
-	f := newFixture(t, Options{AllowOrigin: allow, Authenticate: tokens})
-	r := httptest.NewRequest(http.MethodOptions, "/graphql", nil)
-	r.Header.Set("Origin", "https://console.example.com")
-	if got := do(t, f, r); got.status != 204 || !strings.Contains(got.header.Get("Access-Control-Allow-Headers"), "Authorization") {
-		t.Errorf("preflight: %d %v", got.status, got.header)
 	}
 }

@@ -23,7 +23,7 @@ func (s *Server) newAPI() *edge.Server {
 	s.front.serving.Go(func() { g.sockets.run(s.front.base, g.stillGood) })
 	o := newOutage(s.db.DB.PingContext, s.log)
 	s.front.serving.Go(func() { o.run(s.front.base) })
-	return edge.New(schema, edge.Options{Authenticate: g.authenticate, PresentError: o.presentError, Log: s.log})
+	return edge.New(schema, edge.Options{Authenticate: g.authenticate, AllowOrigin: s.front.allowsOrigin, PresentError: o.presentError, Log: s.log})
 }
 
 // operationCost is what the edge measured before it let the operation in.

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,6 +31,7 @@ type front struct {
 	admin    net.Listener // nil: off
 	loopback bool         // only this machine can reach the listener
 	open     bool         // --auth none: callers need no token
+	origins  []string     // of web pages that may call the API beside its own
 
 	base    context.Context // of every request
 	cancel  context.CancelFunc
@@ -42,9 +45,12 @@ type front struct {
 // listen takes the addresses. Nothing is answered before serve; a taken port is an error that says what to do.
 func listen(ctx context.Context, c config.Config, log *slog.Logger) (*front, error) {
 	f := &front{log: log, open: c.Auth == config.AuthNone}
+	var err error
+	if f.origins, err = c.Origins(); err != nil {
+		return nil, err
+	}
 	f.base, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	f.leaving, f.leave = context.WithCancel(f.base)
-	var err error
 	if f.listener, err = take(ctx, c.Addr, "--addr", config.EnvAddr); err != nil {
 		return nil, err
 	}
@@ -88,6 +94,11 @@ func (f *front) url() string {
 		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return "http://" + netip.AddrPortFrom(host, p.Port()).String()
+}
+
+// allowsOrigin says whether a web page of another origin may call the API.
+func (f *front) allowsOrigin(origin string) bool {
+	return slices.Contains(f.origins, strings.ToLower(origin))
 }
 
 // serve answers from now on. fail is told when a listener breaks.
