@@ -33,6 +33,7 @@ test-rules: ## tests that need no database
 .PHONY: test-race
 test-race: ## the other tests, with the race detector, on a database the tests start themselves
 	@tools/ensure-postgres.sh test
+	@tools/ensure-nginx.sh
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
 	$(GO) test $(RACE) $(OTHERS)
 

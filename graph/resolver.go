@@ -31,6 +31,8 @@ type Resolver struct {
 	Leaving <-chan struct{}
 	// URL is where the API is served, e.g. http://127.0.0.1:8080, for commands that people copy.
 	URL string
+	// WebhookURL is where webhooks are served; "": at URL.
+	WebhookURL string
 	// Process says how this process is doing.
 	Process func() model.ProcessInfo
 	// OperationCost is what the operation that the context belongs to was measured at.

@@ -14,7 +14,7 @@ import (
 // front stops.
 func (s *Server) newAPI() *edge.Server {
 	schema := graph.NewSchema(graph.Resolver{
-		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo, OperationCost: operationCost, URL: s.front.url(),
+		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo, OperationCost: operationCost, URL: s.front.url(), WebhookURL: s.front.webhookURL(),
 		Launches: launches{s.box, s.front.url() + graphqlPath}, Leaving: s.front.leaving.Done(),
 		Tester:    newTester(s.registry, s.box, s.front.url()+graphqlPath, s.store, true),
 		EndStream: edge.EndSubscription, Log: s.log,

@@ -20,6 +20,9 @@ func (s *Server) announce(ctx context.Context) {
 	fmt.Fprintf(&b, "rouse %s is ready.\n\n", s.options.Version)
 	fmt.Fprintf(&b, "  GraphiQL   %s/%s\n", s.front.url(), s.fragment())
 	fmt.Fprintf(&b, "  API        %s%s\n", s.front.url(), graphqlPath)
+	if s.front.webhooks != nil {
+		fmt.Fprintf(&b, "  Webhooks   %s\n", s.front.webhookURL())
+	}
 	if s.front.admin != nil {
 		fmt.Fprintf(&b, "  Metrics    http://%s/metrics\n", s.front.admin.Addr())
 	}

@@ -24,10 +24,11 @@ import (
 
 const graphqlPath = "/graphql"
 
-// front is what the process shows to others: the listener of the API and the console, and the one for its operator.
+// front is what the process shows to others: the listener of the API and the console, the one of webhooks, and the one for its operator.
 type front struct {
 	log      *slog.Logger
 	listener net.Listener
+	webhooks net.Listener // nil: listener serves them
 	admin    net.Listener // nil: off
 	loopback bool         // only this machine can reach the listener
 	open     bool         // --auth none: callers need no token
@@ -55,9 +56,15 @@ func listen(ctx context.Context, c config.Config, log *slog.Logger) (*front, err
 		return nil, err
 	}
 	f.loopback = isLoopback(f.listener.Addr())
-	if c.AdminAddr != "" {
-		if f.admin, err = take(ctx, c.AdminAddr, "--admin-addr", config.EnvAdminAddr); err != nil {
-			return nil, errors.Join(err, f.listener.Close())
+	for _, more := range []struct {
+		listener                *net.Listener
+		address, flag, variable string
+	}{{&f.webhooks, c.WebhookAddr, "--webhook-addr", config.EnvWebhookAddr}, {&f.admin, c.AdminAddr, "--admin-addr", config.EnvAdminAddr}} {
+		if more.address == "" {
+			continue
+		}
+		if *more.listener, err = take(ctx, more.address, more.flag, more.variable); err != nil {
+			return nil, errors.Join(err, f.closeListeners())
 		}
 	}
 	return f, nil
@@ -83,11 +90,21 @@ func isLoopback(a net.Addr) bool {
 	return err == nil && p.Addr().Unmap().IsLoopback()
 }
 
-// url is the address of the listener for programs of this machine.
-func (f *front) url() string {
-	p, err := netip.ParseAddrPort(f.listener.Addr().String())
+// url is the address of the API for programs of this machine.
+func (f *front) url() string { return urlOf(f.listener) }
+
+// webhookURL is that of webhooks.
+func (f *front) webhookURL() string {
+	if f.webhooks != nil {
+		return urlOf(f.webhooks)
+	}
+	return f.url()
+}
+
+func urlOf(l net.Listener) string {
+	p, err := netip.ParseAddrPort(l.Addr().String())
 	if err != nil {
-		return "http://" + f.listener.Addr().String()
+		return "http://" + l.Addr().String()
 	}
 	host := p.Addr().Unmap()
 	if host.IsUnspecified() {
@@ -105,6 +122,9 @@ func (f *front) allowsOrigin(origin string) bool {
 func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.Context) error, metrics http.Handler, fail func(error)) {
 	f.api = api
 	f.start(f.listener, f.public(hooks, ready), fail)
+	if f.webhooks != nil {
+		f.start(f.webhooks, webhookMux(hooks), fail)
+	}
 	if f.admin != nil {
 		f.start(f.admin, adminMux(ready, metrics), fail)
 	}
@@ -131,8 +151,23 @@ func (f *front) public(hooks http.Handler, ready func(context.Context) error) ht
 	mux := http.NewServeMux()
 	addHealth(mux, ready)
 	mux.Handle(graphqlPath, guard(f.api))
-	mux.Handle(webhook.Path, hooks)
+	if f.webhooks == nil {
+		mux.Handle(webhook.Path, hooks)
+	} else {
+		mux.HandleFunc(webhook.Path, func(w http.ResponseWriter, _ *http.Request) {
+			webhook.NotFound(w, "this server takes webhooks at another address, that of --webhook-addr")
+		})
+	}
 	mux.Handle("/", guard(console.Handler(console.Options{TokenRequired: !f.open})))
+	return mux
+}
+
+// webhookMux is for the outside: whoever may reach it reaches nothing but webhooks, and a sign that the process answers.
+func webhookMux(hooks http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	addHealthz(mux)
+	mux.Handle(webhook.Path, hooks)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { webhook.NotFound(w, "only webhooks are served here") })
 	return mux
 }
 
@@ -147,7 +182,7 @@ func adminMux(ready func(context.Context) error, metrics http.Handler) http.Hand
 
 // addHealth adds /healthz, which says that the process answers, and /readyz, which says that it can work.
 func addHealth(mux *http.ServeMux, ready func(context.Context) error) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") })
+	addHealthz(mux)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(r.Context()); err != nil {
 			answer(w, http.StatusServiceUnavailable, err.Error()+"\n")
@@ -155,6 +190,10 @@ func addHealth(mux *http.ServeMux, ready func(context.Context) error) {
 		}
 		answer(w, http.StatusOK, "ok\n")
 	})
+}
+
+func addHealthz(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") })
 }
 
 func answer(w http.ResponseWriter, status int, text string) {
@@ -174,12 +213,12 @@ func (f *front) stop(hurry context.Context, limit time.Duration) error {
 	if f.api == nil { // it never served
 		return f.closeListeners()
 	}
-	var failures [3]error
+	failures := make([]error, len(f.servers)+1)
 	var closing sync.WaitGroup
 	for i, server := range f.servers {
 		closing.Go(func() { failures[i] = server.Shutdown(ctx) })
 	}
-	failures[2] = f.api.Shutdown(ctx)
+	failures[len(f.servers)] = f.api.Shutdown(ctx)
 	closing.Wait()
 	f.cancel() // ends what is still under way
 	for _, server := range f.servers {
@@ -189,13 +228,15 @@ func (f *front) stop(hurry context.Context, limit time.Duration) error {
 	if hurry.Err() != nil {
 		return nil
 	}
-	return errors.Join(failures[:]...)
+	return errors.Join(failures...)
 }
 
 func (f *front) closeListeners() error {
-	err := f.listener.Close()
-	if f.admin != nil {
-		err = errors.Join(err, f.admin.Close())
+	var err error
+	for _, l := range []net.Listener{f.listener, f.webhooks, f.admin} {
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
 	}
 	return err
 }

@@ -91,6 +91,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var notFound = failure("NOT_FOUND", "there is no such webhook")
 
+// NotFound is the answer where no webhook is; why is for the caller.
+func NotFound(w http.ResponseWriter, why string) {
+	respond(w, http.StatusNotFound, failure("NOT_FOUND", why))
+}
+
 // readBody reads at most one byte more than is allowed.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, domain.WebhookOutcome, error) {
 	if r.ContentLength > domain.MaxWebhookBody {
