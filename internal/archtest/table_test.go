@@ -40,6 +40,7 @@ var rooms = []room{
 	{"internal/agentstage", nil, "it is the last step before an agent's program, and begins before the rest of the program"},
 	{"internal/lifecycle", nil, "every loop stands on it"},
 	{"internal/secret", nil, "it seals and masks bytes, whosoever they are"},
+	{"internal/batch", nil, "it gathers keys, whatever they stand for"},
 	{"internal/config", []string{"internal/account", "internal/domain", "internal/secret"}, "settings are plain values"},
 	{"internal/auth", []string{"internal/domain", "internal/secret", "internal/xid"}, "who calls is settled without the database"},
 	{"internal/tokenfile", []string{"internal/auth"}, "a file and what may stand in it; whether the token counts is the database's word"},
@@ -69,7 +70,7 @@ var rooms = []room{
 		"internal/domain", "internal/event", "internal/lifecycle", "internal/metrics", "internal/store", "internal/worker", "internal/xid",
 	}, "a loop holds neither a rule nor SQL"},
 	{"internal/webhook", []string{
-		"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
+		"internal/auth", "internal/batch", "internal/domain", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
 	}, "parse, one call, answer; what runs agents is reached through the store's rows"},
 	{"graph/model", []string{anyEnt, "internal/domain", "internal/xid"}, "the API's types"},
 	{"graph", []string{

@@ -26,6 +26,7 @@ func envelopeOf(r *graphql.Response) envelope {
 func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Accept")
 	if r.Method == http.MethodOptions {
+		s.options.Strangers.Wait(r.Context())
 		w.Header().Set("Allow", "GET, POST")
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -36,6 +37,7 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	}
 	media := negotiate(r.Header.Get("Accept"))
 	if media == "" {
+		s.options.Strangers.Wait(r.Context())
 		s.writeRefusal(w, mediaJSON, refuse(http.StatusNotAcceptable, CodeBadRequest, "the response can be %s or %s; name one of them in Accept", mediaGraphQL, mediaJSON))
 		return
 	}
@@ -50,6 +52,7 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 // answer authenticates, reads, checks and executes one request. Exactly one of the results is nil.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (*graphql.Response, *refusal) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
+		s.options.Strangers.Wait(r.Context())
 		w.Header().Set("Allow", "GET, POST")
 		return nil, refuse(http.StatusMethodNotAllowed, CodeBadRequest, "GraphQL is served by GET and POST")
 	}
@@ -141,6 +144,7 @@ func mustMarshal(v any) []byte {
 // authenticateHTTP gives the context of the caller, or 401, 403, 500 or 503.
 func (s *Server) authenticateHTTP(w http.ResponseWriter, r *http.Request) (context.Context, *refusal) {
 	if s.options.Authenticate == nil {
+		Proved(r.Context(), "")
 		return r.Context(), nil
 	}
 	token, err := bearer(r.Header.Get("Authorization"))
@@ -149,8 +153,10 @@ func (s *Server) authenticateHTTP(w http.ResponseWriter, r *http.Request) (conte
 		ctx, err = s.authenticate(r.Context(), Credentials{Token: token, RemoteAddr: r.RemoteAddr})
 	}
 	if err == nil {
+		Proved(r.Context(), token)
 		return ctx, nil
 	}
+	s.options.Strangers.Wait(r.Context())
 	e := s.authError(r.Context(), err)
 	status := http.StatusUnauthorized
 	switch e.Code {

@@ -60,9 +60,12 @@ func (c *socket) initialise(payload json.RawMessage) {
 		c.opCtx, err = c.authenticate(token)
 	}
 	if err != nil {
+		c.server.options.Strangers.Wait(c.ctx)
 		c.refuse(err)
 		return
 	}
+	c.known.Store(true)
+	c.conn.SetReadLimit(c.server.limits.MessageBytes)
 	c.send(message{Type: "connection_ack"})
 	c.goroutines.Go(c.ping)
 }
@@ -71,6 +74,7 @@ func (c *socket) initialise(payload json.RawMessage) {
 // ends before the socket does.
 func (c *socket) authenticate(token string) (context.Context, error) {
 	if c.server.options.Authenticate == nil {
+		Proved(c.ctx, "")
 		return c.ctx, nil
 	}
 	if token == "" {
@@ -83,6 +87,7 @@ func (c *socket) authenticate(token string) (context.Context, error) {
 	if err != nil {
 		return nil, err
 	}
+	Proved(c.ctx, token)
 	context.AfterFunc(ctx, func() {
 		if c.ctx.Err() == nil {
 			c.close(closeForbidden, "Forbidden: the token was revoked or has expired")

@@ -20,6 +20,8 @@ type Options struct {
 	// AllowOrigin says whether a web page of this origin ("https://console.example.com") may call; the server's own origin always may.
 	// Nil: no other origin may.
 	AllowOrigin func(origin string) bool
+	// Strangers bounds what callers cost who have not been authenticated; nil: nothing does.
+	Strangers *Strangers
 	// PresentError translates an error of a resolver or of Authenticate into one the caller may see; nil means that it is a server error.
 	PresentError func(context.Context, error) *Error
 	// Extensions run after the limits, in this order: metrics, traces.

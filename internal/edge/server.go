@@ -53,6 +53,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	if refused := s.checkOrigin(h, r); refused != nil {
+		s.options.Strangers.Wait(r.Context())
 		s.writeRefusal(w, mediaJSON, refused)
 		return
 	}

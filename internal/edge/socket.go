@@ -29,7 +29,8 @@ const (
 	closeServiceRestart                       = websocket.StatusServiceRestart
 	closeTryAgain                             = websocket.StatusTryAgainLater
 	restartReason                             = "Service restart: connect again and resubscribe, with your last cursor as after where there is one"
-	longestOperationID                        = 128 // bytes
+	longestOperationID                        = 128      // bytes
+	initBytes                                 = 16 << 10 // of a message before connection_ack
 )
 
 // isUpgrade reports whether the client asks for a WebSocket.
@@ -49,6 +50,7 @@ type socket struct {
 	opCtx   context.Context // ctx as Authenticate returned it; nil before the acknowledgement
 	init    *time.Timer     // fires when connection_init does not come; stopped once it has
 
+	known      atomic.Bool // the caller is authenticated
 	ending     atomic.Bool // nothing is written any more but the close frame
 	once       sync.Once
 	goroutines sync.WaitGroup
@@ -82,7 +84,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		s.log.DebugContext(r.Context(), "websocket upgrade failed", "error", err)
 		return // Accept has answered
 	}
-	conn.SetReadLimit(s.limits.MessageBytes)
+	conn.SetReadLimit(min(initBytes, s.limits.MessageBytes))
 	c.conn, c.wire = conn, h.conn
 	c.ctx, c.cancel = context.WithCancel(r.Context())
 	c.serve()

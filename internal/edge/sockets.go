@@ -56,8 +56,11 @@ func (s *sockets) shutdown(ctx context.Context) error {
 		}
 	}
 	for c, upgraded := range s.open {
-		if upgraded {
+		switch {
+		case upgraded && c.known.Load():
 			go c.close(closeServiceRestart, restartReason) // ends before c leaves: its handler waits for the one end of the socket
+		case upgraded:
+			go c.cut() // a stranger: nobody waits for its answer to a close frame
 		}
 	}
 	s.mu.Unlock()

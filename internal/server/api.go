@@ -19,11 +19,11 @@ func (s *Server) newAPI() *edge.Server {
 		Tester:    newTester(s.registry, s.box, s.front.url()+graphqlPath, s.store, true),
 		EndStream: edge.EndSubscription, Log: s.log,
 	})
-	g := &gatekeeper{tokens: s.store, open: s.options.Config.Auth == config.AuthNone, sockets: &liveSockets{}}
+	g := &gatekeeper{tokens: newLookups(s.store), open: s.options.Config.Auth == config.AuthNone, sockets: &liveSockets{}}
 	s.front.serving.Go(func() { g.sockets.run(s.front.base, g.stillGood) })
 	o := newOutage(s.db.DB.PingContext, s.log)
 	s.front.serving.Go(func() { o.run(s.front.base) })
-	return edge.New(schema, edge.Options{Authenticate: g.authenticate, AllowOrigin: s.front.allowsOrigin, PresentError: o.presentError, Log: s.log})
+	return edge.New(schema, edge.Options{Authenticate: g.authenticate, AllowOrigin: s.front.allowsOrigin, Strangers: s.front.strangers, PresentError: o.presentError, Log: s.log})
 }
 
 // operationCost is what the edge measured before it let the operation in.

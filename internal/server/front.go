@@ -24,6 +24,9 @@ import (
 
 const graphqlPath = "/graphql"
 
+// strangersLimit is how long a shutdown waits for requests of callers who have not proved themselves.
+const strangersLimit = time.Second
+
 // front is what the process shows to others: the listener of the API and the console, the one of webhooks, and the one for its operator.
 type front struct {
 	log      *slog.Logger
@@ -34,18 +37,19 @@ type front struct {
 	open     bool         // --auth none: callers need no token
 	origins  []string     // of web pages that may call the API beside its own
 
-	base    context.Context // of every request
-	cancel  context.CancelFunc
-	leaving context.Context // ends as the stop begins: requests that wait for something are answered then
-	leave   context.CancelFunc
-	api     *edge.Server
-	servers []*http.Server
-	serving sync.WaitGroup
+	base      context.Context // of every request
+	cancel    context.CancelFunc
+	leaving   context.Context // ends as the stop begins: requests that wait for something are answered then
+	leave     context.CancelFunc
+	api       *edge.Server
+	strangers *edge.Strangers
+	servers   []*http.Server
+	serving   sync.WaitGroup
 }
 
 // listen takes the addresses. Nothing is answered before serve; a taken port is an error that says what to do.
 func listen(ctx context.Context, c config.Config, log *slog.Logger) (*front, error) {
-	f := &front{log: log, open: c.Auth == config.AuthNone}
+	f := &front{strangers: edge.NewStrangers(edge.StrangerLimits{}), log: log, open: c.Auth == config.AuthNone}
 	var err error
 	if f.origins, err = c.Origins(); err != nil {
 		return nil, err
@@ -121,20 +125,22 @@ func (f *front) allowsOrigin(origin string) bool {
 // serve answers from now on. fail is told when a listener breaks.
 func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.Context) error, metrics http.Handler, fail func(error)) {
 	f.api = api
-	f.start(f.listener, f.public(hooks, ready), fail)
+	look := shared{ask: ready}
+	f.start(f.listener, f.public(hooks, look.get), fail)
 	if f.webhooks != nil {
-		f.start(f.webhooks, webhookMux(hooks), fail)
+		f.start(f.webhooks, f.webhookMux(hooks), fail)
 	}
 	if f.admin != nil {
-		f.start(f.admin, adminMux(ready, metrics), fail)
+		f.start(f.admin, f.strangers.Handler(adminMux(look.get, metrics)), fail)
 	}
 }
 
 func (f *front) start(l net.Listener, h http.Handler, fail func(error)) {
 	server := edge.NewHTTPServer(f.base, h, f.log)
+	server.ConnContext = f.strangers.ConnContext
 	f.servers = append(f.servers, server)
 	f.serving.Go(func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(f.strangers.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
 			fail(fmt.Errorf("serve %s: %w", l.Addr(), err))
 		}
 	})
@@ -148,26 +154,29 @@ func (f *front) public(hooks http.Handler, ready func(context.Context) error) ht
 	if f.open {
 		guard = edge.LocalOnly
 	}
-	mux := http.NewServeMux()
-	addHealth(mux, ready)
+	mux, others := http.NewServeMux(), http.NewServeMux()
 	mux.Handle(graphqlPath, guard(f.api))
 	if f.webhooks == nil {
 		mux.Handle(webhook.Path, hooks)
 	} else {
-		mux.HandleFunc(webhook.Path, func(w http.ResponseWriter, _ *http.Request) {
+		others.HandleFunc(webhook.Path, func(w http.ResponseWriter, _ *http.Request) {
 			webhook.NotFound(w, "this server takes webhooks at another address, that of --webhook-addr")
 		})
 	}
-	mux.Handle("/", guard(console.Handler(console.Options{TokenRequired: !f.open})))
+	addHealth(others, ready)
+	others.Handle("/", guard(console.Handler(console.Options{TokenRequired: !f.open})))
+	mux.Handle("/", f.strangers.Handler(others))
 	return mux
 }
 
 // webhookMux is for the outside: whoever may reach it reaches nothing but webhooks, and a sign that the process answers.
-func webhookMux(hooks http.Handler) http.Handler {
+func (f *front) webhookMux(hooks http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	addHealthz(mux)
 	mux.Handle(webhook.Path, hooks)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { webhook.NotFound(w, "only webhooks are served here") })
+	others := http.NewServeMux()
+	addHealthz(others)
+	others.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { webhook.NotFound(w, "only webhooks are served here") })
+	mux.Handle("/", f.strangers.Handler(others))
 	return mux
 }
 
@@ -213,6 +222,8 @@ func (f *front) stop(hurry context.Context, limit time.Duration) error {
 	if f.api == nil { // it never served
 		return f.closeListeners()
 	}
+	strangers := time.AfterFunc(strangersLimit, f.strangers.Close)
+	defer strangers.Stop()
 	failures := make([]error, len(f.servers)+1)
 	var closing sync.WaitGroup
 	for i, server := range f.servers {

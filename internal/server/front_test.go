@@ -29,7 +29,7 @@ func TestWebhooksOnAnAddressOfTheirOwn(t *testing.T) {
 		t.Errorf("webhooks at %s, the API at %s", f.webhookURL(), f.url())
 	}
 	const fire = "/api/routine-triggers/abc/fire"
-	apart, beside, listener := webhookMux(hooks), f.public(hooks, nil), f.webhooks
+	apart, beside, listener := f.webhookMux(hooks), f.public(hooks, nil), f.webhooks
 	f.webhooks = nil
 	alone := f.public(hooks, nil)
 	f.webhooks = listener

@@ -249,7 +249,7 @@ func (s *Server) startLoops(ctx context.Context) error {
 }
 
 func (s *Server) serve(context.Context) error {
-	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.log), s.ready, s.counters.Handler(s.gauges()...), s.fail)
+	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.front.strangers, s.log), s.ready, s.counters.Handler(s.gauges()...), s.fail)
 	return nil
 }
 

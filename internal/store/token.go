@@ -4,9 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/lib/pq"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -57,22 +58,27 @@ ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id`
 
 // TokenByDigest finds a token that is neither revoked nor expired; nil when there is none.
 func (s *Store) TokenByDigest(ctx context.Context, digest string) (*Token, error) {
-	var t Token
-	var scopes []byte
+	found, err := s.TokensByDigest(ctx, []string{digest})
+	return found[digest], err
+}
+
+// TokensByDigest finds many tokens at once; those that there are not are left out.
+func (s *Store) TokensByDigest(ctx context.Context, digests []string) (map[string]*Token, error) {
 	const query = `
-SELECT id, workspace_id, name, scopes, expires_at FROM api_tokens
-WHERE digest = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
-	err := queryRow(ctx, s.db, []any{&t.ID, &t.WorkspaceID, &t.Name, &scopes, &t.ExpiresAt}, query, digest)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find token: %w", err)
-	}
-	if err := json.Unmarshal(scopes, &t.Scopes); err != nil {
-		return nil, fmt.Errorf("read the token's scopes: %w", err)
-	}
-	return &t, nil
+SELECT digest, id, workspace_id, name, scopes, expires_at FROM api_tokens
+WHERE digest = ANY($1) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
+	found := map[string]*Token{}
+	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+		var digest string
+		var scopes []byte
+		var t Token
+		if err := rows.Scan(&digest, &t.ID, &t.WorkspaceID, &t.Name, &scopes, &t.ExpiresAt); err != nil {
+			return struct{}{}, err
+		}
+		found[digest] = &t
+		return struct{}{}, wrap("read the token's scopes", json.Unmarshal(scopes, &t.Scopes))
+	}, query, pq.Array(digests))
+	return found, wrap("find tokens", err)
 }
 
 // lastUsedStep is how exact last_used_at is: a busy token rewrites its row once a minute, not on every request.
@@ -97,19 +103,27 @@ type RunToken struct {
 
 // RunTokenByDigest finds the live attempt behind a run token; nil when the attempt has ended.
 func (s *Store) RunTokenByDigest(ctx context.Context, digest string) (*RunToken, error) {
-	var t RunToken
+	found, err := s.RunTokensByDigest(ctx, []string{digest})
+	return found[digest], err
+}
+
+// RunTokensByDigest finds many run tokens at once; those whose attempt has ended are left out.
+func (s *Store) RunTokensByDigest(ctx context.Context, digests []string) (map[string]*RunToken, error) {
 	const query = `
-SELECT r.workspace_id, r.agent_id, r.id, r.task_id, a.number
+SELECT a.token_digest, r.workspace_id, r.agent_id, r.id, r.task_id, a.number
 FROM run_attempts a JOIN runs r ON r.id = a.run_id
-WHERE a.token_digest = $1 AND a.finished_at IS NULL AND r.status = 'CLAIMED' AND r.attempt = a.number`
-	err := queryRow(ctx, s.db, []any{&t.WorkspaceID, &t.AgentID, &t.RunID, &t.TaskID, &t.Attempt}, query, digest)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find run token: %w", err)
-	}
-	return &t, nil
+WHERE a.token_digest = ANY($1) AND a.finished_at IS NULL AND r.status = 'CLAIMED' AND r.attempt = a.number`
+	found := map[string]*RunToken{}
+	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+		var digest string
+		var t RunToken
+		if err := rows.Scan(&digest, &t.WorkspaceID, &t.AgentID, &t.RunID, &t.TaskID, &t.Attempt); err != nil {
+			return struct{}{}, err
+		}
+		found[digest] = &t
+		return struct{}{}, nil
+	}, query, pq.Array(digests))
+	return found, wrap("find run tokens", err)
 }
 
 // RevokeToken ends a token now. workspaceID "" may revoke any token, else only one of that workspace.

@@ -6,7 +6,10 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/lib/pq"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -91,23 +94,35 @@ func isPublicID(text string) bool {
 
 // Webhook finds the trigger behind a public id; nil when there is none.
 func (s *Store) Webhook(ctx context.Context, publicID string) (*Webhook, error) {
-	if !isPublicID(publicID) {
-		return nil, nil
-	}
-	var w Webhook
-	var window int64
+	found, err := s.Webhooks(ctx, []string{publicID})
+	return found[publicID], err
+}
+
+// Webhooks finds the triggers behind many public ids at once; those that there are not are left out.
+func (s *Store) Webhooks(ctx context.Context, publicIDs []string) (map[string]*Webhook, error) {
 	const query = `
-SELECT t.id, t.routine_id, t.workspace_id, t.signing_mode, coalesce(t.secret_sealed, ''),
+SELECT t.public_id, t.id, t.routine_id, t.workspace_id, t.signing_mode, coalesce(t.secret_sealed, ''),
   CASE WHEN t.previous_secret_expires_at > clock_timestamp() THEN coalesce(t.previous_secret_sealed, '') ELSE '' END,
   t.replay_window_ms, t.require_timestamp, clock_timestamp()
 FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
-WHERE t.public_id = $1 AND t.kind = 'WEBHOOK' AND t.deleted_at IS NULL AND r.deleted_at IS NULL`
-	err := queryRow(ctx, s.db, []any{&w.TriggerID, &w.RoutineID, &w.WorkspaceID, &w.Mode, &w.Secret, &w.Previous, &window, &w.RequireTimestamp, &w.Now}, query, publicID)
-	if isNoRows(err) {
-		return nil, nil
+WHERE t.public_id = ANY($1) AND t.kind = 'WEBHOOK' AND t.deleted_at IS NULL AND r.deleted_at IS NULL`
+	found := map[string]*Webhook{}
+	publicIDs = slices.DeleteFunc(slices.Clone(publicIDs), func(id string) bool { return !isPublicID(id) })
+	if len(publicIDs) == 0 {
+		return found, nil
 	}
-	w.ReplayWindow = time.Duration(window) * time.Millisecond
-	return &w, wrap("look for a webhook", err)
+	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+		var w Webhook
+		var publicID string
+		var window int64
+		if err := rows.Scan(&publicID, &w.TriggerID, &w.RoutineID, &w.WorkspaceID, &w.Mode, &w.Secret, &w.Previous, &window, &w.RequireTimestamp, &w.Now); err != nil {
+			return struct{}{}, err
+		}
+		w.ReplayWindow = time.Duration(window) * time.Millisecond
+		found[publicID] = &w
+		return struct{}{}, nil
+	}, query, pq.Array(publicIDs))
+	return found, wrap("look for webhooks", err)
 }
 
 // Delivery is a POST that proved itself. Key is what the sender calls it, and Signature a timestamped signature: either,

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"rouse.dev/rouse/internal/batch"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
@@ -33,13 +34,25 @@ type Opener interface {
 
 // Handler answers POSTs to webhooks.
 type Handler struct {
-	store *store.Store
-	open  Opener
-	log   *slog.Logger
+	store     *store.Store
+	open      Opener
+	log       *slog.Logger
+	strangers Strangers
+
+	ids      *batch.Lookup[*store.Webhook] // by public id
+	places   *places                       // for bodies
+	rejected rests                         // triggers over the rate of deliveries that prove nothing
+	accepted rests                         // triggers over the rate of those that do
+	failures lines
 }
 
-// New makes a handler.
-func New(s *store.Store, open Opener, log *slog.Logger) *Handler { return &Handler{s, open, log} }
+// New makes a handler; strangers may be nil.
+func New(s *store.Store, open Opener, strangers Strangers, log *slog.Logger) *Handler {
+	if strangers == nil {
+		strangers = everybody{}
+	}
+	return &Handler{store: s, open: open, log: log, strangers: strangers, ids: batch.New(idsMost, idsLimit, s.Webhooks), places: newPlaces()}
+}
 
 // answer is the body of every answer.
 type answer struct {
@@ -57,22 +70,25 @@ type problem struct {
 // ServeHTTP fires the routine behind the path's public id.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
+		h.strangers.Wait(r.Context())
 		w.Header().Set("Allow", http.MethodPost)
 		respond(w, http.StatusMethodNotAllowed, failure("METHOD_NOT_ALLOWED", "send a POST"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), fireTimeout)
 	defer cancel()
-	trigger, err := h.store.Webhook(ctx, r.PathValue("public_id"))
+	trigger, _, err := h.ids.Find(ctx, r.PathValue("public_id"))
 	switch {
 	case err != nil:
+		h.strangers.Wait(ctx)
 		h.broken(ctx, w, "", err)
 		return
 	case trigger == nil:
+		h.strangers.Wait(ctx)
 		respond(w, http.StatusNotFound, notFound)
 		return
 	}
-	body, outcome, err := readBody(w, r)
+	body, outcome, err := h.body(ctx, w, r, trigger)
 	if err != nil { // the caller went away, or was too slow
 		respond(w, http.StatusRequestTimeout, failure("REQUEST_TIMEOUT", "the body did not come in time"))
 		return
@@ -86,10 +102,30 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.reject(ctx, w, trigger, verdict)
 		return
 	}
+	h.strangers.Proved(ctx, "webhook "+string(trigger.TriggerID))
+	if h.accepted.on(trigger.TriggerID) {
+		respond(w, http.StatusTooManyRequests, tooMany)
+		return
+	}
 	h.deliver(ctx, w, store.Delivery{Webhook: trigger, Body: body, Key: deliveryKey(r.Header), Signature: verdict.Signature})
 }
 
 var notFound = failure("NOT_FOUND", "there is no such webhook")
+
+var tooMany = failure("RATE_LIMITED", "too many deliveries within a minute: try again later")
+
+// body reads the body, once there is a place for one more.
+func (h *Handler) body(ctx context.Context, w http.ResponseWriter, r *http.Request, t *store.Webhook) ([]byte, domain.WebhookOutcome, error) {
+	if r.ContentLength > domain.MaxWebhookBody {
+		return nil, domain.WebhookTooLarge, nil
+	}
+	free, err := h.places.take(ctx, t.TriggerID)
+	if err != nil {
+		return nil, "", err
+	}
+	defer free()
+	return readBody(w, r)
+}
 
 // NotFound is the answer where no webhook is; why is for the caller.
 func NotFound(w http.ResponseWriter, why string) {
@@ -98,9 +134,6 @@ func NotFound(w http.ResponseWriter, why string) {
 
 // readBody reads at most one byte more than is allowed.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, domain.WebhookOutcome, error) {
-	if r.ContentLength > domain.MaxWebhookBody {
-		return nil, domain.WebhookTooLarge, nil
-	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // a recorder of tests has none
 	body, err := io.ReadAll(io.LimitReader(r.Body, domain.MaxWebhookBody+1))
 	if err != nil {
@@ -136,12 +169,18 @@ func (h *Handler) verify(t *store.Webhook, header http.Header, body []byte) Verd
 
 // reject records why and tells the caller nothing but that it was.
 func (h *Handler) reject(ctx context.Context, w http.ResponseWriter, t *store.Webhook, v Verdict) {
+	h.strangers.Wait(ctx)
+	if h.rejected.on(t.TriggerID) {
+		respond(w, http.StatusTooManyRequests, tooMany)
+		return
+	}
 	limited, err := h.store.RejectDelivery(ctx, t, v.Outcome, v.Detail)
 	switch {
 	case err != nil:
 		h.broken(ctx, w, t.TriggerID, err)
 	case limited:
-		respond(w, http.StatusTooManyRequests, failure("RATE_LIMITED", "too many deliveries within a minute: try again later"))
+		h.rejected.begin(t.TriggerID)
+		respond(w, http.StatusTooManyRequests, tooMany)
 	case v.Outcome == domain.WebhookTooLarge:
 		respond(w, http.StatusRequestEntityTooLarge, failure("TOO_LARGE", "the body is larger than 256 KiB"))
 	default:
@@ -167,6 +206,9 @@ func (h *Handler) deliver(ctx context.Context, w http.ResponseWriter, d store.De
 			h.log.WarnContext(ctx, "wakeup not routed at once, the dispatcher will", "agent_id", out.AgentID, "error", err)
 		}
 	}
+	if out.Outcome == domain.WebhookRateLimited {
+		h.accepted.begin(d.Webhook.TriggerID)
+	}
 	a := answer{RoutineRunID: out.RoutineRunID, Disposition: out.Status, Deduplicated: out.Outcome == domain.WebhookDuplicate}
 	if out.Problem != "" {
 		a.Error = &problem{string(out.Outcome), out.Problem}
@@ -176,7 +218,7 @@ func (h *Handler) deliver(ctx context.Context, w http.ResponseWriter, d store.De
 
 // broken is a failure of ours: the log sees the cause.
 func (h *Handler) broken(ctx context.Context, w http.ResponseWriter, triggerID xid.ID, err error) {
-	h.log.ErrorContext(ctx, "webhook failed", "trigger_id", triggerID, "error", err)
+	h.failures.write(ctx, h.log, triggerID, err)
 	w.Header().Set("Retry-After", "5")
 	respond(w, http.StatusServiceUnavailable, failure("INTERNAL", "the delivery could not be taken now: send it again"))
 }

@@ -1,0 +1,146 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Bounds of what callers cost before they have proved themselves.
+const (
+	idsMost    = 200             // public ids looked up in one statement
+	idsLimit   = 5 * time.Second // for one statement
+	bodiesMost = 64              // bodies that are read at once, of 256 KiB each
+	bodiesEach = 16              // of them, for one trigger
+	restFor    = time.Second     // that a trigger over its rate refuses without asking the database again
+	restsMost  = 10_000          // triggers of which that is remembered
+	linesMost  = 10              // failures that are logged within linesEvery
+	linesEvery = time.Minute
+)
+
+// Strangers is what the listeners make of callers whom they do not know.
+type Strangers interface {
+	// Wait returns when one more may be answered, or with ctx.
+	Wait(ctx context.Context)
+	// Proved takes note that the caller of ctx is known from now on.
+	Proved(ctx context.Context, caller string)
+}
+
+// everybody makes no difference.
+type everybody struct{}
+
+func (everybody) Wait(context.Context)           {}
+func (everybody) Proved(context.Context, string) {}
+
+// places bounds how many bodies are read at once.
+type places struct {
+	all chan struct{}
+
+	mu   sync.Mutex
+	each map[xid.ID]*place
+}
+
+type place struct {
+	taken chan struct{}
+	users int
+}
+
+func newPlaces() *places {
+	return &places{all: make(chan struct{}, bodiesMost), each: map[xid.ID]*place{}}
+}
+
+// take waits for a place to read a body for a trigger, first for one of the trigger's own, so that one webhook does not
+// take them all. free gives it back.
+func (p *places) take(ctx context.Context, trigger xid.ID) (free func(), err error) {
+	own := p.enter(trigger)
+	select {
+	case own.taken <- struct{}{}:
+	case <-ctx.Done():
+		p.leave(trigger, own)
+		return nil, ctx.Err()
+	}
+	select {
+	case p.all <- struct{}{}:
+	case <-ctx.Done():
+		<-own.taken
+		p.leave(trigger, own)
+		return nil, ctx.Err()
+	}
+	return func() {
+		<-p.all
+		<-own.taken
+		p.leave(trigger, own)
+	}, nil
+}
+
+func (p *places) enter(trigger xid.ID) *place {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.each[trigger]
+	if own == nil {
+		own = &place{taken: make(chan struct{}, bodiesEach)}
+		p.each[trigger] = own
+	}
+	own.users++
+	return own
+}
+
+func (p *places) leave(trigger xid.ID, own *place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if own.users--; own.users == 0 {
+		delete(p.each, trigger)
+	}
+}
+
+// rests remembers which triggers were over their rate a moment ago: what comes then is refused as the database would.
+type rests struct {
+	mu    sync.Mutex
+	until map[xid.ID]time.Time
+}
+
+func (r *rests) begin(trigger xid.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.until == nil || len(r.until) >= restsMost {
+		r.until = map[xid.ID]time.Time{}
+	}
+	r.until[trigger] = time.Now().Add(restFor)
+}
+
+func (r *rests) on(trigger xid.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until, ok := r.until[trigger]
+	if ok && !time.Now().Before(until) {
+		delete(r.until, trigger)
+		ok = false
+	}
+	return ok
+}
+
+// lines bounds what is logged of failures, which anybody can repeat while they last.
+type lines struct {
+	mu      sync.Mutex
+	since   time.Time
+	written int
+	left    int
+}
+
+// write logs a failure, or counts it; the next line that is written says how many were counted.
+func (l *lines) write(ctx context.Context, log *slog.Logger, trigger xid.ID, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.since) >= linesEvery {
+		l.since, l.written = now, 0
+	}
+	if l.written++; l.written > linesMost {
+		l.left++
+		return
+	}
+	log.ErrorContext(ctx, "webhook failed", "trigger_id", trigger, "error", err, "not_logged_before", l.left)
+	l.left = 0
+}
