@@ -98,6 +98,11 @@ bench-queue: ## the figures of the queue against pgbench, on a durable cluster o
 	@tools/ensure-postgres.sh test
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 60m ./internal/queuebench
 
+.PHONY: bench-flood
+bench-flood: ## what a flood by an account without a token does to the owner's queries, memory and the end (as root: by another account)
+	@tools/ensure-postgres.sh test
+	$(GO) test -run '^$$' -bench '^BenchmarkFlood$$' -benchtime 1x -v ./cmd/rouse
+
 .PHONY: build
 build: ## build bin/rouse, one static file (VERSION=v1.2.3 names a release)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w$(if $(VERSION), -X main.release=$(VERSION))' -o bin/rouse ./cmd/rouse

@@ -114,7 +114,7 @@ func blockOf(t *testing.T, file, language string) string {
 	return block
 }
 
-func hostOf(t *testing.T, address string) string {
+func hostOf(t testing.TB, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -39,6 +39,9 @@ func buildAndRun(m *testing.M) int {
 	if secret := os.Getenv(serviceVariable); secret != "" {
 		return serveAgent(secret)
 	}
+	if task := os.Getenv(floodVariable); task != "" {
+		return flood(task)
+	}
 	if zones := os.Getenv(zonesVariable); zones != "" {
 		return withoutZoneFiles(strings.Fields(zones))
 	}

@@ -47,6 +47,7 @@ func TestSettings(t *testing.T) {
 		{"webhooks on an address of their own", func(c *config.Config) { c.WebhookAddr = "0.0.0.0:8082" }, ""},
 		{"webhooks on an address without a port", func(c *config.Config) { c.WebhookAddr = "0.0.0.0" }, "--webhook-addr (ROUSE_WEBHOOK_ADDR): \"0.0.0.0\" is not an address"},
 		{"an origin that is none", func(c *config.Config) { c.AllowOrigins = []string{"http://localhost:5173", "app.example.com"} }, "--allow-origin (ROUSE_ALLOW_ORIGINS): \"app.example.com\" is no origin"},
+		{"origins of a server that asks for no token", func(c *config.Config) { c.Auth, c.AllowOrigins = config.AuthNone, []string{"http://localhost:5173"} }, "let the page send a token"},
 		{"a database", func(c *config.Config) { c.DatabaseURL = secret.NewString("postgres://u:p@db/rouse") }, ""},
 		{"a database of another kind", func(c *config.Config) { c.DatabaseURL = secret.NewString("mysql://u:hunter2@db/rouse") }, "ROUSE_DATABASE_URL): not a PostgreSQL URL"},
 		{"a malformed database URL", func(c *config.Config) { c.DatabaseURL = secret.NewString("postgres://u:hunter2%zz@db/rouse") }, "percent-encoded"},

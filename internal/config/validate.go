@@ -129,7 +129,10 @@ func (c Config) checkWebhookAddr() error {
 }
 
 func (c Config) checkOrigins() error {
-	_, err := c.Origins()
+	origins, err := c.Origins()
+	if err == nil && len(origins) > 0 && c.Auth == AuthNone {
+		return errors.New("--auth none asks for no token, and so answers to no page but its own: leave it out, and let the page send a token")
+	}
 	return err
 }
 

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"rouse.dev/rouse/internal/sparing"
 )
 
 // NewHTTPServer makes the http.Server for a handler: bounded headers and idle connections, its own complaints in log. Every request's context
@@ -17,7 +19,7 @@ func NewHTTPServer(base context.Context, handler http.Handler, log *slog.Logger)
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(sparing.New(log.Handler()), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}
 }

@@ -25,7 +25,7 @@ type Strangers struct {
 // StrangerLimits bounds strangers. Zero means the default in parentheses.
 type StrangerLimits struct {
 	Connections int           // held open; the oldest is closed for a new one (1,000)
-	Life        time.Duration // that a connection has at least, to send its request; when all are younger, new ones wait (100 ms)
+	Life        time.Duration // that a connection has at least, to send its request; when all are younger, new ones wait (250 ms)
 	Answers     int           // to strangers within Moment; further ones wait their turn (256)
 	Moment      time.Duration // (256 ms)
 	PerCaller   int           // connections that one caller may take out of the reach of strangers (256)
@@ -35,7 +35,7 @@ type StrangerLimits struct {
 func NewStrangers(l StrangerLimits) *Strangers {
 	l = StrangerLimits{
 		Connections: cmp.Or(l.Connections, 1000),
-		Life:        cmp.Or(l.Life, 100*time.Millisecond),
+		Life:        cmp.Or(l.Life, 250*time.Millisecond),
 		Answers:     cmp.Or(l.Answers, 256),
 		Moment:      cmp.Or(l.Moment, 256*time.Millisecond),
 		PerCaller:   cmp.Or(l.PerCaller, 256),
@@ -167,6 +167,10 @@ func (l *strangerListener) Accept() (net.Conn, error) {
 		}
 	}
 	conn, err := l.Listener.Accept()
+	for err == nil && isGone(conn) {
+		_ = conn.Close() // nobody is left to tell
+		conn, err = l.Listener.Accept()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func listen(ctx context.Context, c config.Config, log *slog.Logger) (*front, err
 }
 
 func take(ctx context.Context, address, flag, variable string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	l, err := (&net.ListenConfig{Control: control, KeepAlive: -1}).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("another program listens on %s: end it, or choose another port with %s (%s); port 0 takes a free one", address, flag, variable)

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -17,8 +16,6 @@ const (
 	bodiesEach = 16              // of them, for one trigger
 	restFor    = time.Second     // that a trigger over its rate refuses without asking the database again
 	restsMost  = 10_000          // triggers of which that is remembered
-	linesMost  = 10              // failures that are logged within linesEvery
-	linesEvery = time.Minute
 )
 
 // Strangers is what the listeners make of callers whom they do not know.
@@ -98,6 +95,8 @@ func (p *places) leave(trigger xid.ID, own *place) {
 
 // rests remembers which triggers were over their rate a moment ago: what comes then is refused as the database would.
 type rests struct {
+	length time.Duration
+
 	mu    sync.Mutex
 	until map[xid.ID]time.Time
 }
@@ -108,7 +107,7 @@ func (r *rests) begin(trigger xid.ID) {
 	if r.until == nil || len(r.until) >= restsMost {
 		r.until = map[xid.ID]time.Time{}
 	}
-	r.until[trigger] = time.Now().Add(restFor)
+	r.until[trigger] = time.Now().Add(r.length)
 }
 
 func (r *rests) on(trigger xid.ID) bool {
@@ -120,27 +119,4 @@ func (r *rests) on(trigger xid.ID) bool {
 		ok = false
 	}
 	return ok
-}
-
-// lines bounds what is logged of failures, which anybody can repeat while they last.
-type lines struct {
-	mu      sync.Mutex
-	since   time.Time
-	written int
-	left    int
-}
-
-// write logs a failure, or counts it; the next line that is written says how many were counted.
-func (l *lines) write(ctx context.Context, log *slog.Logger, trigger xid.ID, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now := time.Now(); now.Sub(l.since) >= linesEvery {
-		l.since, l.written = now, 0
-	}
-	if l.written++; l.written > linesMost {
-		l.left++
-		return
-	}
-	log.ErrorContext(ctx, "webhook failed", "trigger_id", trigger, "error", err, "not_logged_before", l.left)
-	l.left = 0
 }

@@ -14,6 +14,7 @@ import (
 
 	"rouse.dev/rouse/internal/batch"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/sparing"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -43,7 +44,7 @@ type Handler struct {
 	places   *places                       // for bodies
 	rejected rests                         // triggers over the rate of deliveries that prove nothing
 	accepted rests                         // triggers over the rate of those that do
-	failures lines
+	failures *slog.Logger
 }
 
 // New makes a handler; strangers may be nil.
@@ -51,7 +52,8 @@ func New(s *store.Store, open Opener, strangers Strangers, log *slog.Logger) *Ha
 	if strangers == nil {
 		strangers = everybody{}
 	}
-	return &Handler{store: s, open: open, log: log, strangers: strangers, ids: batch.New(idsMost, idsLimit, s.Webhooks), places: newPlaces()}
+	return &Handler{store: s, open: open, log: log, strangers: strangers, failures: sparing.Log(log), ids: batch.New(idsMost, idsLimit, s.Webhooks), places: newPlaces(),
+		rejected: rests{length: restFor}, accepted: rests{length: restFor}}
 }
 
 // answer is the body of every answer.
@@ -161,7 +163,7 @@ func (h *Handler) verify(t *store.Webhook, header http.Header, body []byte) Verd
 	}
 	verdict := Verify(p, header, body)
 	if verdict.Outcome == domain.WebhookNoSecret && closed != nil {
-		h.log.Error("a webhook's secret cannot be opened; rotate it", "trigger_id", t.TriggerID, "error", closed)
+		h.failures.Error("a webhook's secret cannot be opened; rotate it", "trigger_id", t.TriggerID, "error", closed)
 		verdict.Detail = "the trigger's secret was sealed with another key: rotate it"
 	}
 	return verdict
@@ -218,7 +220,7 @@ func (h *Handler) deliver(ctx context.Context, w http.ResponseWriter, d store.De
 
 // broken is a failure of ours: the log sees the cause.
 func (h *Handler) broken(ctx context.Context, w http.ResponseWriter, triggerID xid.ID, err error) {
-	h.failures.write(ctx, h.log, triggerID, err)
+	h.failures.ErrorContext(ctx, "webhook failed", "trigger_id", triggerID, "error", err)
 	w.Header().Set("Retry-After", "5")
 	respond(w, http.StatusServiceUnavailable, failure("INTERNAL", "the delivery could not be taken now: send it again"))
 }
