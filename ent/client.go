@@ -3294,6 +3294,38 @@ func (c *RoutineRunClient) QueryCoalesced(_m *RoutineRun) *RoutineRunQuery {
 	return query
 }
 
+// QueryHeldBy queries the held_by edge of a RoutineRun.
+func (c *RoutineRunClient) QueryHeldBy(_m *RoutineRun) *RoutineRunQuery {
+	query := (&RoutineRunClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(routinerun.Table, routinerun.FieldID, id),
+			sqlgraph.To(routinerun.Table, routinerun.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, routinerun.HeldByTable, routinerun.HeldByColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryHolds queries the holds edge of a RoutineRun.
+func (c *RoutineRunClient) QueryHolds(_m *RoutineRun) *RoutineRunQuery {
+	query := (&RoutineRunClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(routinerun.Table, routinerun.FieldID, id),
+			sqlgraph.To(routinerun.Table, routinerun.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, routinerun.HoldsTable, routinerun.HoldsColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
 // QueryWakeupRequests queries the wakeup_requests edge of a RoutineRun.
 func (c *RoutineRunClient) QueryWakeupRequests(_m *RoutineRun) *WakeupRequestQuery {
 	query := (&WakeupRequestClient{config: c.config}).Query()

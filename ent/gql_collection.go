@@ -926,6 +926,21 @@ func (_q *RoutineRunQuery) collectField(ctx context.Context, oneNode bool, opCtx
 				selectedFields = append(selectedFields, routinerun.FieldCoalescedIntoID)
 				fieldSeen[routinerun.FieldCoalescedIntoID] = struct{}{}
 			}
+
+		case "heldBy":
+			var (
+				alias = field.Alias
+				path  = append(path, alias)
+				query = (&RoutineRunClient{config: _q.config}).Query()
+			)
+			if err := query.collectField(ctx, oneNode, opCtx, field, path, mayAddCondition(satisfies, routinerunImplementors)...); err != nil {
+				return err
+			}
+			_q.withHeldBy = query
+			if _, ok := fieldSeen[routinerun.FieldHeldByID]; !ok {
+				selectedFields = append(selectedFields, routinerun.FieldHeldByID)
+				fieldSeen[routinerun.FieldHeldByID] = struct{}{}
+			}
 		case "createdAt":
 			if _, ok := fieldSeen[routinerun.FieldCreatedAt]; !ok {
 				selectedFields = append(selectedFields, routinerun.FieldCreatedAt)

@@ -118,6 +118,14 @@ func (_m *RoutineRun) CoalescedInto(ctx context.Context) (*RoutineRun, error) {
 	return result, MaskNotFound(err)
 }
 
+func (_m *RoutineRun) HeldBy(ctx context.Context) (*RoutineRun, error) {
+	result, err := _m.Edges.HeldByOrErr()
+	if IsNotLoaded(err) {
+		result, err = _m.QueryHeldBy().Only(ctx)
+	}
+	return result, MaskNotFound(err)
+}
+
 func (_m *RoutineTrigger) Workspace(ctx context.Context) (*Workspace, error) {
 	result, err := _m.Edges.WorkspaceOrErr()
 	if IsNotLoaded(err) {

@@ -17251,6 +17251,11 @@ type RoutineRunMutation struct {
 	coalesced              map[xid.ID]struct{}
 	removedcoalesced       map[xid.ID]struct{}
 	clearedcoalesced       bool
+	held_by                *xid.ID
+	clearedheld_by         bool
+	holds                  map[xid.ID]struct{}
+	removedholds           map[xid.ID]struct{}
+	clearedholds           bool
 	wakeup_requests        map[xid.ID]struct{}
 	removedwakeup_requests map[xid.ID]struct{}
 	clearedwakeup_requests bool
@@ -18001,6 +18006,55 @@ func (m *RoutineRunMutation) ResetCoalescedIntoID() {
 	delete(m.clearedFields, routinerun.FieldCoalescedIntoID)
 }
 
+// SetHeldByID sets the "held_by_id" field.
+func (m *RoutineRunMutation) SetHeldByID(x xid.ID) {
+	m.held_by = &x
+}
+
+// HeldByID returns the value of the "held_by_id" field in the mutation.
+func (m *RoutineRunMutation) HeldByID() (r xid.ID, exists bool) {
+	v := m.held_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHeldByID returns the old "held_by_id" field's value of the RoutineRun entity.
+// If the RoutineRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineRunMutation) OldHeldByID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHeldByID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHeldByID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHeldByID: %w", err)
+	}
+	return oldValue.HeldByID, nil
+}
+
+// ClearHeldByID clears the value of the "held_by_id" field.
+func (m *RoutineRunMutation) ClearHeldByID() {
+	m.held_by = nil
+	m.clearedFields[routinerun.FieldHeldByID] = struct{}{}
+}
+
+// HeldByIDCleared returns if the "held_by_id" field was cleared in this mutation.
+func (m *RoutineRunMutation) HeldByIDCleared() bool {
+	_, ok := m.clearedFields[routinerun.FieldHeldByID]
+	return ok
+}
+
+// ResetHeldByID resets all changes to the "held_by_id" field.
+func (m *RoutineRunMutation) ResetHeldByID() {
+	m.held_by = nil
+	delete(m.clearedFields, routinerun.FieldHeldByID)
+}
+
 // SetDispatchFingerprint sets the "dispatch_fingerprint" field.
 func (m *RoutineRunMutation) SetDispatchFingerprint(s string) {
 	m.dispatch_fingerprint = &s
@@ -18409,6 +18463,87 @@ func (m *RoutineRunMutation) ResetCoalesced() {
 	m.removedcoalesced = nil
 }
 
+// ClearHeldBy clears the "held_by" edge to the RoutineRun entity.
+func (m *RoutineRunMutation) ClearHeldBy() {
+	m.clearedheld_by = true
+	m.clearedFields[routinerun.FieldHeldByID] = struct{}{}
+}
+
+// HeldByCleared reports if the "held_by" edge to the RoutineRun entity was cleared.
+func (m *RoutineRunMutation) HeldByCleared() bool {
+	return m.HeldByIDCleared() || m.clearedheld_by
+}
+
+// HeldByIDs returns the "held_by" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// HeldByID instead. It exists only for internal usage by the builders.
+func (m *RoutineRunMutation) HeldByIDs() (ids []xid.ID) {
+	if id := m.held_by; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetHeldBy resets all changes to the "held_by" edge.
+func (m *RoutineRunMutation) ResetHeldBy() {
+	m.held_by = nil
+	m.clearedheld_by = false
+}
+
+// AddHoldIDs adds the "holds" edge to the RoutineRun entity by ids.
+func (m *RoutineRunMutation) AddHoldIDs(ids ...xid.ID) {
+	if m.holds == nil {
+		m.holds = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		m.holds[ids[i]] = struct{}{}
+	}
+}
+
+// ClearHolds clears the "holds" edge to the RoutineRun entity.
+func (m *RoutineRunMutation) ClearHolds() {
+	m.clearedholds = true
+}
+
+// HoldsCleared reports if the "holds" edge to the RoutineRun entity was cleared.
+func (m *RoutineRunMutation) HoldsCleared() bool {
+	return m.clearedholds
+}
+
+// RemoveHoldIDs removes the "holds" edge to the RoutineRun entity by IDs.
+func (m *RoutineRunMutation) RemoveHoldIDs(ids ...xid.ID) {
+	if m.removedholds == nil {
+		m.removedholds = make(map[xid.ID]struct{})
+	}
+	for i := range ids {
+		delete(m.holds, ids[i])
+		m.removedholds[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedHolds returns the removed IDs of the "holds" edge to the RoutineRun entity.
+func (m *RoutineRunMutation) RemovedHoldsIDs() (ids []xid.ID) {
+	for id := range m.removedholds {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// HoldsIDs returns the "holds" edge IDs in the mutation.
+func (m *RoutineRunMutation) HoldsIDs() (ids []xid.ID) {
+	for id := range m.holds {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetHolds resets all changes to the "holds" edge.
+func (m *RoutineRunMutation) ResetHolds() {
+	m.holds = nil
+	m.clearedholds = false
+	m.removedholds = nil
+}
+
 // AddWakeupRequestIDs adds the "wakeup_requests" edge to the WakeupRequest entity by ids.
 func (m *RoutineRunMutation) AddWakeupRequestIDs(ids ...xid.ID) {
 	if m.wakeup_requests == nil {
@@ -18497,7 +18632,7 @@ func (m *RoutineRunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RoutineRunMutation) Fields() []string {
-	fields := make([]string, 0, 20)
+	fields := make([]string, 0, 21)
 	if m.created_at != nil {
 		fields = append(fields, routinerun.FieldCreatedAt)
 	}
@@ -18542,6 +18677,9 @@ func (m *RoutineRunMutation) Fields() []string {
 	}
 	if m.coalesced_into != nil {
 		fields = append(fields, routinerun.FieldCoalescedIntoID)
+	}
+	if m.held_by != nil {
+		fields = append(fields, routinerun.FieldHeldByID)
 	}
 	if m.dispatch_fingerprint != nil {
 		fields = append(fields, routinerun.FieldDispatchFingerprint)
@@ -18596,6 +18734,8 @@ func (m *RoutineRunMutation) Field(name string) (ent.Value, bool) {
 		return m.TaskID()
 	case routinerun.FieldCoalescedIntoID:
 		return m.CoalescedIntoID()
+	case routinerun.FieldHeldByID:
+		return m.HeldByID()
 	case routinerun.FieldDispatchFingerprint:
 		return m.DispatchFingerprint()
 	case routinerun.FieldError:
@@ -18645,6 +18785,8 @@ func (m *RoutineRunMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldTaskID(ctx)
 	case routinerun.FieldCoalescedIntoID:
 		return m.OldCoalescedIntoID(ctx)
+	case routinerun.FieldHeldByID:
+		return m.OldHeldByID(ctx)
 	case routinerun.FieldDispatchFingerprint:
 		return m.OldDispatchFingerprint(ctx)
 	case routinerun.FieldError:
@@ -18769,6 +18911,13 @@ func (m *RoutineRunMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCoalescedIntoID(v)
 		return nil
+	case routinerun.FieldHeldByID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHeldByID(v)
+		return nil
 	case routinerun.FieldDispatchFingerprint:
 		v, ok := value.(string)
 		if !ok {
@@ -18867,6 +19016,9 @@ func (m *RoutineRunMutation) ClearedFields() []string {
 	if m.FieldCleared(routinerun.FieldCoalescedIntoID) {
 		fields = append(fields, routinerun.FieldCoalescedIntoID)
 	}
+	if m.FieldCleared(routinerun.FieldHeldByID) {
+		fields = append(fields, routinerun.FieldHeldByID)
+	}
 	if m.FieldCleared(routinerun.FieldError) {
 		fields = append(fields, routinerun.FieldError)
 	}
@@ -18907,6 +19059,9 @@ func (m *RoutineRunMutation) ClearField(name string) error {
 		return nil
 	case routinerun.FieldCoalescedIntoID:
 		m.ClearCoalescedIntoID()
+		return nil
+	case routinerun.FieldHeldByID:
+		m.ClearHeldByID()
 		return nil
 	case routinerun.FieldError:
 		m.ClearError()
@@ -18970,6 +19125,9 @@ func (m *RoutineRunMutation) ResetField(name string) error {
 	case routinerun.FieldCoalescedIntoID:
 		m.ResetCoalescedIntoID()
 		return nil
+	case routinerun.FieldHeldByID:
+		m.ResetHeldByID()
+		return nil
 	case routinerun.FieldDispatchFingerprint:
 		m.ResetDispatchFingerprint()
 		return nil
@@ -18991,7 +19149,7 @@ func (m *RoutineRunMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *RoutineRunMutation) AddedEdges() []string {
-	edges := make([]string, 0, 7)
+	edges := make([]string, 0, 9)
 	if m.workspace != nil {
 		edges = append(edges, routinerun.EdgeWorkspace)
 	}
@@ -19009,6 +19167,12 @@ func (m *RoutineRunMutation) AddedEdges() []string {
 	}
 	if m.coalesced != nil {
 		edges = append(edges, routinerun.EdgeCoalesced)
+	}
+	if m.held_by != nil {
+		edges = append(edges, routinerun.EdgeHeldBy)
+	}
+	if m.holds != nil {
+		edges = append(edges, routinerun.EdgeHolds)
 	}
 	if m.wakeup_requests != nil {
 		edges = append(edges, routinerun.EdgeWakeupRequests)
@@ -19046,6 +19210,16 @@ func (m *RoutineRunMutation) AddedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
+	case routinerun.EdgeHeldBy:
+		if id := m.held_by; id != nil {
+			return []ent.Value{*id}
+		}
+	case routinerun.EdgeHolds:
+		ids := make([]ent.Value, 0, len(m.holds))
+		for id := range m.holds {
+			ids = append(ids, id)
+		}
+		return ids
 	case routinerun.EdgeWakeupRequests:
 		ids := make([]ent.Value, 0, len(m.wakeup_requests))
 		for id := range m.wakeup_requests {
@@ -19058,9 +19232,12 @@ func (m *RoutineRunMutation) AddedIDs(name string) []ent.Value {
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *RoutineRunMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 7)
+	edges := make([]string, 0, 9)
 	if m.removedcoalesced != nil {
 		edges = append(edges, routinerun.EdgeCoalesced)
+	}
+	if m.removedholds != nil {
+		edges = append(edges, routinerun.EdgeHolds)
 	}
 	if m.removedwakeup_requests != nil {
 		edges = append(edges, routinerun.EdgeWakeupRequests)
@@ -19078,6 +19255,12 @@ func (m *RoutineRunMutation) RemovedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
+	case routinerun.EdgeHolds:
+		ids := make([]ent.Value, 0, len(m.removedholds))
+		for id := range m.removedholds {
+			ids = append(ids, id)
+		}
+		return ids
 	case routinerun.EdgeWakeupRequests:
 		ids := make([]ent.Value, 0, len(m.removedwakeup_requests))
 		for id := range m.removedwakeup_requests {
@@ -19090,7 +19273,7 @@ func (m *RoutineRunMutation) RemovedIDs(name string) []ent.Value {
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *RoutineRunMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 7)
+	edges := make([]string, 0, 9)
 	if m.clearedworkspace {
 		edges = append(edges, routinerun.EdgeWorkspace)
 	}
@@ -19108,6 +19291,12 @@ func (m *RoutineRunMutation) ClearedEdges() []string {
 	}
 	if m.clearedcoalesced {
 		edges = append(edges, routinerun.EdgeCoalesced)
+	}
+	if m.clearedheld_by {
+		edges = append(edges, routinerun.EdgeHeldBy)
+	}
+	if m.clearedholds {
+		edges = append(edges, routinerun.EdgeHolds)
 	}
 	if m.clearedwakeup_requests {
 		edges = append(edges, routinerun.EdgeWakeupRequests)
@@ -19131,6 +19320,10 @@ func (m *RoutineRunMutation) EdgeCleared(name string) bool {
 		return m.clearedcoalesced_into
 	case routinerun.EdgeCoalesced:
 		return m.clearedcoalesced
+	case routinerun.EdgeHeldBy:
+		return m.clearedheld_by
+	case routinerun.EdgeHolds:
+		return m.clearedholds
 	case routinerun.EdgeWakeupRequests:
 		return m.clearedwakeup_requests
 	}
@@ -19155,6 +19348,9 @@ func (m *RoutineRunMutation) ClearEdge(name string) error {
 		return nil
 	case routinerun.EdgeCoalescedInto:
 		m.ClearCoalescedInto()
+		return nil
+	case routinerun.EdgeHeldBy:
+		m.ClearHeldBy()
 		return nil
 	}
 	return fmt.Errorf("unknown RoutineRun unique edge %s", name)
@@ -19181,6 +19377,12 @@ func (m *RoutineRunMutation) ResetEdge(name string) error {
 		return nil
 	case routinerun.EdgeCoalesced:
 		m.ResetCoalesced()
+		return nil
+	case routinerun.EdgeHeldBy:
+		m.ResetHeldBy()
+		return nil
+	case routinerun.EdgeHolds:
+		m.ResetHolds()
 		return nil
 	case routinerun.EdgeWakeupRequests:
 		m.ResetWakeupRequests()
@@ -28526,6 +28728,7 @@ type TaskMutation struct {
 	addassignment_version *int
 	wake_generation       *int
 	addwake_generation    *int
+	word_run_id           *xid.ID
 	requires_approval     *bool
 	executor              **domain.ExecutorSpec
 	checkout_at           *time.Time
@@ -29365,6 +29568,55 @@ func (m *TaskMutation) ResetWakeGeneration() {
 	m.addwake_generation = nil
 }
 
+// SetWordRunID sets the "word_run_id" field.
+func (m *TaskMutation) SetWordRunID(x xid.ID) {
+	m.word_run_id = &x
+}
+
+// WordRunID returns the value of the "word_run_id" field in the mutation.
+func (m *TaskMutation) WordRunID() (r xid.ID, exists bool) {
+	v := m.word_run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWordRunID returns the old "word_run_id" field's value of the Task entity.
+// If the Task object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskMutation) OldWordRunID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWordRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWordRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWordRunID: %w", err)
+	}
+	return oldValue.WordRunID, nil
+}
+
+// ClearWordRunID clears the value of the "word_run_id" field.
+func (m *TaskMutation) ClearWordRunID() {
+	m.word_run_id = nil
+	m.clearedFields[task.FieldWordRunID] = struct{}{}
+}
+
+// WordRunIDCleared returns if the "word_run_id" field was cleared in this mutation.
+func (m *TaskMutation) WordRunIDCleared() bool {
+	_, ok := m.clearedFields[task.FieldWordRunID]
+	return ok
+}
+
+// ResetWordRunID resets all changes to the "word_run_id" field.
+func (m *TaskMutation) ResetWordRunID() {
+	m.word_run_id = nil
+	delete(m.clearedFields, task.FieldWordRunID)
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (m *TaskMutation) SetRequiresApproval(b bool) {
 	m.requires_approval = &b
@@ -30009,7 +30261,7 @@ func (m *TaskMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TaskMutation) Fields() []string {
-	fields := make([]string, 0, 21)
+	fields := make([]string, 0, 22)
 	if m.created_at != nil {
 		fields = append(fields, task.FieldCreatedAt)
 	}
@@ -30057,6 +30309,9 @@ func (m *TaskMutation) Fields() []string {
 	}
 	if m.wake_generation != nil {
 		fields = append(fields, task.FieldWakeGeneration)
+	}
+	if m.word_run_id != nil {
+		fields = append(fields, task.FieldWordRunID)
 	}
 	if m.requires_approval != nil {
 		fields = append(fields, task.FieldRequiresApproval)
@@ -30113,6 +30368,8 @@ func (m *TaskMutation) Field(name string) (ent.Value, bool) {
 		return m.AssignmentVersion()
 	case task.FieldWakeGeneration:
 		return m.WakeGeneration()
+	case task.FieldWordRunID:
+		return m.WordRunID()
 	case task.FieldRequiresApproval:
 		return m.RequiresApproval()
 	case task.FieldExecutor:
@@ -30164,6 +30421,8 @@ func (m *TaskMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldAssignmentVersion(ctx)
 	case task.FieldWakeGeneration:
 		return m.OldWakeGeneration(ctx)
+	case task.FieldWordRunID:
+		return m.OldWordRunID(ctx)
 	case task.FieldRequiresApproval:
 		return m.OldRequiresApproval(ctx)
 	case task.FieldExecutor:
@@ -30295,6 +30554,13 @@ func (m *TaskMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetWakeGeneration(v)
 		return nil
+	case task.FieldWordRunID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWordRunID(v)
+		return nil
 	case task.FieldRequiresApproval:
 		v, ok := value.(bool)
 		if !ok {
@@ -30414,6 +30680,9 @@ func (m *TaskMutation) ClearedFields() []string {
 	if m.FieldCleared(task.FieldAssigneeID) {
 		fields = append(fields, task.FieldAssigneeID)
 	}
+	if m.FieldCleared(task.FieldWordRunID) {
+		fields = append(fields, task.FieldWordRunID)
+	}
 	if m.FieldCleared(task.FieldExecutor) {
 		fields = append(fields, task.FieldExecutor)
 	}
@@ -30454,6 +30723,9 @@ func (m *TaskMutation) ClearField(name string) error {
 		return nil
 	case task.FieldAssigneeID:
 		m.ClearAssigneeID()
+		return nil
+	case task.FieldWordRunID:
+		m.ClearWordRunID()
 		return nil
 	case task.FieldExecutor:
 		m.ClearExecutor()
@@ -30522,6 +30794,9 @@ func (m *TaskMutation) ResetField(name string) error {
 		return nil
 	case task.FieldWakeGeneration:
 		m.ResetWakeGeneration()
+		return nil
+	case task.FieldWordRunID:
+		m.ResetWordRunID()
 		return nil
 	case task.FieldRequiresApproval:
 		m.ResetRequiresApproval()

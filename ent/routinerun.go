@@ -54,6 +54,8 @@ type RoutineRun struct {
 	TaskID xid.ID `json:"task_id,omitempty"`
 	// CoalescedIntoID holds the value of the "coalesced_into_id" field.
 	CoalescedIntoID xid.ID `json:"coalesced_into_id,omitempty"`
+	// HeldByID holds the value of the "held_by_id" field.
+	HeldByID xid.ID `json:"held_by_id,omitempty"`
 	// DispatchFingerprint holds the value of the "dispatch_fingerprint" field.
 	DispatchFingerprint string `json:"dispatch_fingerprint,omitempty"`
 	// Error holds the value of the "error" field.
@@ -84,15 +86,20 @@ type RoutineRunEdges struct {
 	CoalescedInto *RoutineRun `json:"coalesced_into,omitempty"`
 	// Coalesced holds the value of the coalesced edge.
 	Coalesced []*RoutineRun `json:"coalesced,omitempty"`
+	// HeldBy holds the value of the held_by edge.
+	HeldBy *RoutineRun `json:"held_by,omitempty"`
+	// Holds holds the value of the holds edge.
+	Holds []*RoutineRun `json:"holds,omitempty"`
 	// WakeupRequests holds the value of the wakeup_requests edge.
 	WakeupRequests []*WakeupRequest `json:"wakeup_requests,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [7]bool
+	loadedTypes [9]bool
 	// totalCount holds the count of the edges above.
-	totalCount [3]map[string]int
+	totalCount [4]map[string]int
 
 	namedCoalesced      map[string][]*RoutineRun
+	namedHolds          map[string][]*RoutineRun
 	namedWakeupRequests map[string][]*WakeupRequest
 }
 
@@ -160,10 +167,30 @@ func (e RoutineRunEdges) CoalescedOrErr() ([]*RoutineRun, error) {
 	return nil, &NotLoadedError{edge: "coalesced"}
 }
 
+// HeldByOrErr returns the HeldBy value or an error if the edge
+// was not loaded in eager-loading, or loaded but was not found.
+func (e RoutineRunEdges) HeldByOrErr() (*RoutineRun, error) {
+	if e.HeldBy != nil {
+		return e.HeldBy, nil
+	} else if e.loadedTypes[6] {
+		return nil, &NotFoundError{label: routinerun.Label}
+	}
+	return nil, &NotLoadedError{edge: "held_by"}
+}
+
+// HoldsOrErr returns the Holds value or an error if the edge
+// was not loaded in eager-loading.
+func (e RoutineRunEdges) HoldsOrErr() ([]*RoutineRun, error) {
+	if e.loadedTypes[7] {
+		return e.Holds, nil
+	}
+	return nil, &NotLoadedError{edge: "holds"}
+}
+
 // WakeupRequestsOrErr returns the WakeupRequests value or an error if the edge
 // was not loaded in eager-loading.
 func (e RoutineRunEdges) WakeupRequestsOrErr() ([]*WakeupRequest, error) {
-	if e.loadedTypes[6] {
+	if e.loadedTypes[8] {
 		return e.WakeupRequests, nil
 	}
 	return nil, &NotLoadedError{edge: "wakeup_requests"}
@@ -184,7 +211,7 @@ func (*RoutineRun) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case routinerun.FieldCreatedAt, routinerun.FieldMissedSince, routinerun.FieldScheduledFor, routinerun.FieldStartedAt, routinerun.FieldCompletedAt:
 			values[i] = new(sql.NullTime)
-		case routinerun.FieldID, routinerun.FieldWorkspaceID, routinerun.FieldCausationID, routinerun.FieldRoutineID, routinerun.FieldTriggerID, routinerun.FieldTaskID, routinerun.FieldCoalescedIntoID:
+		case routinerun.FieldID, routinerun.FieldWorkspaceID, routinerun.FieldCausationID, routinerun.FieldRoutineID, routinerun.FieldTriggerID, routinerun.FieldTaskID, routinerun.FieldCoalescedIntoID, routinerun.FieldHeldByID:
 			values[i] = new(xid.ID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -302,6 +329,12 @@ func (_m *RoutineRun) assignValues(columns []string, values []any) error {
 			} else if value != nil {
 				_m.CoalescedIntoID = *value
 			}
+		case routinerun.FieldHeldByID:
+			if value, ok := values[i].(*xid.ID); !ok {
+				return fmt.Errorf("unexpected type %T for field held_by_id", values[i])
+			} else if value != nil {
+				_m.HeldByID = *value
+			}
 		case routinerun.FieldDispatchFingerprint:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field dispatch_fingerprint", values[i])
@@ -376,6 +409,16 @@ func (_m *RoutineRun) QueryCoalescedInto() *RoutineRunQuery {
 // QueryCoalesced queries the "coalesced" edge of the RoutineRun entity.
 func (_m *RoutineRun) QueryCoalesced() *RoutineRunQuery {
 	return NewRoutineRunClient(_m.config).QueryCoalesced(_m)
+}
+
+// QueryHeldBy queries the "held_by" edge of the RoutineRun entity.
+func (_m *RoutineRun) QueryHeldBy() *RoutineRunQuery {
+	return NewRoutineRunClient(_m.config).QueryHeldBy(_m)
+}
+
+// QueryHolds queries the "holds" edge of the RoutineRun entity.
+func (_m *RoutineRun) QueryHolds() *RoutineRunQuery {
+	return NewRoutineRunClient(_m.config).QueryHolds(_m)
 }
 
 // QueryWakeupRequests queries the "wakeup_requests" edge of the RoutineRun entity.
@@ -457,6 +500,9 @@ func (_m *RoutineRun) String() string {
 	builder.WriteString("coalesced_into_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CoalescedIntoID))
 	builder.WriteString(", ")
+	builder.WriteString("held_by_id=")
+	builder.WriteString(fmt.Sprintf("%v", _m.HeldByID))
+	builder.WriteString(", ")
 	builder.WriteString("dispatch_fingerprint=")
 	builder.WriteString(_m.DispatchFingerprint)
 	builder.WriteString(", ")
@@ -502,6 +548,30 @@ func (_m *RoutineRun) appendNamedCoalesced(name string, edges ...*RoutineRun) {
 		_m.Edges.namedCoalesced[name] = []*RoutineRun{}
 	} else {
 		_m.Edges.namedCoalesced[name] = append(_m.Edges.namedCoalesced[name], edges...)
+	}
+}
+
+// NamedHolds returns the Holds named value or an error if the edge was not
+// loaded in eager-loading with this name.
+func (_m *RoutineRun) NamedHolds(name string) ([]*RoutineRun, error) {
+	if _m.Edges.namedHolds == nil {
+		return nil, &NotLoadedError{edge: name}
+	}
+	nodes, ok := _m.Edges.namedHolds[name]
+	if !ok {
+		return nil, &NotLoadedError{edge: name}
+	}
+	return nodes, nil
+}
+
+func (_m *RoutineRun) appendNamedHolds(name string, edges ...*RoutineRun) {
+	if _m.Edges.namedHolds == nil {
+		_m.Edges.namedHolds = make(map[string][]*RoutineRun)
+	}
+	if len(edges) == 0 {
+		_m.Edges.namedHolds[name] = []*RoutineRun{}
+	} else {
+		_m.Edges.namedHolds[name] = append(_m.Edges.namedHolds[name], edges...)
 	}
 }
 

@@ -200,6 +200,20 @@ func (_c *RoutineRunCreate) SetNillableCoalescedIntoID(v *xid.ID) *RoutineRunCre
 	return _c
 }
 
+// SetHeldByID sets the "held_by_id" field.
+func (_c *RoutineRunCreate) SetHeldByID(v xid.ID) *RoutineRunCreate {
+	_c.mutation.SetHeldByID(v)
+	return _c
+}
+
+// SetNillableHeldByID sets the "held_by_id" field if the given value is not nil.
+func (_c *RoutineRunCreate) SetNillableHeldByID(v *xid.ID) *RoutineRunCreate {
+	if v != nil {
+		_c.SetHeldByID(*v)
+	}
+	return _c
+}
+
 // SetDispatchFingerprint sets the "dispatch_fingerprint" field.
 func (_c *RoutineRunCreate) SetDispatchFingerprint(v string) *RoutineRunCreate {
 	_c.mutation.SetDispatchFingerprint(v)
@@ -306,6 +320,26 @@ func (_c *RoutineRunCreate) AddCoalesced(v ...*RoutineRun) *RoutineRunCreate {
 		ids[i] = v[i].ID
 	}
 	return _c.AddCoalescedIDs(ids...)
+}
+
+// SetHeldBy sets the "held_by" edge to the RoutineRun entity.
+func (_c *RoutineRunCreate) SetHeldBy(v *RoutineRun) *RoutineRunCreate {
+	return _c.SetHeldByID(v.ID)
+}
+
+// AddHoldIDs adds the "holds" edge to the RoutineRun entity by IDs.
+func (_c *RoutineRunCreate) AddHoldIDs(ids ...xid.ID) *RoutineRunCreate {
+	_c.mutation.AddHoldIDs(ids...)
+	return _c
+}
+
+// AddHolds adds the "holds" edges to the RoutineRun entity.
+func (_c *RoutineRunCreate) AddHolds(v ...*RoutineRun) *RoutineRunCreate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddHoldIDs(ids...)
 }
 
 // AddWakeupRequestIDs adds the "wakeup_requests" edge to the WakeupRequest entity by IDs.
@@ -458,6 +492,11 @@ func (_c *RoutineRunCreate) check() error {
 	if v, ok := _c.mutation.CoalescedIntoID(); ok {
 		if err := routinerun.CoalescedIntoIDValidator(string(v)); err != nil {
 			return &ValidationError{Name: "coalesced_into_id", err: fmt.Errorf(`ent: validator failed for field "RoutineRun.coalesced_into_id": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.HeldByID(); ok {
+		if err := routinerun.HeldByIDValidator(string(v)); err != nil {
+			return &ValidationError{Name: "held_by_id", err: fmt.Errorf(`ent: validator failed for field "RoutineRun.held_by_id": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.DispatchFingerprint(); !ok {
@@ -669,6 +708,39 @@ func (_c *RoutineRunCreate) createSpec() (*RoutineRun, *sqlgraph.CreateSpec) {
 			Inverse: false,
 			Table:   routinerun.CoalescedTable,
 			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.HeldByIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
+			Table:   routinerun.HeldByTable,
+			Columns: []string{routinerun.HeldByColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_node.HeldByID = nodes[0]
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.HoldsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.HoldsTable,
+			Columns: []string{routinerun.HoldsColumn},
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
@@ -942,6 +1014,24 @@ func (u *RoutineRunUpsert) UpdateCoalescedIntoID() *RoutineRunUpsert {
 // ClearCoalescedIntoID clears the value of the "coalesced_into_id" field.
 func (u *RoutineRunUpsert) ClearCoalescedIntoID() *RoutineRunUpsert {
 	u.SetNull(routinerun.FieldCoalescedIntoID)
+	return u
+}
+
+// SetHeldByID sets the "held_by_id" field.
+func (u *RoutineRunUpsert) SetHeldByID(v xid.ID) *RoutineRunUpsert {
+	u.Set(routinerun.FieldHeldByID, v)
+	return u
+}
+
+// UpdateHeldByID sets the "held_by_id" field to the value that was provided on create.
+func (u *RoutineRunUpsert) UpdateHeldByID() *RoutineRunUpsert {
+	u.SetExcluded(routinerun.FieldHeldByID)
+	return u
+}
+
+// ClearHeldByID clears the value of the "held_by_id" field.
+func (u *RoutineRunUpsert) ClearHeldByID() *RoutineRunUpsert {
+	u.SetNull(routinerun.FieldHeldByID)
 	return u
 }
 
@@ -1305,6 +1395,27 @@ func (u *RoutineRunUpsertOne) UpdateCoalescedIntoID() *RoutineRunUpsertOne {
 func (u *RoutineRunUpsertOne) ClearCoalescedIntoID() *RoutineRunUpsertOne {
 	return u.Update(func(s *RoutineRunUpsert) {
 		s.ClearCoalescedIntoID()
+	})
+}
+
+// SetHeldByID sets the "held_by_id" field.
+func (u *RoutineRunUpsertOne) SetHeldByID(v xid.ID) *RoutineRunUpsertOne {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.SetHeldByID(v)
+	})
+}
+
+// UpdateHeldByID sets the "held_by_id" field to the value that was provided on create.
+func (u *RoutineRunUpsertOne) UpdateHeldByID() *RoutineRunUpsertOne {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.UpdateHeldByID()
+	})
+}
+
+// ClearHeldByID clears the value of the "held_by_id" field.
+func (u *RoutineRunUpsertOne) ClearHeldByID() *RoutineRunUpsertOne {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.ClearHeldByID()
 	})
 }
 
@@ -1848,6 +1959,27 @@ func (u *RoutineRunUpsertBulk) UpdateCoalescedIntoID() *RoutineRunUpsertBulk {
 func (u *RoutineRunUpsertBulk) ClearCoalescedIntoID() *RoutineRunUpsertBulk {
 	return u.Update(func(s *RoutineRunUpsert) {
 		s.ClearCoalescedIntoID()
+	})
+}
+
+// SetHeldByID sets the "held_by_id" field.
+func (u *RoutineRunUpsertBulk) SetHeldByID(v xid.ID) *RoutineRunUpsertBulk {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.SetHeldByID(v)
+	})
+}
+
+// UpdateHeldByID sets the "held_by_id" field to the value that was provided on create.
+func (u *RoutineRunUpsertBulk) UpdateHeldByID() *RoutineRunUpsertBulk {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.UpdateHeldByID()
+	})
+}
+
+// ClearHeldByID clears the value of the "held_by_id" field.
+func (u *RoutineRunUpsertBulk) ClearHeldByID() *RoutineRunUpsertBulk {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.ClearHeldByID()
 	})
 }
 

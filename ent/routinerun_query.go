@@ -36,10 +36,13 @@ type RoutineRunQuery struct {
 	withTask                *TaskQuery
 	withCoalescedInto       *RoutineRunQuery
 	withCoalesced           *RoutineRunQuery
+	withHeldBy              *RoutineRunQuery
+	withHolds               *RoutineRunQuery
 	withWakeupRequests      *WakeupRequestQuery
 	loadTotal               []func(context.Context, []*RoutineRun) error
 	modifiers               []func(*sql.Selector)
 	withNamedCoalesced      map[string]*RoutineRunQuery
+	withNamedHolds          map[string]*RoutineRunQuery
 	withNamedWakeupRequests map[string]*WakeupRequestQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
@@ -202,6 +205,50 @@ func (_q *RoutineRunQuery) QueryCoalesced() *RoutineRunQuery {
 			sqlgraph.From(routinerun.Table, routinerun.FieldID, selector),
 			sqlgraph.To(routinerun.Table, routinerun.FieldID),
 			sqlgraph.Edge(sqlgraph.O2M, false, routinerun.CoalescedTable, routinerun.CoalescedColumn),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryHeldBy chains the current query on the "held_by" edge.
+func (_q *RoutineRunQuery) QueryHeldBy() *RoutineRunQuery {
+	query := (&RoutineRunClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(routinerun.Table, routinerun.FieldID, selector),
+			sqlgraph.To(routinerun.Table, routinerun.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, routinerun.HeldByTable, routinerun.HeldByColumn),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryHolds chains the current query on the "holds" edge.
+func (_q *RoutineRunQuery) QueryHolds() *RoutineRunQuery {
+	query := (&RoutineRunClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(routinerun.Table, routinerun.FieldID, selector),
+			sqlgraph.To(routinerun.Table, routinerun.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, routinerun.HoldsTable, routinerun.HoldsColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -429,6 +476,8 @@ func (_q *RoutineRunQuery) Clone() *RoutineRunQuery {
 		withTask:           _q.withTask.Clone(),
 		withCoalescedInto:  _q.withCoalescedInto.Clone(),
 		withCoalesced:      _q.withCoalesced.Clone(),
+		withHeldBy:         _q.withHeldBy.Clone(),
+		withHolds:          _q.withHolds.Clone(),
 		withWakeupRequests: _q.withWakeupRequests.Clone(),
 		// clone intermediate query.
 		sql:       _q.sql.Clone(),
@@ -500,6 +549,28 @@ func (_q *RoutineRunQuery) WithCoalesced(opts ...func(*RoutineRunQuery)) *Routin
 		opt(query)
 	}
 	_q.withCoalesced = query
+	return _q
+}
+
+// WithHeldBy tells the query-builder to eager-load the nodes that are connected to
+// the "held_by" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *RoutineRunQuery) WithHeldBy(opts ...func(*RoutineRunQuery)) *RoutineRunQuery {
+	query := (&RoutineRunClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withHeldBy = query
+	return _q
+}
+
+// WithHolds tells the query-builder to eager-load the nodes that are connected to
+// the "holds" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *RoutineRunQuery) WithHolds(opts ...func(*RoutineRunQuery)) *RoutineRunQuery {
+	query := (&RoutineRunClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withHolds = query
 	return _q
 }
 
@@ -592,13 +663,15 @@ func (_q *RoutineRunQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*R
 	var (
 		nodes       = []*RoutineRun{}
 		_spec       = _q.querySpec()
-		loadedTypes = [7]bool{
+		loadedTypes = [9]bool{
 			_q.withWorkspace != nil,
 			_q.withRoutine != nil,
 			_q.withTrigger != nil,
 			_q.withTask != nil,
 			_q.withCoalescedInto != nil,
 			_q.withCoalesced != nil,
+			_q.withHeldBy != nil,
+			_q.withHolds != nil,
 			_q.withWakeupRequests != nil,
 		}
 	)
@@ -660,6 +733,19 @@ func (_q *RoutineRunQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*R
 			return nil, err
 		}
 	}
+	if query := _q.withHeldBy; query != nil {
+		if err := _q.loadHeldBy(ctx, query, nodes, nil,
+			func(n *RoutineRun, e *RoutineRun) { n.Edges.HeldBy = e }); err != nil {
+			return nil, err
+		}
+	}
+	if query := _q.withHolds; query != nil {
+		if err := _q.loadHolds(ctx, query, nodes,
+			func(n *RoutineRun) { n.Edges.Holds = []*RoutineRun{} },
+			func(n *RoutineRun, e *RoutineRun) { n.Edges.Holds = append(n.Edges.Holds, e) }); err != nil {
+			return nil, err
+		}
+	}
 	if query := _q.withWakeupRequests; query != nil {
 		if err := _q.loadWakeupRequests(ctx, query, nodes,
 			func(n *RoutineRun) { n.Edges.WakeupRequests = []*WakeupRequest{} },
@@ -671,6 +757,13 @@ func (_q *RoutineRunQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*R
 		if err := _q.loadCoalesced(ctx, query, nodes,
 			func(n *RoutineRun) { n.appendNamedCoalesced(name) },
 			func(n *RoutineRun, e *RoutineRun) { n.appendNamedCoalesced(name, e) }); err != nil {
+			return nil, err
+		}
+	}
+	for name, query := range _q.withNamedHolds {
+		if err := _q.loadHolds(ctx, query, nodes,
+			func(n *RoutineRun) { n.appendNamedHolds(name) },
+			func(n *RoutineRun, e *RoutineRun) { n.appendNamedHolds(name, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -864,6 +957,65 @@ func (_q *RoutineRunQuery) loadCoalesced(ctx context.Context, query *RoutineRunQ
 	}
 	return nil
 }
+func (_q *RoutineRunQuery) loadHeldBy(ctx context.Context, query *RoutineRunQuery, nodes []*RoutineRun, init func(*RoutineRun), assign func(*RoutineRun, *RoutineRun)) error {
+	ids := make([]xid.ID, 0, len(nodes))
+	nodeids := make(map[xid.ID][]*RoutineRun)
+	for i := range nodes {
+		fk := nodes[i].HeldByID
+		if _, ok := nodeids[fk]; !ok {
+			ids = append(ids, fk)
+		}
+		nodeids[fk] = append(nodeids[fk], nodes[i])
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	query.Where(routinerun.IDIn(ids...))
+	neighbors, err := query.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		nodes, ok := nodeids[n.ID]
+		if !ok {
+			return fmt.Errorf(`unexpected foreign-key "held_by_id" returned %v`, n.ID)
+		}
+		for i := range nodes {
+			assign(nodes[i], n)
+		}
+	}
+	return nil
+}
+func (_q *RoutineRunQuery) loadHolds(ctx context.Context, query *RoutineRunQuery, nodes []*RoutineRun, init func(*RoutineRun), assign func(*RoutineRun, *RoutineRun)) error {
+	fks := make([]driver.Value, 0, len(nodes))
+	nodeids := make(map[xid.ID]*RoutineRun)
+	for i := range nodes {
+		fks = append(fks, nodes[i].ID)
+		nodeids[nodes[i].ID] = nodes[i]
+		if init != nil {
+			init(nodes[i])
+		}
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(routinerun.FieldHeldByID)
+	}
+	query.Where(predicate.RoutineRun(func(s *sql.Selector) {
+		s.Where(sql.InValues(s.C(routinerun.HoldsColumn), fks...))
+	}))
+	neighbors, err := query.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		fk := n.HeldByID
+		node, ok := nodeids[fk]
+		if !ok {
+			return fmt.Errorf(`unexpected referenced foreign-key "held_by_id" returned %v for node %v`, fk, n.ID)
+		}
+		assign(node, n)
+	}
+	return nil
+}
 func (_q *RoutineRunQuery) loadWakeupRequests(ctx context.Context, query *WakeupRequestQuery, nodes []*RoutineRun, init func(*RoutineRun), assign func(*RoutineRun, *WakeupRequest)) error {
 	fks := make([]driver.Value, 0, len(nodes))
 	nodeids := make(map[xid.ID]*RoutineRun)
@@ -937,6 +1089,9 @@ func (_q *RoutineRunQuery) querySpec() *sqlgraph.QuerySpec {
 		}
 		if _q.withCoalescedInto != nil {
 			_spec.Node.AddColumnOnce(routinerun.FieldCoalescedIntoID)
+		}
+		if _q.withHeldBy != nil {
+			_spec.Node.AddColumnOnce(routinerun.FieldHeldByID)
 		}
 	}
 	if ps := _q.predicates; len(ps) > 0 {
@@ -1040,6 +1195,20 @@ func (_q *RoutineRunQuery) WithNamedCoalesced(name string, opts ...func(*Routine
 		_q.withNamedCoalesced = make(map[string]*RoutineRunQuery)
 	}
 	_q.withNamedCoalesced[name] = query
+	return _q
+}
+
+// WithNamedHolds tells the query-builder to eager-load the nodes that are connected to the "holds"
+// edge with the given name. The optional arguments are used to configure the query builder of the edge.
+func (_q *RoutineRunQuery) WithNamedHolds(name string, opts ...func(*RoutineRunQuery)) *RoutineRunQuery {
+	query := (&RoutineRunClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	if _q.withNamedHolds == nil {
+		_q.withNamedHolds = make(map[string]*RoutineRunQuery)
+	}
+	_q.withNamedHolds[name] = query
 	return _q
 }
 

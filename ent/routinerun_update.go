@@ -252,6 +252,26 @@ func (_u *RoutineRunUpdate) ClearCoalescedIntoID() *RoutineRunUpdate {
 	return _u
 }
 
+// SetHeldByID sets the "held_by_id" field.
+func (_u *RoutineRunUpdate) SetHeldByID(v xid.ID) *RoutineRunUpdate {
+	_u.mutation.SetHeldByID(v)
+	return _u
+}
+
+// SetNillableHeldByID sets the "held_by_id" field if the given value is not nil.
+func (_u *RoutineRunUpdate) SetNillableHeldByID(v *xid.ID) *RoutineRunUpdate {
+	if v != nil {
+		_u.SetHeldByID(*v)
+	}
+	return _u
+}
+
+// ClearHeldByID clears the value of the "held_by_id" field.
+func (_u *RoutineRunUpdate) ClearHeldByID() *RoutineRunUpdate {
+	_u.mutation.ClearHeldByID()
+	return _u
+}
+
 // SetDispatchFingerprint sets the "dispatch_fingerprint" field.
 func (_u *RoutineRunUpdate) SetDispatchFingerprint(v string) *RoutineRunUpdate {
 	_u.mutation.SetDispatchFingerprint(v)
@@ -375,6 +395,26 @@ func (_u *RoutineRunUpdate) AddCoalesced(v ...*RoutineRun) *RoutineRunUpdate {
 	return _u.AddCoalescedIDs(ids...)
 }
 
+// SetHeldBy sets the "held_by" edge to the RoutineRun entity.
+func (_u *RoutineRunUpdate) SetHeldBy(v *RoutineRun) *RoutineRunUpdate {
+	return _u.SetHeldByID(v.ID)
+}
+
+// AddHoldIDs adds the "holds" edge to the RoutineRun entity by IDs.
+func (_u *RoutineRunUpdate) AddHoldIDs(ids ...xid.ID) *RoutineRunUpdate {
+	_u.mutation.AddHoldIDs(ids...)
+	return _u
+}
+
+// AddHolds adds the "holds" edges to the RoutineRun entity.
+func (_u *RoutineRunUpdate) AddHolds(v ...*RoutineRun) *RoutineRunUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddHoldIDs(ids...)
+}
+
 // AddWakeupRequestIDs adds the "wakeup_requests" edge to the WakeupRequest entity by IDs.
 func (_u *RoutineRunUpdate) AddWakeupRequestIDs(ids ...xid.ID) *RoutineRunUpdate {
 	_u.mutation.AddWakeupRequestIDs(ids...)
@@ -438,6 +478,33 @@ func (_u *RoutineRunUpdate) RemoveCoalesced(v ...*RoutineRun) *RoutineRunUpdate 
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveCoalescedIDs(ids...)
+}
+
+// ClearHeldBy clears the "held_by" edge to the RoutineRun entity.
+func (_u *RoutineRunUpdate) ClearHeldBy() *RoutineRunUpdate {
+	_u.mutation.ClearHeldBy()
+	return _u
+}
+
+// ClearHolds clears all "holds" edges to the RoutineRun entity.
+func (_u *RoutineRunUpdate) ClearHolds() *RoutineRunUpdate {
+	_u.mutation.ClearHolds()
+	return _u
+}
+
+// RemoveHoldIDs removes the "holds" edge to RoutineRun entities by IDs.
+func (_u *RoutineRunUpdate) RemoveHoldIDs(ids ...xid.ID) *RoutineRunUpdate {
+	_u.mutation.RemoveHoldIDs(ids...)
+	return _u
+}
+
+// RemoveHolds removes "holds" edges to RoutineRun entities.
+func (_u *RoutineRunUpdate) RemoveHolds(v ...*RoutineRun) *RoutineRunUpdate {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveHoldIDs(ids...)
 }
 
 // ClearWakeupRequests clears all "wakeup_requests" edges to the WakeupRequest entity.
@@ -533,6 +600,11 @@ func (_u *RoutineRunUpdate) check() error {
 	if v, ok := _u.mutation.CoalescedIntoID(); ok {
 		if err := routinerun.CoalescedIntoIDValidator(string(v)); err != nil {
 			return &ValidationError{Name: "coalesced_into_id", err: fmt.Errorf(`ent: validator failed for field "RoutineRun.coalesced_into_id": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.HeldByID(); ok {
+		if err := routinerun.HeldByIDValidator(string(v)); err != nil {
+			return &ValidationError{Name: "held_by_id", err: fmt.Errorf(`ent: validator failed for field "RoutineRun.held_by_id": %w`, err)}
 		}
 	}
 	if v, ok := _u.mutation.DispatchFingerprint(); ok {
@@ -781,6 +853,80 @@ func (_u *RoutineRunUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 			Inverse: false,
 			Table:   routinerun.CoalescedTable,
 			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.HeldByCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
+			Table:   routinerun.HeldByTable,
+			Columns: []string{routinerun.HeldByColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.HeldByIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
+			Table:   routinerun.HeldByTable,
+			Columns: []string{routinerun.HeldByColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.HoldsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.HoldsTable,
+			Columns: []string{routinerun.HoldsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedHoldsIDs(); len(nodes) > 0 && !_u.mutation.HoldsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.HoldsTable,
+			Columns: []string{routinerun.HoldsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.HoldsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.HoldsTable,
+			Columns: []string{routinerun.HoldsColumn},
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
@@ -1075,6 +1221,26 @@ func (_u *RoutineRunUpdateOne) ClearCoalescedIntoID() *RoutineRunUpdateOne {
 	return _u
 }
 
+// SetHeldByID sets the "held_by_id" field.
+func (_u *RoutineRunUpdateOne) SetHeldByID(v xid.ID) *RoutineRunUpdateOne {
+	_u.mutation.SetHeldByID(v)
+	return _u
+}
+
+// SetNillableHeldByID sets the "held_by_id" field if the given value is not nil.
+func (_u *RoutineRunUpdateOne) SetNillableHeldByID(v *xid.ID) *RoutineRunUpdateOne {
+	if v != nil {
+		_u.SetHeldByID(*v)
+	}
+	return _u
+}
+
+// ClearHeldByID clears the value of the "held_by_id" field.
+func (_u *RoutineRunUpdateOne) ClearHeldByID() *RoutineRunUpdateOne {
+	_u.mutation.ClearHeldByID()
+	return _u
+}
+
 // SetDispatchFingerprint sets the "dispatch_fingerprint" field.
 func (_u *RoutineRunUpdateOne) SetDispatchFingerprint(v string) *RoutineRunUpdateOne {
 	_u.mutation.SetDispatchFingerprint(v)
@@ -1198,6 +1364,26 @@ func (_u *RoutineRunUpdateOne) AddCoalesced(v ...*RoutineRun) *RoutineRunUpdateO
 	return _u.AddCoalescedIDs(ids...)
 }
 
+// SetHeldBy sets the "held_by" edge to the RoutineRun entity.
+func (_u *RoutineRunUpdateOne) SetHeldBy(v *RoutineRun) *RoutineRunUpdateOne {
+	return _u.SetHeldByID(v.ID)
+}
+
+// AddHoldIDs adds the "holds" edge to the RoutineRun entity by IDs.
+func (_u *RoutineRunUpdateOne) AddHoldIDs(ids ...xid.ID) *RoutineRunUpdateOne {
+	_u.mutation.AddHoldIDs(ids...)
+	return _u
+}
+
+// AddHolds adds the "holds" edges to the RoutineRun entity.
+func (_u *RoutineRunUpdateOne) AddHolds(v ...*RoutineRun) *RoutineRunUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddHoldIDs(ids...)
+}
+
 // AddWakeupRequestIDs adds the "wakeup_requests" edge to the WakeupRequest entity by IDs.
 func (_u *RoutineRunUpdateOne) AddWakeupRequestIDs(ids ...xid.ID) *RoutineRunUpdateOne {
 	_u.mutation.AddWakeupRequestIDs(ids...)
@@ -1261,6 +1447,33 @@ func (_u *RoutineRunUpdateOne) RemoveCoalesced(v ...*RoutineRun) *RoutineRunUpda
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveCoalescedIDs(ids...)
+}
+
+// ClearHeldBy clears the "held_by" edge to the RoutineRun entity.
+func (_u *RoutineRunUpdateOne) ClearHeldBy() *RoutineRunUpdateOne {
+	_u.mutation.ClearHeldBy()
+	return _u
+}
+
+// ClearHolds clears all "holds" edges to the RoutineRun entity.
+func (_u *RoutineRunUpdateOne) ClearHolds() *RoutineRunUpdateOne {
+	_u.mutation.ClearHolds()
+	return _u
+}
+
+// RemoveHoldIDs removes the "holds" edge to RoutineRun entities by IDs.
+func (_u *RoutineRunUpdateOne) RemoveHoldIDs(ids ...xid.ID) *RoutineRunUpdateOne {
+	_u.mutation.RemoveHoldIDs(ids...)
+	return _u
+}
+
+// RemoveHolds removes "holds" edges to RoutineRun entities.
+func (_u *RoutineRunUpdateOne) RemoveHolds(v ...*RoutineRun) *RoutineRunUpdateOne {
+	ids := make([]xid.ID, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveHoldIDs(ids...)
 }
 
 // ClearWakeupRequests clears all "wakeup_requests" edges to the WakeupRequest entity.
@@ -1369,6 +1582,11 @@ func (_u *RoutineRunUpdateOne) check() error {
 	if v, ok := _u.mutation.CoalescedIntoID(); ok {
 		if err := routinerun.CoalescedIntoIDValidator(string(v)); err != nil {
 			return &ValidationError{Name: "coalesced_into_id", err: fmt.Errorf(`ent: validator failed for field "RoutineRun.coalesced_into_id": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.HeldByID(); ok {
+		if err := routinerun.HeldByIDValidator(string(v)); err != nil {
+			return &ValidationError{Name: "held_by_id", err: fmt.Errorf(`ent: validator failed for field "RoutineRun.held_by_id": %w`, err)}
 		}
 	}
 	if v, ok := _u.mutation.DispatchFingerprint(); ok {
@@ -1634,6 +1852,80 @@ func (_u *RoutineRunUpdateOne) sqlSave(ctx context.Context) (_node *RoutineRun, 
 			Inverse: false,
 			Table:   routinerun.CoalescedTable,
 			Columns: []string{routinerun.CoalescedColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.HeldByCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
+			Table:   routinerun.HeldByTable,
+			Columns: []string{routinerun.HeldByColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.HeldByIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: true,
+			Table:   routinerun.HeldByTable,
+			Columns: []string{routinerun.HeldByColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.HoldsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.HoldsTable,
+			Columns: []string{routinerun.HoldsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedHoldsIDs(); len(nodes) > 0 && !_u.mutation.HoldsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.HoldsTable,
+			Columns: []string{routinerun.HoldsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.HoldsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   routinerun.HoldsTable,
+			Columns: []string{routinerun.HoldsColumn},
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(routinerun.FieldID, field.TypeString),

@@ -824,8 +824,12 @@ func init() {
 	routinerunDescCoalescedIntoID := routinerunFields[11].Descriptor()
 	// routinerun.CoalescedIntoIDValidator is a validator for the "coalesced_into_id" field. It is called by the builders before save.
 	routinerun.CoalescedIntoIDValidator = routinerunDescCoalescedIntoID.Validators[0].(func(string) error)
+	// routinerunDescHeldByID is the schema descriptor for held_by_id field.
+	routinerunDescHeldByID := routinerunFields[12].Descriptor()
+	// routinerun.HeldByIDValidator is a validator for the "held_by_id" field. It is called by the builders before save.
+	routinerun.HeldByIDValidator = routinerunDescHeldByID.Validators[0].(func(string) error)
 	// routinerunDescDispatchFingerprint is the schema descriptor for dispatch_fingerprint field.
-	routinerunDescDispatchFingerprint := routinerunFields[12].Descriptor()
+	routinerunDescDispatchFingerprint := routinerunFields[13].Descriptor()
 	// routinerun.DispatchFingerprintValidator is a validator for the "dispatch_fingerprint" field. It is called by the builders before save.
 	routinerun.DispatchFingerprintValidator = routinerunDescDispatchFingerprint.Validators[0].(func(string) error)
 	// routinerunDescID is the schema descriptor for id field.
@@ -1205,16 +1209,20 @@ func init() {
 	taskDescWakeGeneration := taskFields[11].Descriptor()
 	// task.DefaultWakeGeneration holds the default value on creation for the wake_generation field.
 	task.DefaultWakeGeneration = taskDescWakeGeneration.Default.(int)
+	// taskDescWordRunID is the schema descriptor for word_run_id field.
+	taskDescWordRunID := taskFields[12].Descriptor()
+	// task.WordRunIDValidator is a validator for the "word_run_id" field. It is called by the builders before save.
+	task.WordRunIDValidator = taskDescWordRunID.Validators[0].(func(string) error)
 	// taskDescRequiresApproval is the schema descriptor for requires_approval field.
-	taskDescRequiresApproval := taskFields[12].Descriptor()
+	taskDescRequiresApproval := taskFields[13].Descriptor()
 	// task.DefaultRequiresApproval holds the default value on creation for the requires_approval field.
 	task.DefaultRequiresApproval = taskDescRequiresApproval.Default.(bool)
 	// taskDescCheckoutAgentID is the schema descriptor for checkout_agent_id field.
-	taskDescCheckoutAgentID := taskFields[14].Descriptor()
+	taskDescCheckoutAgentID := taskFields[15].Descriptor()
 	// task.CheckoutAgentIDValidator is a validator for the "checkout_agent_id" field. It is called by the builders before save.
 	task.CheckoutAgentIDValidator = taskDescCheckoutAgentID.Validators[0].(func(string) error)
 	// taskDescCheckoutRunID is the schema descriptor for checkout_run_id field.
-	taskDescCheckoutRunID := taskFields[15].Descriptor()
+	taskDescCheckoutRunID := taskFields[16].Descriptor()
 	// task.CheckoutRunIDValidator is a validator for the "checkout_run_id" field. It is called by the builders before save.
 	task.CheckoutRunIDValidator = taskDescCheckoutRunID.Validators[0].(func(string) error)
 	// taskDescID is the schema descriptor for id field.

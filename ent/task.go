@@ -58,6 +58,8 @@ type Task struct {
 	AssignmentVersion int `json:"assignment_version,omitempty"`
 	// WakeGeneration holds the value of the "wake_generation" field.
 	WakeGeneration int `json:"wake_generation,omitempty"`
+	// WordRunID holds the value of the "word_run_id" field.
+	WordRunID xid.ID `json:"word_run_id,omitempty"`
 	// RequiresApproval holds the value of the "requires_approval" field.
 	RequiresApproval bool `json:"requires_approval,omitempty"`
 	// Executor holds the value of the "executor" field.
@@ -239,7 +241,7 @@ func (*Task) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case task.FieldCreatedAt, task.FieldUpdatedAt, task.FieldArchivedAt, task.FieldDeletedAt, task.FieldCheckoutAt:
 			values[i] = new(sql.NullTime)
-		case task.FieldID, task.FieldWorkspaceID, task.FieldWorkflowID, task.FieldStepID, task.FieldProjectID, task.FieldParentID, task.FieldAssigneeID, task.FieldCheckoutAgentID, task.FieldCheckoutRunID:
+		case task.FieldID, task.FieldWorkspaceID, task.FieldWorkflowID, task.FieldStepID, task.FieldProjectID, task.FieldParentID, task.FieldAssigneeID, task.FieldWordRunID, task.FieldCheckoutAgentID, task.FieldCheckoutRunID:
 			values[i] = new(xid.ID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -359,6 +361,12 @@ func (_m *Task) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field wake_generation", values[i])
 			} else if value.Valid {
 				_m.WakeGeneration = int(value.Int64)
+			}
+		case task.FieldWordRunID:
+			if value, ok := values[i].(*xid.ID); !ok {
+				return fmt.Errorf("unexpected type %T for field word_run_id", values[i])
+			} else if value != nil {
+				_m.WordRunID = *value
 			}
 		case task.FieldRequiresApproval:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -535,6 +543,9 @@ func (_m *Task) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("wake_generation=")
 	builder.WriteString(fmt.Sprintf("%v", _m.WakeGeneration))
+	builder.WriteString(", ")
+	builder.WriteString("word_run_id=")
+	builder.WriteString(fmt.Sprintf("%v", _m.WordRunID))
 	builder.WriteString(", ")
 	builder.WriteString("requires_approval=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RequiresApproval))

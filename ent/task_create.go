@@ -223,6 +223,20 @@ func (_c *TaskCreate) SetNillableWakeGeneration(v *int) *TaskCreate {
 	return _c
 }
 
+// SetWordRunID sets the "word_run_id" field.
+func (_c *TaskCreate) SetWordRunID(v xid.ID) *TaskCreate {
+	_c.mutation.SetWordRunID(v)
+	return _c
+}
+
+// SetNillableWordRunID sets the "word_run_id" field if the given value is not nil.
+func (_c *TaskCreate) SetNillableWordRunID(v *xid.ID) *TaskCreate {
+	if v != nil {
+		_c.SetWordRunID(*v)
+	}
+	return _c
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (_c *TaskCreate) SetRequiresApproval(v bool) *TaskCreate {
 	_c.mutation.SetRequiresApproval(v)
@@ -526,6 +540,11 @@ func (_c *TaskCreate) check() error {
 	if _, ok := _c.mutation.WakeGeneration(); !ok {
 		return &ValidationError{Name: "wake_generation", err: errors.New(`ent: missing required field "Task.wake_generation"`)}
 	}
+	if v, ok := _c.mutation.WordRunID(); ok {
+		if err := task.WordRunIDValidator(string(v)); err != nil {
+			return &ValidationError{Name: "word_run_id", err: fmt.Errorf(`ent: validator failed for field "Task.word_run_id": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.RequiresApproval(); !ok {
 		return &ValidationError{Name: "requires_approval", err: errors.New(`ent: missing required field "Task.requires_approval"`)}
 	}
@@ -628,6 +647,10 @@ func (_c *TaskCreate) createSpec() (*Task, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.WakeGeneration(); ok {
 		_spec.SetField(task.FieldWakeGeneration, field.TypeInt, value)
 		_node.WakeGeneration = value
+	}
+	if value, ok := _c.mutation.WordRunID(); ok {
+		_spec.SetField(task.FieldWordRunID, field.TypeString, value)
+		_node.WordRunID = value
 	}
 	if value, ok := _c.mutation.RequiresApproval(); ok {
 		_spec.SetField(task.FieldRequiresApproval, field.TypeBool, value)
@@ -1093,6 +1116,24 @@ func (u *TaskUpsert) AddWakeGeneration(v int) *TaskUpsert {
 	return u
 }
 
+// SetWordRunID sets the "word_run_id" field.
+func (u *TaskUpsert) SetWordRunID(v xid.ID) *TaskUpsert {
+	u.Set(task.FieldWordRunID, v)
+	return u
+}
+
+// UpdateWordRunID sets the "word_run_id" field to the value that was provided on create.
+func (u *TaskUpsert) UpdateWordRunID() *TaskUpsert {
+	u.SetExcluded(task.FieldWordRunID)
+	return u
+}
+
+// ClearWordRunID clears the value of the "word_run_id" field.
+func (u *TaskUpsert) ClearWordRunID() *TaskUpsert {
+	u.SetNull(task.FieldWordRunID)
+	return u
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (u *TaskUpsert) SetRequiresApproval(v bool) *TaskUpsert {
 	u.Set(task.FieldRequiresApproval, v)
@@ -1480,6 +1521,27 @@ func (u *TaskUpsertOne) AddWakeGeneration(v int) *TaskUpsertOne {
 func (u *TaskUpsertOne) UpdateWakeGeneration() *TaskUpsertOne {
 	return u.Update(func(s *TaskUpsert) {
 		s.UpdateWakeGeneration()
+	})
+}
+
+// SetWordRunID sets the "word_run_id" field.
+func (u *TaskUpsertOne) SetWordRunID(v xid.ID) *TaskUpsertOne {
+	return u.Update(func(s *TaskUpsert) {
+		s.SetWordRunID(v)
+	})
+}
+
+// UpdateWordRunID sets the "word_run_id" field to the value that was provided on create.
+func (u *TaskUpsertOne) UpdateWordRunID() *TaskUpsertOne {
+	return u.Update(func(s *TaskUpsert) {
+		s.UpdateWordRunID()
+	})
+}
+
+// ClearWordRunID clears the value of the "word_run_id" field.
+func (u *TaskUpsertOne) ClearWordRunID() *TaskUpsertOne {
+	return u.Update(func(s *TaskUpsert) {
+		s.ClearWordRunID()
 	})
 }
 
@@ -2051,6 +2113,27 @@ func (u *TaskUpsertBulk) AddWakeGeneration(v int) *TaskUpsertBulk {
 func (u *TaskUpsertBulk) UpdateWakeGeneration() *TaskUpsertBulk {
 	return u.Update(func(s *TaskUpsert) {
 		s.UpdateWakeGeneration()
+	})
+}
+
+// SetWordRunID sets the "word_run_id" field.
+func (u *TaskUpsertBulk) SetWordRunID(v xid.ID) *TaskUpsertBulk {
+	return u.Update(func(s *TaskUpsert) {
+		s.SetWordRunID(v)
+	})
+}
+
+// UpdateWordRunID sets the "word_run_id" field to the value that was provided on create.
+func (u *TaskUpsertBulk) UpdateWordRunID() *TaskUpsertBulk {
+	return u.Update(func(s *TaskUpsert) {
+		s.UpdateWordRunID()
+	})
+}
+
+// ClearWordRunID clears the value of the "word_run_id" field.
+func (u *TaskUpsertBulk) ClearWordRunID() *TaskUpsertBulk {
+	return u.Update(func(s *TaskUpsert) {
+		s.ClearWordRunID()
 	})
 }
 

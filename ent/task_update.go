@@ -275,6 +275,26 @@ func (_u *TaskUpdate) AddWakeGeneration(v int) *TaskUpdate {
 	return _u
 }
 
+// SetWordRunID sets the "word_run_id" field.
+func (_u *TaskUpdate) SetWordRunID(v xid.ID) *TaskUpdate {
+	_u.mutation.SetWordRunID(v)
+	return _u
+}
+
+// SetNillableWordRunID sets the "word_run_id" field if the given value is not nil.
+func (_u *TaskUpdate) SetNillableWordRunID(v *xid.ID) *TaskUpdate {
+	if v != nil {
+		_u.SetWordRunID(*v)
+	}
+	return _u
+}
+
+// ClearWordRunID clears the value of the "word_run_id" field.
+func (_u *TaskUpdate) ClearWordRunID() *TaskUpdate {
+	_u.mutation.ClearWordRunID()
+	return _u
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (_u *TaskUpdate) SetRequiresApproval(v bool) *TaskUpdate {
 	_u.mutation.SetRequiresApproval(v)
@@ -624,6 +644,11 @@ func (_u *TaskUpdate) check() error {
 			return &ValidationError{Name: "assignee_id", err: fmt.Errorf(`ent: validator failed for field "Task.assignee_id": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.WordRunID(); ok {
+		if err := task.WordRunIDValidator(string(v)); err != nil {
+			return &ValidationError{Name: "word_run_id", err: fmt.Errorf(`ent: validator failed for field "Task.word_run_id": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.CheckoutAgentID(); ok {
 		if err := task.CheckoutAgentIDValidator(string(v)); err != nil {
 			return &ValidationError{Name: "checkout_agent_id", err: fmt.Errorf(`ent: validator failed for field "Task.checkout_agent_id": %w`, err)}
@@ -705,6 +730,12 @@ func (_u *TaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedWakeGeneration(); ok {
 		_spec.AddField(task.FieldWakeGeneration, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.WordRunID(); ok {
+		_spec.SetField(task.FieldWordRunID, field.TypeString, value)
+	}
+	if _u.mutation.WordRunIDCleared() {
+		_spec.ClearField(task.FieldWordRunID, field.TypeString)
 	}
 	if value, ok := _u.mutation.RequiresApproval(); ok {
 		_spec.SetField(task.FieldRequiresApproval, field.TypeBool, value)
@@ -1320,6 +1351,26 @@ func (_u *TaskUpdateOne) AddWakeGeneration(v int) *TaskUpdateOne {
 	return _u
 }
 
+// SetWordRunID sets the "word_run_id" field.
+func (_u *TaskUpdateOne) SetWordRunID(v xid.ID) *TaskUpdateOne {
+	_u.mutation.SetWordRunID(v)
+	return _u
+}
+
+// SetNillableWordRunID sets the "word_run_id" field if the given value is not nil.
+func (_u *TaskUpdateOne) SetNillableWordRunID(v *xid.ID) *TaskUpdateOne {
+	if v != nil {
+		_u.SetWordRunID(*v)
+	}
+	return _u
+}
+
+// ClearWordRunID clears the value of the "word_run_id" field.
+func (_u *TaskUpdateOne) ClearWordRunID() *TaskUpdateOne {
+	_u.mutation.ClearWordRunID()
+	return _u
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (_u *TaskUpdateOne) SetRequiresApproval(v bool) *TaskUpdateOne {
 	_u.mutation.SetRequiresApproval(v)
@@ -1682,6 +1733,11 @@ func (_u *TaskUpdateOne) check() error {
 			return &ValidationError{Name: "assignee_id", err: fmt.Errorf(`ent: validator failed for field "Task.assignee_id": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.WordRunID(); ok {
+		if err := task.WordRunIDValidator(string(v)); err != nil {
+			return &ValidationError{Name: "word_run_id", err: fmt.Errorf(`ent: validator failed for field "Task.word_run_id": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.CheckoutAgentID(); ok {
 		if err := task.CheckoutAgentIDValidator(string(v)); err != nil {
 			return &ValidationError{Name: "checkout_agent_id", err: fmt.Errorf(`ent: validator failed for field "Task.checkout_agent_id": %w`, err)}
@@ -1780,6 +1836,12 @@ func (_u *TaskUpdateOne) sqlSave(ctx context.Context) (_node *Task, err error) {
 	}
 	if value, ok := _u.mutation.AddedWakeGeneration(); ok {
 		_spec.AddField(task.FieldWakeGeneration, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.WordRunID(); ok {
+		_spec.SetField(task.FieldWordRunID, field.TypeString, value)
+	}
+	if _u.mutation.WordRunIDCleared() {
+		_spec.ClearField(task.FieldWordRunID, field.TypeString)
 	}
 	if value, ok := _u.mutation.RequiresApproval(); ok {
 		_spec.SetField(task.FieldRequiresApproval, field.TypeBool, value)

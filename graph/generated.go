@@ -41,6 +41,7 @@ type ResolverRoot interface {
 	ContinuationSummary() ContinuationSummaryResolver
 	CostGroup() CostGroupResolver
 	InboxItem() InboxItemResolver
+	LoopGateEvidence() LoopGateEvidenceResolver
 	LoopRunEvidence() LoopRunEvidenceResolver
 	LoopTriggerEvidence() LoopTriggerEvidenceResolver
 	ManualTrigger() ManualTriggerResolver
@@ -125,6 +126,12 @@ type CostGroupResolver interface {
 }
 type InboxItemResolver interface {
 	Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error)
+}
+type LoopGateEvidenceResolver interface {
+	RoutineRun(ctx context.Context, obj *model.LoopGateEvidence) (*ent.RoutineRun, error)
+
+	Task(ctx context.Context, obj *model.LoopGateEvidence) (*ent.Task, error)
+	Run(ctx context.Context, obj *model.LoopGateEvidence) (*ent.Run, error)
 }
 type LoopRunEvidenceResolver interface {
 	Run(ctx context.Context, obj *model.LoopRunEvidence) (*ent.Run, error)
@@ -220,6 +227,7 @@ type RoutineResolver interface {
 type RoutineRunResolver interface {
 	Routine(ctx context.Context, obj *ent.RoutineRun) (*ent.Routine, error)
 	CoalescedInto(ctx context.Context, obj *ent.RoutineRun) (*ent.RoutineRun, error)
+
 	Trigger(ctx context.Context, obj *ent.RoutineRun) (model.Trigger, error)
 	WakeupRequest(ctx context.Context, obj *ent.RoutineRun) (*ent.WakeupRequest, error)
 	Task(ctx context.Context, obj *ent.RoutineRun) (*ent.Task, error)
@@ -2013,6 +2021,10 @@ type RoutineRun implements Node {
   Fire it was merged into.
   """
   coalescedInto: RoutineRun
+  """
+  Active fire for which the policy dropped this one, skipped or merged; its run and task say what it waits for.
+  """
+  heldBy: RoutineRun
 }
 """
 Page of RoutineRun.
@@ -3104,6 +3116,8 @@ enum InboxKind {
   BUDGET_ALERT
   "Hop limit or backlog."
   LOOP_BREAKER
+  "Fires of a routine wait for an earlier one."
+  FIRES_WAIT
 }
 
 "What an inbox item is about."
@@ -3179,6 +3193,8 @@ type LoopLiveness {
   stuckRuns: LoopRunEvidenceList!
   "Silent successes inside the window, the newest first, then by id."
   silentSuccesses: LoopRunEvidenceList!
+  "Fires that others wait for, without work on its way, the longest waited for first, then by id."
+  gates: LoopGateEvidenceList!
   "Terminal runs in the window by shape; every shape is listed."
   terminalShapes: [TerminalShapeCount!]!
   "Enabled schedules."
@@ -3193,7 +3209,7 @@ enum LoopVerdict {
   UNKNOWN
   "A due trigger did not fire."
   DEAD
-  "Stuck runs or silent successes."
+  "Stuck runs, silent successes, or fires that wait for one without work on its way."
   DEGRADED
   "No enabled schedule."
   NOT_ARMED
@@ -3273,6 +3289,44 @@ enum LoopRunCondition {
   CLAIMED_STUCK
   "Success without a session."
   SILENT_SUCCESS
+}
+
+"Fires that are evidence, since others wait for them."
+type LoopGateEvidenceList {
+  "Rows."
+  rows: [LoopGateEvidence!]!
+  "Most rows returned."
+  cap: Int!
+  "True when cut."
+  capped: Boolean!
+  "All rows."
+  total: Int!
+}
+
+"A fire that others were merged into, or skipped for, while nothing of its work was on its way."
+type LoopGateEvidence {
+  "Fire that the others wait for."
+  routineRun: RoutineRun!
+  "What matched."
+  condition: LoopGateCondition!
+  "Its task; null for a lightweight routine."
+  task: Task
+  "Its parked run; null when no run of it is left."
+  run: Run
+  "Fires that were merged into it or skipped for it; at most 10,000 are counted."
+  fires: Int!
+  "First of those fires."
+  since: DateTime!
+  "Age."
+  age: Duration!
+}
+
+"Why a fire that others wait for is evidence."
+enum LoopGateCondition {
+  "Its task is open, and no run of it is queued or live."
+  NO_LIVE_RUN
+  "Its run is parked by a rate limit, for want of a worker, by a guard that cannot be evaluated, or by blockers."
+  RUN_PARKED
 }
 
 "How many terminal runs have a shape."
@@ -6357,6 +6411,40 @@ func (ec *executionContext) childFields_InboxItemEdge(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type InboxItemEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_LoopGateEvidence(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routineRun":
+		return ec.fieldContext_LoopGateEvidence_routineRun(ctx, field)
+	case "condition":
+		return ec.fieldContext_LoopGateEvidence_condition(ctx, field)
+	case "task":
+		return ec.fieldContext_LoopGateEvidence_task(ctx, field)
+	case "run":
+		return ec.fieldContext_LoopGateEvidence_run(ctx, field)
+	case "fires":
+		return ec.fieldContext_LoopGateEvidence_fires(ctx, field)
+	case "since":
+		return ec.fieldContext_LoopGateEvidence_since(ctx, field)
+	case "age":
+		return ec.fieldContext_LoopGateEvidence_age(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LoopGateEvidence", field.Name)
+}
+
+func (ec *executionContext) childFields_LoopGateEvidenceList(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "rows":
+		return ec.fieldContext_LoopGateEvidenceList_rows(ctx, field)
+	case "cap":
+		return ec.fieldContext_LoopGateEvidenceList_cap(ctx, field)
+	case "capped":
+		return ec.fieldContext_LoopGateEvidenceList_capped(ctx, field)
+	case "total":
+		return ec.fieldContext_LoopGateEvidenceList_total(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LoopGateEvidenceList", field.Name)
+}
+
 func (ec *executionContext) childFields_LoopLiveness(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "verdict":
@@ -6373,6 +6461,8 @@ func (ec *executionContext) childFields_LoopLiveness(ctx context.Context, field 
 		return ec.fieldContext_LoopLiveness_stuckRuns(ctx, field)
 	case "silentSuccesses":
 		return ec.fieldContext_LoopLiveness_silentSuccesses(ctx, field)
+	case "gates":
+		return ec.fieldContext_LoopLiveness_gates(ctx, field)
 	case "terminalShapes":
 		return ec.fieldContext_LoopLiveness_terminalShapes(ctx, field)
 	case "eligibleTriggerCount":
@@ -6875,6 +6965,8 @@ func (ec *executionContext) childFields_RoutineRun(ctx context.Context, field gr
 		return ec.fieldContext_RoutineRun_routine(ctx, field)
 	case "coalescedInto":
 		return ec.fieldContext_RoutineRun_coalescedInto(ctx, field)
+	case "heldBy":
+		return ec.fieldContext_RoutineRun_heldBy(ctx, field)
 	case "trigger":
 		return ec.fieldContext_RoutineRun_trigger(ctx, field)
 	case "wakeupRequest":
@@ -16270,6 +16362,295 @@ func (ec *executionContext) fieldContext_InboxItemEdge_node(_ context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _LoopGateEvidence_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidence_routineRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.LoopGateEvidence().RoutineRun(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalNRoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidence_routineRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopGateEvidence",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopGateEvidence_condition(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidence_condition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Condition, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.LoopGateCondition) graphql.Marshaler {
+			return ec.marshalNLoopGateCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLoopGateCondition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidence_condition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopGateEvidence", field, false, false, "LoopGateCondition")
+}
+
+func (ec *executionContext) _LoopGateEvidence_task(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidence_task(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.LoopGateEvidence().Task(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Task) graphql.Marshaler {
+			return ec.marshalOTask2ᚖrouseᚗdevᚋrouseᚋentᚐTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidence_task(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopGateEvidence",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Task(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopGateEvidence_run(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidence_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.LoopGateEvidence().Run(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidence_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopGateEvidence",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopGateEvidence_fires(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidence_fires(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Fires, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidence_fires(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopGateEvidence", field, false, false, "Int")
+}
+
+func (ec *executionContext) _LoopGateEvidence_since(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidence_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidence_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopGateEvidence", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _LoopGateEvidence_age(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidence_age(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Age, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidence_age(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopGateEvidence", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _LoopGateEvidenceList_rows(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidenceList_rows(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Rows, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.LoopGateEvidence) graphql.Marshaler {
+			return ec.marshalNLoopGateEvidence2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopGateEvidenceᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidenceList_rows(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopGateEvidenceList",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopGateEvidence(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopGateEvidenceList_cap(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidenceList_cap(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cap, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidenceList_cap(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopGateEvidenceList", field, false, false, "Int")
+}
+
+func (ec *executionContext) _LoopGateEvidenceList_capped(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidenceList_capped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Capped, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidenceList_capped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopGateEvidenceList", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _LoopGateEvidenceList_total(ctx context.Context, field graphql.CollectedField, obj *model.LoopGateEvidenceList) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopGateEvidenceList_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopGateEvidenceList_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LoopGateEvidenceList", field, false, false, "Int")
+}
+
 func (ec *executionContext) _LoopLiveness_verdict(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -16462,6 +16843,38 @@ func (ec *executionContext) fieldContext_LoopLiveness_silentSuccesses(_ context.
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_LoopRunEvidenceList(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LoopLiveness_gates(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_gates(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Gates, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.LoopGateEvidenceList) graphql.Marshaler {
+			return ec.marshalNLoopGateEvidenceList2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopGateEvidenceList(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_gates(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopLiveness",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LoopGateEvidenceList(ctx, field)
 		},
 	}
 	return fc, nil
@@ -24545,6 +24958,38 @@ func (ec *executionContext) fieldContext_RoutineRun_coalescedInto(_ context.Cont
 		Field:      field,
 		IsMethod:   true,
 		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RoutineRun_heldBy(ctx context.Context, field graphql.CollectedField, obj *ent.RoutineRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineRun_heldBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.HeldBy(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineRun_heldBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RoutineRun",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_RoutineRun(ctx, field)
 		},
@@ -44476,6 +44921,120 @@ func (ec *executionContext) _InboxItemEdge(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var loopGateEvidenceImplementors = []string{"LoopGateEvidence"}
+
+func (ec *executionContext) _LoopGateEvidence(ctx context.Context, sel ast.SelectionSet, obj *model.LoopGateEvidence) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, loopGateEvidenceImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LoopGateEvidence")
+		case "routineRun":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._LoopGateEvidence_routineRun(ctx, field, obj)
+				})
+		case "condition":
+			out.Values[i] = ec._LoopGateEvidence_condition(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "task":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._LoopGateEvidence_task(ctx, field, obj)
+				})
+		case "run":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._LoopGateEvidence_run(ctx, field, obj)
+				})
+		case "fires":
+			out.Values[i] = ec._LoopGateEvidence_fires(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "since":
+			out.Values[i] = ec._LoopGateEvidence_since(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "age":
+			out.Values[i] = ec._LoopGateEvidence_age(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var loopGateEvidenceListImplementors = []string{"LoopGateEvidenceList"}
+
+func (ec *executionContext) _LoopGateEvidenceList(ctx context.Context, sel ast.SelectionSet, obj *model.LoopGateEvidenceList) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, loopGateEvidenceListImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LoopGateEvidenceList")
+		case "rows":
+			out.Values[i] = ec._LoopGateEvidenceList_rows(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cap":
+			out.Values[i] = ec._LoopGateEvidenceList_cap(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "capped":
+			out.Values[i] = ec._LoopGateEvidenceList_capped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "total":
+			out.Values[i] = ec._LoopGateEvidenceList_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var loopLivenessImplementors = []string{"LoopLiveness"}
 
 func (ec *executionContext) _LoopLiveness(ctx context.Context, sel ast.SelectionSet, obj *model.LoopLiveness) graphql.Marshaler {
@@ -44519,6 +45078,11 @@ func (ec *executionContext) _LoopLiveness(ctx context.Context, sel ast.Selection
 			}
 		case "silentSuccesses":
 			out.Values[i] = ec._LoopLiveness_silentSuccesses(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "gates":
+			out.Values[i] = ec._LoopLiveness_gates(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -46841,6 +47405,12 @@ func (ec *executionContext) _RoutineRun(ctx context.Context, sel ast.SelectionSe
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._RoutineRun_coalescedInto(ctx, field, obj)
+				})
+		case "heldBy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RoutineRun_heldBy(ctx, field, obj)
 				})
 		case "trigger":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -51961,6 +52531,48 @@ func (ec *executionContext) unmarshalNLogStream2rouseᚗdevᚋrouseᚋinternal�
 
 func (ec *executionContext) marshalNLogStream2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLogStream(ctx context.Context, sel ast.SelectionSet, v domain.LogStream) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalNLoopGateCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLoopGateCondition(ctx context.Context, v any) (domain.LoopGateCondition, error) {
+	var res domain.LoopGateCondition
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNLoopGateCondition2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLoopGateCondition(ctx context.Context, sel ast.SelectionSet, v domain.LoopGateCondition) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNLoopGateEvidence2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopGateEvidenceᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.LoopGateEvidence) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNLoopGateEvidence2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopGateEvidence(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNLoopGateEvidence2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopGateEvidence(ctx context.Context, sel ast.SelectionSet, v *model.LoopGateEvidence) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "LoopGateEvidence!")
+		return graphql.Null
+	}
+	return ec._LoopGateEvidence(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNLoopGateEvidenceList2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopGateEvidenceList(ctx context.Context, sel ast.SelectionSet, v *model.LoopGateEvidenceList) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "LoopGateEvidenceList!")
+		return graphql.Null
+	}
+	return ec._LoopGateEvidenceList(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNLoopLiveness2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐLoopLiveness(ctx context.Context, sel ast.SelectionSet, v *model.LoopLiveness) graphql.Marshaler {

@@ -54,7 +54,7 @@ func (r *Resolver) readLiveness(ctx context.Context, workspaceID xid.ID) (*model
 	}
 	out := &model.LoopLiveness{
 		Verdict: l.Verdict, EvaluatedAt: l.EvaluatedAt, ActivatedAt: l.ActivatedAt, EligibleTriggerCount: l.EligibleTriggers, Triggers: triggerEvidence(l.Triggers),
-		StuckRuns: runEvidence(l.StuckRuns, l.EvaluatedAt), SilentSuccesses: runEvidence(l.SilentSuccesses, l.EvaluatedAt),
+		StuckRuns: runEvidence(l.StuckRuns, l.EvaluatedAt), SilentSuccesses: runEvidence(l.SilentSuccesses, l.EvaluatedAt), Gates: gateEvidence(l.Gates, l.EvaluatedAt),
 		TerminalShapes: shapeCounts(l.Shapes), Thresholds: &model.LoopThresholds{OverdueGrace: liveness.OverdueGrace, StrandedGrace: liveness.StrandedGrace,
 			QueuedGrace: liveness.QueuedGrace, ClaimedGrace: liveness.ClaimedGrace, Window: liveness.Window},
 	}
@@ -76,6 +76,14 @@ func runEvidence(e store.RunEvidence, now time.Time) *model.LoopRunEvidenceList 
 	out := &model.LoopRunEvidenceList{Rows: []*model.LoopRunEvidence{}, Cap: liveness.Cap, Capped: e.Total > len(e.Rows), Total: e.Total}
 	for _, x := range e.Rows {
 		out.Rows = append(out.Rows, &model.LoopRunEvidence{RunID: x.ID, Condition: x.Condition, Since: x.Since, Age: now.Sub(x.Since)})
+	}
+	return out
+}
+
+func gateEvidence(e store.GateEvidence, now time.Time) *model.LoopGateEvidenceList {
+	out := &model.LoopGateEvidenceList{Rows: []*model.LoopGateEvidence{}, Cap: liveness.Cap, Capped: e.Total > len(e.Rows), Total: e.Total}
+	for _, x := range e.Rows {
+		out.Rows = append(out.Rows, &model.LoopGateEvidence{RoutineRunID: x.ID, TaskID: x.TaskID, RunID: x.RunID, Condition: x.Condition, Fires: x.Fires, Since: x.Since, Age: now.Sub(x.Since)})
 	}
 	return out
 }
@@ -113,6 +121,14 @@ func timeless(l model.LoopLiveness) model.LoopLiveness {
 		x.LateBy = 0
 		triggers.Rows = append(triggers.Rows, &x)
 	}
+	gates := *l.Gates
+	gates.Rows = nil
+	for _, row := range l.Gates.Rows {
+		x := *row
+		x.Age = 0
+		gates.Rows = append(gates.Rows, &x)
+	}
+	l.Gates = &gates
 	l.Triggers, l.StuckRuns, l.SilentSuccesses = &triggers, ageless(l.StuckRuns), ageless(l.SilentSuccesses)
 	return l
 }

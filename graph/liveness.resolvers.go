@@ -14,6 +14,21 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// RoutineRun is the resolver for the routineRun field.
+func (r *loopGateEvidenceResolver) RoutineRun(ctx context.Context, obj *model.LoopGateEvidence) (*ent.RoutineRun, error) {
+	return required(ctx, load(ctx).fires, obj.RoutineRunID)
+}
+
+// Task is the resolver for the task field.
+func (r *loopGateEvidenceResolver) Task(ctx context.Context, obj *model.LoopGateEvidence) (*ent.Task, error) {
+	return linked(ctx, load(ctx).tasks, obj.TaskID)
+}
+
+// Run is the resolver for the run field.
+func (r *loopGateEvidenceResolver) Run(ctx context.Context, obj *model.LoopGateEvidence) (*ent.Run, error) {
+	return linked(ctx, load(ctx).runs, obj.RunID)
+}
+
 // Run is the resolver for the run field.
 func (r *loopRunEvidenceResolver) Run(ctx context.Context, obj *model.LoopRunEvidence) (*ent.Run, error) {
 	return required(ctx, load(ctx).runs, obj.RunID)
@@ -73,6 +88,9 @@ func (r *workspaceResolver) Trace(ctx context.Context, obj *ent.Workspace, causa
 	return r.trace(ctx, obj.ID, causationID)
 }
 
+// LoopGateEvidence returns LoopGateEvidenceResolver implementation.
+func (r *Resolver) LoopGateEvidence() LoopGateEvidenceResolver { return &loopGateEvidenceResolver{r} }
+
 // LoopRunEvidence returns LoopRunEvidenceResolver implementation.
 func (r *Resolver) LoopRunEvidence() LoopRunEvidenceResolver { return &loopRunEvidenceResolver{r} }
 
@@ -85,6 +103,7 @@ func (r *Resolver) LoopTriggerEvidence() LoopTriggerEvidenceResolver {
 func (r *Resolver) Trace() TraceResolver { return &traceResolver{r} }
 
 type (
+	loopGateEvidenceResolver    struct{ *Resolver }
 	loopRunEvidenceResolver     struct{ *Resolver }
 	loopTriggerEvidenceResolver struct{ *Resolver }
 	traceResolver               struct{ *Resolver }

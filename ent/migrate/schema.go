@@ -572,7 +572,7 @@ var (
 	InboxItemsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
-		{Name: "kind", Type: field.TypeEnum, Enums: []string{"AGENT_ERROR", "APPROVAL_REQUEST", "BUDGET_ALERT", "LOOP_BREAKER"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"AGENT_ERROR", "APPROVAL_REQUEST", "BUDGET_ALERT", "LOOP_BREAKER", "FIRES_WAIT"}},
 		{Name: "title", Type: field.TypeString, Size: 300},
 		{Name: "body", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "subject_id", Type: field.TypeString, Nullable: true, Size: 64},
@@ -769,6 +769,7 @@ var (
 		{Name: "trigger_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "task_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "coalesced_into_id", Type: field.TypeString, Nullable: true, Size: 64},
+		{Name: "held_by_id", Type: field.TypeString, Nullable: true, Size: 64},
 	}
 	// RoutineRunsTable holds the schema information for the "routine_runs" table.
 	RoutineRunsTable = &schema.Table{
@@ -803,6 +804,12 @@ var (
 			{
 				Symbol:     "routine_runs_routine_runs_coalesced",
 				Columns:    []*schema.Column{RoutineRunsColumns[20]},
+				RefColumns: []*schema.Column{RoutineRunsColumns[0]},
+				OnDelete:   schema.SetNull,
+			},
+			{
+				Symbol:     "routine_runs_routine_runs_holds",
+				Columns:    []*schema.Column{RoutineRunsColumns[21]},
 				RefColumns: []*schema.Column{RoutineRunsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -845,6 +852,30 @@ var (
 				Columns: []*schema.Column{RoutineRunsColumns[19]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "task_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "routine_runs_open",
+				Unique:  false,
+				Columns: []*schema.Column{RoutineRunsColumns[16]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "completed_at IS NULL",
+				},
+			},
+			{
+				Name:    "routine_runs_open_task",
+				Unique:  false,
+				Columns: []*schema.Column{RoutineRunsColumns[19]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "completed_at IS NULL AND task_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "routinerun_held_by_id_started_at",
+				Unique:  false,
+				Columns: []*schema.Column{RoutineRunsColumns[21], RoutineRunsColumns[14]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "held_by_id IS NOT NULL",
 				},
 			},
 		},
@@ -1286,6 +1317,7 @@ var (
 		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "assignment_version", Type: field.TypeInt, Default: 0},
 		{Name: "wake_generation", Type: field.TypeInt, Default: 0},
+		{Name: "word_run_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "requires_approval", Type: field.TypeBool, Default: false},
 		{Name: "executor", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "checkout_at", Type: field.TypeTime, Nullable: true},
@@ -1306,49 +1338,49 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tasks_workspaces_workspace",
-				Columns:    []*schema.Column{TasksColumns[14]},
+				Columns:    []*schema.Column{TasksColumns[15]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "tasks_workflows_workflow",
-				Columns:    []*schema.Column{TasksColumns[15]},
+				Columns:    []*schema.Column{TasksColumns[16]},
 				RefColumns: []*schema.Column{WorkflowsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "tasks_workflow_steps_step",
-				Columns:    []*schema.Column{TasksColumns[16]},
+				Columns:    []*schema.Column{TasksColumns[17]},
 				RefColumns: []*schema.Column{WorkflowStepsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "tasks_projects_project",
-				Columns:    []*schema.Column{TasksColumns[17]},
+				Columns:    []*schema.Column{TasksColumns[18]},
 				RefColumns: []*schema.Column{ProjectsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "tasks_tasks_children",
-				Columns:    []*schema.Column{TasksColumns[18]},
+				Columns:    []*schema.Column{TasksColumns[19]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "tasks_agents_assignee",
-				Columns:    []*schema.Column{TasksColumns[19]},
-				RefColumns: []*schema.Column{AgentsColumns[0]},
-				OnDelete:   schema.SetNull,
-			},
-			{
-				Symbol:     "tasks_agents_checkout_agent",
 				Columns:    []*schema.Column{TasksColumns[20]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
-				Symbol:     "tasks_runs_checkout_run",
+				Symbol:     "tasks_agents_checkout_agent",
 				Columns:    []*schema.Column{TasksColumns[21]},
+				RefColumns: []*schema.Column{AgentsColumns[0]},
+				OnDelete:   schema.SetNull,
+			},
+			{
+				Symbol:     "tasks_runs_checkout_run",
+				Columns:    []*schema.Column{TasksColumns[22]},
 				RefColumns: []*schema.Column{RunsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -1357,12 +1389,12 @@ var (
 			{
 				Name:    "task_workspace_id_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[14], TasksColumns[1], TasksColumns[0]},
+				Columns: []*schema.Column{TasksColumns[15], TasksColumns[1], TasksColumns[0]},
 			},
 			{
 				Name:    "task_assignee_id_state",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[19], TasksColumns[6]},
+				Columns: []*schema.Column{TasksColumns[20], TasksColumns[6]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "archived_at IS NULL",
 				},
@@ -1370,7 +1402,7 @@ var (
 			{
 				Name:    "tasks_unstarted",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[14], TasksColumns[1]},
+				Columns: []*schema.Column{TasksColumns[15], TasksColumns[1]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "state = 'TODO' AND assignee_id IS NOT NULL AND archived_at IS NULL AND deleted_at IS NULL",
 				},
@@ -1378,17 +1410,17 @@ var (
 			{
 				Name:    "task_parent_id",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[18]},
+				Columns: []*schema.Column{TasksColumns[19]},
 			},
 			{
 				Name:    "task_project_id",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[17]},
+				Columns: []*schema.Column{TasksColumns[18]},
 			},
 			{
 				Name:    "task_checkout_run_id",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[21]},
+				Columns: []*schema.Column{TasksColumns[22]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "checkout_run_id IS NOT NULL",
 				},
@@ -1983,7 +2015,7 @@ func init() {
 	InboxItemsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	InboxItemsTable.Annotation = &entsql.Annotation{}
 	InboxItemsTable.Annotation.Checks = map[string]string{
-		"inbox_items_kind": "kind IN ('AGENT_ERROR', 'APPROVAL_REQUEST', 'BUDGET_ALERT', 'LOOP_BREAKER')",
+		"inbox_items_kind": "kind IN ('AGENT_ERROR', 'APPROVAL_REQUEST', 'BUDGET_ALERT', 'LOOP_BREAKER', 'FIRES_WAIT')",
 	}
 	ProjectsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	RoutinesTable.ForeignKeys[0].RefTable = WorkspacesTable
@@ -2000,6 +2032,7 @@ func init() {
 	RoutineRunsTable.ForeignKeys[2].RefTable = RoutineTriggersTable
 	RoutineRunsTable.ForeignKeys[3].RefTable = TasksTable
 	RoutineRunsTable.ForeignKeys[4].RefTable = RoutineRunsTable
+	RoutineRunsTable.ForeignKeys[5].RefTable = RoutineRunsTable
 	RoutineRunsTable.Annotation = &entsql.Annotation{}
 	RoutineRunsTable.Annotation.Checks = map[string]string{
 		"routine_runs_skip_reason": "skip_reason IN ('TASK_NOT_FOUND', 'ASSIGNEE_CHANGED', 'TASK_DONE', 'TASK_CANCELLED', 'REVIEW_PARTICIPANT_CHANGED', 'RETRY_STALE_ASSIGNEE', 'RETRY_TASK_CANCELLED', 'CANCELLED_BY_USER', 'ROUTINE_DELETED', 'AGENT_DELETED', 'IDLE_SKIPPED', 'BUDGET_BLOCKED', 'CHECKOUT_HELD', 'AGENT_INACTIVE', 'CONCURRENCY_POLICY', 'HOP_LIMIT', 'BACKLOG_FULL', 'RETRIES_EXHAUSTED', 'NO_EXECUTOR')",

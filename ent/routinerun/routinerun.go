@@ -48,6 +48,8 @@ const (
 	FieldTaskID = "task_id"
 	// FieldCoalescedIntoID holds the string denoting the coalesced_into_id field in the database.
 	FieldCoalescedIntoID = "coalesced_into_id"
+	// FieldHeldByID holds the string denoting the held_by_id field in the database.
+	FieldHeldByID = "held_by_id"
 	// FieldDispatchFingerprint holds the string denoting the dispatch_fingerprint field in the database.
 	FieldDispatchFingerprint = "dispatch_fingerprint"
 	// FieldError holds the string denoting the error field in the database.
@@ -70,6 +72,10 @@ const (
 	EdgeCoalescedInto = "coalesced_into"
 	// EdgeCoalesced holds the string denoting the coalesced edge name in mutations.
 	EdgeCoalesced = "coalesced"
+	// EdgeHeldBy holds the string denoting the held_by edge name in mutations.
+	EdgeHeldBy = "held_by"
+	// EdgeHolds holds the string denoting the holds edge name in mutations.
+	EdgeHolds = "holds"
 	// EdgeWakeupRequests holds the string denoting the wakeup_requests edge name in mutations.
 	EdgeWakeupRequests = "wakeup_requests"
 	// Table holds the table name of the routinerun in the database.
@@ -110,6 +116,14 @@ const (
 	CoalescedTable = "routine_runs"
 	// CoalescedColumn is the table column denoting the coalesced relation/edge.
 	CoalescedColumn = "coalesced_into_id"
+	// HeldByTable is the table that holds the held_by relation/edge.
+	HeldByTable = "routine_runs"
+	// HeldByColumn is the table column denoting the held_by relation/edge.
+	HeldByColumn = "held_by_id"
+	// HoldsTable is the table that holds the holds relation/edge.
+	HoldsTable = "routine_runs"
+	// HoldsColumn is the table column denoting the holds relation/edge.
+	HoldsColumn = "held_by_id"
 	// WakeupRequestsTable is the table that holds the wakeup_requests relation/edge.
 	WakeupRequestsTable = "wakeup_requests"
 	// WakeupRequestsInverseTable is the table name for the WakeupRequest entity.
@@ -137,6 +151,7 @@ var Columns = []string{
 	FieldMissedTruncated,
 	FieldTaskID,
 	FieldCoalescedIntoID,
+	FieldHeldByID,
 	FieldDispatchFingerprint,
 	FieldError,
 	FieldScheduledFor,
@@ -177,6 +192,8 @@ var (
 	TaskIDValidator func(string) error
 	// CoalescedIntoIDValidator is a validator for the "coalesced_into_id" field. It is called by the builders before save.
 	CoalescedIntoIDValidator func(string) error
+	// HeldByIDValidator is a validator for the "held_by_id" field. It is called by the builders before save.
+	HeldByIDValidator func(string) error
 	// DispatchFingerprintValidator is a validator for the "dispatch_fingerprint" field. It is called by the builders before save.
 	DispatchFingerprintValidator func(string) error
 	// DefaultID holds the default value on creation for the "id" field.
@@ -295,6 +312,11 @@ func ByCoalescedIntoID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCoalescedIntoID, opts...).ToFunc()
 }
 
+// ByHeldByID orders the results by the held_by_id field.
+func ByHeldByID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHeldByID, opts...).ToFunc()
+}
+
 // ByDispatchFingerprint orders the results by the dispatch_fingerprint field.
 func ByDispatchFingerprint(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDispatchFingerprint, opts...).ToFunc()
@@ -369,6 +391,27 @@ func ByCoalesced(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
 	}
 }
 
+// ByHeldByField orders the results by held_by field.
+func ByHeldByField(field string, opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newHeldByStep(), sql.OrderByField(field, opts...))
+	}
+}
+
+// ByHoldsCount orders the results by holds count.
+func ByHoldsCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newHoldsStep(), opts...)
+	}
+}
+
+// ByHolds orders the results by holds terms.
+func ByHolds(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newHoldsStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
+
 // ByWakeupRequestsCount orders the results by wakeup_requests count.
 func ByWakeupRequestsCount(opts ...sql.OrderTermOption) OrderOption {
 	return func(s *sql.Selector) {
@@ -422,6 +465,20 @@ func newCoalescedStep() *sqlgraph.Step {
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(Table, FieldID),
 		sqlgraph.Edge(sqlgraph.O2M, false, CoalescedTable, CoalescedColumn),
+	)
+}
+func newHeldByStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(Table, FieldID),
+		sqlgraph.Edge(sqlgraph.M2O, true, HeldByTable, HeldByColumn),
+	)
+}
+func newHoldsStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(Table, FieldID),
+		sqlgraph.Edge(sqlgraph.O2M, false, HoldsTable, HoldsColumn),
 	)
 }
 func newWakeupRequestsStep() *sqlgraph.Step {

@@ -112,6 +112,11 @@ func CoalescedIntoID(v xid.ID) predicate.RoutineRun {
 	return predicate.RoutineRun(sql.FieldEQ(FieldCoalescedIntoID, v))
 }
 
+// HeldByID applies equality check predicate on the "held_by_id" field. It's identical to HeldByIDEQ.
+func HeldByID(v xid.ID) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldEQ(FieldHeldByID, v))
+}
+
 // DispatchFingerprint applies equality check predicate on the "dispatch_fingerprint" field. It's identical to DispatchFingerprintEQ.
 func DispatchFingerprint(v string) predicate.RoutineRun {
 	return predicate.RoutineRun(sql.FieldEQ(FieldDispatchFingerprint, v))
@@ -902,6 +907,86 @@ func CoalescedIntoIDContainsFold(v xid.ID) predicate.RoutineRun {
 	return predicate.RoutineRun(sql.FieldContainsFold(FieldCoalescedIntoID, vc))
 }
 
+// HeldByIDEQ applies the EQ predicate on the "held_by_id" field.
+func HeldByIDEQ(v xid.ID) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldEQ(FieldHeldByID, v))
+}
+
+// HeldByIDNEQ applies the NEQ predicate on the "held_by_id" field.
+func HeldByIDNEQ(v xid.ID) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldNEQ(FieldHeldByID, v))
+}
+
+// HeldByIDIn applies the In predicate on the "held_by_id" field.
+func HeldByIDIn(vs ...xid.ID) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldIn(FieldHeldByID, vs...))
+}
+
+// HeldByIDNotIn applies the NotIn predicate on the "held_by_id" field.
+func HeldByIDNotIn(vs ...xid.ID) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldNotIn(FieldHeldByID, vs...))
+}
+
+// HeldByIDGT applies the GT predicate on the "held_by_id" field.
+func HeldByIDGT(v xid.ID) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldGT(FieldHeldByID, v))
+}
+
+// HeldByIDGTE applies the GTE predicate on the "held_by_id" field.
+func HeldByIDGTE(v xid.ID) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldGTE(FieldHeldByID, v))
+}
+
+// HeldByIDLT applies the LT predicate on the "held_by_id" field.
+func HeldByIDLT(v xid.ID) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldLT(FieldHeldByID, v))
+}
+
+// HeldByIDLTE applies the LTE predicate on the "held_by_id" field.
+func HeldByIDLTE(v xid.ID) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldLTE(FieldHeldByID, v))
+}
+
+// HeldByIDContains applies the Contains predicate on the "held_by_id" field.
+func HeldByIDContains(v xid.ID) predicate.RoutineRun {
+	vc := string(v)
+	return predicate.RoutineRun(sql.FieldContains(FieldHeldByID, vc))
+}
+
+// HeldByIDHasPrefix applies the HasPrefix predicate on the "held_by_id" field.
+func HeldByIDHasPrefix(v xid.ID) predicate.RoutineRun {
+	vc := string(v)
+	return predicate.RoutineRun(sql.FieldHasPrefix(FieldHeldByID, vc))
+}
+
+// HeldByIDHasSuffix applies the HasSuffix predicate on the "held_by_id" field.
+func HeldByIDHasSuffix(v xid.ID) predicate.RoutineRun {
+	vc := string(v)
+	return predicate.RoutineRun(sql.FieldHasSuffix(FieldHeldByID, vc))
+}
+
+// HeldByIDIsNil applies the IsNil predicate on the "held_by_id" field.
+func HeldByIDIsNil() predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldIsNull(FieldHeldByID))
+}
+
+// HeldByIDNotNil applies the NotNil predicate on the "held_by_id" field.
+func HeldByIDNotNil() predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldNotNull(FieldHeldByID))
+}
+
+// HeldByIDEqualFold applies the EqualFold predicate on the "held_by_id" field.
+func HeldByIDEqualFold(v xid.ID) predicate.RoutineRun {
+	vc := string(v)
+	return predicate.RoutineRun(sql.FieldEqualFold(FieldHeldByID, vc))
+}
+
+// HeldByIDContainsFold applies the ContainsFold predicate on the "held_by_id" field.
+func HeldByIDContainsFold(v xid.ID) predicate.RoutineRun {
+	vc := string(v)
+	return predicate.RoutineRun(sql.FieldContainsFold(FieldHeldByID, vc))
+}
+
 // DispatchFingerprintEQ applies the EQ predicate on the "dispatch_fingerprint" field.
 func DispatchFingerprintEQ(v string) predicate.RoutineRun {
 	return predicate.RoutineRun(sql.FieldEQ(FieldDispatchFingerprint, v))
@@ -1312,6 +1397,52 @@ func HasCoalesced() predicate.RoutineRun {
 func HasCoalescedWith(preds ...predicate.RoutineRun) predicate.RoutineRun {
 	return predicate.RoutineRun(func(s *sql.Selector) {
 		step := newCoalescedStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasHeldBy applies the HasEdge predicate on the "held_by" edge.
+func HasHeldBy() predicate.RoutineRun {
+	return predicate.RoutineRun(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, HeldByTable, HeldByColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasHeldByWith applies the HasEdge predicate on the "held_by" edge with a given conditions (other predicates).
+func HasHeldByWith(preds ...predicate.RoutineRun) predicate.RoutineRun {
+	return predicate.RoutineRun(func(s *sql.Selector) {
+		step := newHeldByStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasHolds applies the HasEdge predicate on the "holds" edge.
+func HasHolds() predicate.RoutineRun {
+	return predicate.RoutineRun(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, HoldsTable, HoldsColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasHoldsWith applies the HasEdge predicate on the "holds" edge with a given conditions (other predicates).
+func HasHoldsWith(preds ...predicate.RoutineRun) predicate.RoutineRun {
+	return predicate.RoutineRun(func(s *sql.Selector) {
+		step := newHoldsStep()
 		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
 			for _, p := range preds {
 				p(s)

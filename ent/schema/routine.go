@@ -146,6 +146,7 @@ type RoutineRun struct{ ent.Schema }
 func (RoutineRun) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "rrn"}, owned{}, caused{}} }
 
 // Fields of RoutineRun. fire_key dedupes fires: (trigger, slot minute) or (trigger, delivery key).
+// held_by is the active fire for which the policy dropped this one, SKIPPED or COALESCED.
 func (RoutineRun) Fields() []ent.Field {
 	return []ent.Field{
 		ref("routine_id"),
@@ -160,6 +161,7 @@ func (RoutineRun) Fields() []ent.Field {
 		field.Bool("missed_truncated").Default(false),
 		optionalRef("task_id"),
 		optionalRef("coalesced_into_id"),
+		optionalRef("held_by_id"),
 		field.String("dispatch_fingerprint").MaxRuneLen(64),
 		field.String("error").SchemaType(text()).Optional().Nillable(),
 		field.Time("scheduled_for").Optional().Nillable(),
@@ -175,6 +177,7 @@ func (RoutineRun) Edges() []ent.Edge {
 		edge.To("trigger", RoutineTrigger.Type).Field("trigger_id").Unique().Annotations(hidden()),
 		edge.To("task", Task.Type).Field("task_id").Unique().Annotations(hidden()),
 		edge.To("coalesced", RoutineRun.Type).Annotations(hidden()).From("coalesced_into").Field("coalesced_into_id").Unique(),
+		edge.To("holds", RoutineRun.Type).Annotations(hidden()).From("held_by").Field("held_by_id").Unique(),
 		edge.From("wakeup_requests", WakeupRequest.Type).Ref("routine_run").Annotations(hidden()),
 	}
 }
@@ -187,6 +190,9 @@ func (RoutineRun) Indexes() []ent.Index {
 		index.Fields("workspace_id", "started_at", "id"),
 		index.Fields("routine_id", "dispatch_fingerprint").Annotations(where("completed_at IS NULL")),
 		index.Fields("task_id").Annotations(where("task_id IS NOT NULL")),
+		index.Fields("workspace_id").StorageKey("routine_runs_open").Annotations(where("completed_at IS NULL")),
+		index.Fields("task_id").StorageKey("routine_runs_open_task").Annotations(where("completed_at IS NULL AND task_id IS NOT NULL")),
+		index.Fields("held_by_id", "started_at").Annotations(where("held_by_id IS NOT NULL")),
 	}
 }
 

@@ -30,7 +30,8 @@ func (versionedInOrder) Fields() []ent.Field {
 	return fields
 }
 
-// Fields of Task. wake_generation is part of the idempotency keys of its wakes (SPEC S3.3).
+// Fields of Task. wake_generation is part of the idempotency keys of its wakes (SPEC S3.3). word_run_id is the run
+// that was at work when somebody last said where the task stands; NULL when none was.
 func (Task) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("title").MaxRuneLen(200).NotEmpty(),
@@ -45,6 +46,7 @@ func (Task) Fields() []ent.Field {
 		optionalRef("assignee_id"),
 		field.Int("assignment_version").Default(0).Annotations(hidden()),
 		field.Int("wake_generation").Default(0).Annotations(hidden()),
+		optionalRef("word_run_id"),
 		field.Bool("requires_approval").Default(false),
 		field.JSON("executor", &domain.ExecutorSpec{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
 		optionalRef("checkout_agent_id"),

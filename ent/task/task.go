@@ -50,6 +50,8 @@ const (
 	FieldAssignmentVersion = "assignment_version"
 	// FieldWakeGeneration holds the string denoting the wake_generation field in the database.
 	FieldWakeGeneration = "wake_generation"
+	// FieldWordRunID holds the string denoting the word_run_id field in the database.
+	FieldWordRunID = "word_run_id"
 	// FieldRequiresApproval holds the string denoting the requires_approval field in the database.
 	FieldRequiresApproval = "requires_approval"
 	// FieldExecutor holds the string denoting the executor field in the database.
@@ -172,6 +174,7 @@ var Columns = []string{
 	FieldAssigneeID,
 	FieldAssignmentVersion,
 	FieldWakeGeneration,
+	FieldWordRunID,
 	FieldRequiresApproval,
 	FieldExecutor,
 	FieldCheckoutAgentID,
@@ -227,6 +230,8 @@ var (
 	DefaultAssignmentVersion int
 	// DefaultWakeGeneration holds the default value on creation for the "wake_generation" field.
 	DefaultWakeGeneration int
+	// WordRunIDValidator is a validator for the "word_run_id" field. It is called by the builders before save.
+	WordRunIDValidator func(string) error
 	// DefaultRequiresApproval holds the default value on creation for the "requires_approval" field.
 	DefaultRequiresApproval bool
 	// CheckoutAgentIDValidator is a validator for the "checkout_agent_id" field. It is called by the builders before save.
@@ -337,6 +342,11 @@ func ByAssignmentVersion(opts ...sql.OrderTermOption) OrderOption {
 // ByWakeGeneration orders the results by the wake_generation field.
 func ByWakeGeneration(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldWakeGeneration, opts...).ToFunc()
+}
+
+// ByWordRunID orders the results by the word_run_id field.
+func ByWordRunID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldWordRunID, opts...).ToFunc()
 }
 
 // ByRequiresApproval orders the results by the requires_approval field.

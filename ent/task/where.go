@@ -132,6 +132,11 @@ func WakeGeneration(v int) predicate.Task {
 	return predicate.Task(sql.FieldEQ(FieldWakeGeneration, v))
 }
 
+// WordRunID applies equality check predicate on the "word_run_id" field. It's identical to WordRunIDEQ.
+func WordRunID(v xid.ID) predicate.Task {
+	return predicate.Task(sql.FieldEQ(FieldWordRunID, v))
+}
+
 // RequiresApproval applies equality check predicate on the "requires_approval" field. It's identical to RequiresApprovalEQ.
 func RequiresApproval(v bool) predicate.Task {
 	return predicate.Task(sql.FieldEQ(FieldRequiresApproval, v))
@@ -1060,6 +1065,86 @@ func WakeGenerationLT(v int) predicate.Task {
 // WakeGenerationLTE applies the LTE predicate on the "wake_generation" field.
 func WakeGenerationLTE(v int) predicate.Task {
 	return predicate.Task(sql.FieldLTE(FieldWakeGeneration, v))
+}
+
+// WordRunIDEQ applies the EQ predicate on the "word_run_id" field.
+func WordRunIDEQ(v xid.ID) predicate.Task {
+	return predicate.Task(sql.FieldEQ(FieldWordRunID, v))
+}
+
+// WordRunIDNEQ applies the NEQ predicate on the "word_run_id" field.
+func WordRunIDNEQ(v xid.ID) predicate.Task {
+	return predicate.Task(sql.FieldNEQ(FieldWordRunID, v))
+}
+
+// WordRunIDIn applies the In predicate on the "word_run_id" field.
+func WordRunIDIn(vs ...xid.ID) predicate.Task {
+	return predicate.Task(sql.FieldIn(FieldWordRunID, vs...))
+}
+
+// WordRunIDNotIn applies the NotIn predicate on the "word_run_id" field.
+func WordRunIDNotIn(vs ...xid.ID) predicate.Task {
+	return predicate.Task(sql.FieldNotIn(FieldWordRunID, vs...))
+}
+
+// WordRunIDGT applies the GT predicate on the "word_run_id" field.
+func WordRunIDGT(v xid.ID) predicate.Task {
+	return predicate.Task(sql.FieldGT(FieldWordRunID, v))
+}
+
+// WordRunIDGTE applies the GTE predicate on the "word_run_id" field.
+func WordRunIDGTE(v xid.ID) predicate.Task {
+	return predicate.Task(sql.FieldGTE(FieldWordRunID, v))
+}
+
+// WordRunIDLT applies the LT predicate on the "word_run_id" field.
+func WordRunIDLT(v xid.ID) predicate.Task {
+	return predicate.Task(sql.FieldLT(FieldWordRunID, v))
+}
+
+// WordRunIDLTE applies the LTE predicate on the "word_run_id" field.
+func WordRunIDLTE(v xid.ID) predicate.Task {
+	return predicate.Task(sql.FieldLTE(FieldWordRunID, v))
+}
+
+// WordRunIDContains applies the Contains predicate on the "word_run_id" field.
+func WordRunIDContains(v xid.ID) predicate.Task {
+	vc := string(v)
+	return predicate.Task(sql.FieldContains(FieldWordRunID, vc))
+}
+
+// WordRunIDHasPrefix applies the HasPrefix predicate on the "word_run_id" field.
+func WordRunIDHasPrefix(v xid.ID) predicate.Task {
+	vc := string(v)
+	return predicate.Task(sql.FieldHasPrefix(FieldWordRunID, vc))
+}
+
+// WordRunIDHasSuffix applies the HasSuffix predicate on the "word_run_id" field.
+func WordRunIDHasSuffix(v xid.ID) predicate.Task {
+	vc := string(v)
+	return predicate.Task(sql.FieldHasSuffix(FieldWordRunID, vc))
+}
+
+// WordRunIDIsNil applies the IsNil predicate on the "word_run_id" field.
+func WordRunIDIsNil() predicate.Task {
+	return predicate.Task(sql.FieldIsNull(FieldWordRunID))
+}
+
+// WordRunIDNotNil applies the NotNil predicate on the "word_run_id" field.
+func WordRunIDNotNil() predicate.Task {
+	return predicate.Task(sql.FieldNotNull(FieldWordRunID))
+}
+
+// WordRunIDEqualFold applies the EqualFold predicate on the "word_run_id" field.
+func WordRunIDEqualFold(v xid.ID) predicate.Task {
+	vc := string(v)
+	return predicate.Task(sql.FieldEqualFold(FieldWordRunID, vc))
+}
+
+// WordRunIDContainsFold applies the ContainsFold predicate on the "word_run_id" field.
+func WordRunIDContainsFold(v xid.ID) predicate.Task {
+	vc := string(v)
+	return predicate.Task(sql.FieldContainsFold(FieldWordRunID, vc))
 }
 
 // RequiresApprovalEQ applies the EQ predicate on the "requires_approval" field.

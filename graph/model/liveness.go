@@ -24,6 +24,15 @@ type LoopRunEvidence struct {
 	Age       time.Duration
 }
 
+// LoopGateEvidence is a fire that others wait for.
+type LoopGateEvidence struct {
+	RoutineRunID, TaskID, RunID xid.ID
+	Condition                   domain.LoopGateCondition
+	Fires                       int
+	Since                       time.Time
+	Age                         time.Duration
+}
+
 // Trace is the hops of one cause, by their ids.
 type Trace struct {
 	CausationID, WorkspaceID xid.ID

@@ -880,6 +880,18 @@ type InboxItemEdge struct {
 	Node *InboxItem `json:"node"`
 }
 
+// Fires that are evidence, since others wait for them.
+type LoopGateEvidenceList struct {
+	// Rows.
+	Rows []*LoopGateEvidence `json:"rows"`
+	// Most rows returned.
+	Cap int `json:"cap"`
+	// True when cut.
+	Capped bool `json:"capped"`
+	// All rows.
+	Total int `json:"total"`
+}
+
 // Answer to: did the unattended loop run? One captured instant, no writes.
 type LoopLiveness struct {
 	// Verdict: the first of UNKNOWN, DEAD, DEGRADED, NOT_ARMED, HEALTHY that matches.
@@ -896,6 +908,8 @@ type LoopLiveness struct {
 	StuckRuns *LoopRunEvidenceList `json:"stuckRuns"`
 	// Silent successes inside the window, the newest first, then by id.
 	SilentSuccesses *LoopRunEvidenceList `json:"silentSuccesses"`
+	// Fires that others wait for, without work on its way, the longest waited for first, then by id.
+	Gates *LoopGateEvidenceList `json:"gates"`
 	// Terminal runs in the window by shape; every shape is listed.
 	TerminalShapes []*TerminalShapeCount `json:"terminalShapes"`
 	// Enabled schedules.

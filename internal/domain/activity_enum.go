@@ -92,6 +92,7 @@ const (
 	InboxKindApprovalRequest InboxKind = "APPROVAL_REQUEST" // approval wanted
 	InboxKindBudgetAlert     InboxKind = "BUDGET_ALERT"     // budget
 	InboxKindLoopBreaker     InboxKind = "LOOP_BREAKER"     // hop limit or backlog
+	InboxKindFiresWait       InboxKind = "FIRES_WAIT"       // fires of a routine wait for an earlier one
 )
 
 var inboxKindValues = []InboxKind{
@@ -99,6 +100,7 @@ var inboxKindValues = []InboxKind{
 	InboxKindApprovalRequest,
 	InboxKindBudgetAlert,
 	InboxKindLoopBreaker,
+	InboxKindFiresWait,
 }
 
 // Values lists every InboxKind, for the database check and the API enum.

@@ -18,6 +18,7 @@ type FireFacts struct {
 	Policy                                     ConcurrencyPolicy
 	Fingerprint                                string
 	ActiveRoutineRun                           string    // the oldest active fire with this fingerprint; "": none
+	ActiveWait                                 FireWait  // what that fire waits for, with nothing of it on its way; "": nothing
 	QueuedRuns                                 int       // of the agent, for the backlog bound
 	Slot                                       time.Time // of a cron fire
 	DeliveryKey                                string    // of a webhook fire; "": none
@@ -43,6 +44,8 @@ type FirePlan struct {
 	Status        RoutineRunStatus // ENQUEUED, TASK_CREATED, SKIPPED or COALESCED
 	SkipReason    EndReason        // of SKIPPED
 	CoalescedInto string           // of COALESCED: the active routine run
+	HeldBy        string           // of COALESCED and of SKIPPED by the policy: the active routine run
+	TellWait      FireWait         // people are to be told, once, that fires wait for it, and why; "": no
 	CreateTask    bool             // make the task with TaskID
 	Request       *FireRequest     // the wakeup request to send; nil: none
 }
@@ -69,7 +72,9 @@ func PlanFire(f FireFacts) FirePlan {
 		return plan.skip(EndReasonBacklogFull)
 	case f.ActiveRoutineRun == "" || f.Policy == ConcurrencyPolicyAlwaysEnqueue:
 		return plan.send(f)
-	case f.Policy == ConcurrencyPolicySkipIfActive:
+	}
+	plan.HeldBy, plan.TellWait = f.ActiveRoutineRun, f.ActiveWait
+	if f.Policy == ConcurrencyPolicySkipIfActive {
 		return plan.skip(EndReasonConcurrencyPolicy)
 	}
 	plan.Status, plan.CoalescedInto = RoutineRunStatusCoalesced, f.ActiveRoutineRun
@@ -181,23 +186,4 @@ func WebhookFireKey(routineID, triggerID, deliveryKey string) string {
 		return "routine:" + routineID + ":" + triggerID + ":webhook-sha256:" + hex.EncodeToString(sum[:])
 	}
 	return "routine:" + routineID + ":" + triggerID + ":webhook:" + deliveryKey
-}
-
-// FireWork is the work of an earlier fire, by which it is active or not.
-type FireWork struct {
-	Heavy           bool
-	RequestUnrouted bool
-	RunStatus       RunStatus // of the run that serves it; "": none
-	TaskState       TaskState // of its task; "": the task is missing
-	TaskArchived    bool
-}
-
-// Active says whether a fire still counts for the concurrency policy: its request is unrouted, or its run, of a heavy
-// fire its task, has not ended (SPEC S4.6, C53, C211).
-func (w FireWork) Active() bool {
-	if w.Heavy {
-		ended := w.TaskState == TaskStateDone || w.TaskState == TaskStateCancelled
-		return w.TaskState != "" && !w.TaskArchived && !ended
-	}
-	return w.RequestUnrouted || w.RunStatus == RunStatusQueued || w.RunStatus == RunStatusClaimed
 }

@@ -170,28 +170,78 @@ func TestCatchUpFires(t *testing.T) { // C44, and the rest of C40 and C41
 
 // SPEC S4.6: when a fire is active.
 func TestActiveFires(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		work FireWork
-		want bool
-	}{
-		{"its request is unrouted", FireWork{RequestUnrouted: true}, true},
-		{"its run is queued", FireWork{RunStatus: RunStatusQueued}, true},
-		{"its run is claimed", FireWork{RunStatus: RunStatusClaimed}, true},
-		{"its run finished", FireWork{RunStatus: RunStatusFinished}, false},
-		{"its run failed", FireWork{RunStatus: RunStatusFailed}, false},
-		{"its run was cancelled", FireWork{RunStatus: RunStatusCancelled}, false},
-		{"it has no work", FireWork{}, false},
-		{"C211 its task is blocked", FireWork{Heavy: true, TaskState: TaskStateBlocked}, true},
-		{"C211 its task is in review, its run ended", FireWork{Heavy: true, TaskState: TaskStateInReview, RunStatus: RunStatusFinished}, true},
-		{"C53 its task is done, its run not", FireWork{Heavy: true, TaskState: TaskStateDone, RunStatus: RunStatusClaimed}, false},
-		{"C53 its task was cancelled", FireWork{Heavy: true, TaskState: TaskStateCancelled}, false},
-		{"C53 its task is archived", FireWork{Heavy: true, TaskState: TaskStateTodo, TaskArchived: true}, false},
-		{"C53 its task is missing", FireWork{Heavy: true}, false},
-	} {
-		if got := c.work.Active(); got != c.want {
-			t.Errorf("%s: %t", c.name, got)
+	task := func(state TaskState, change ...func(*FireWork)) FireWork {
+		w := FireWork{Heavy: true, TaskState: state}
+		for _, f := range change {
+			f(&w)
 		}
+		return w
+	}
+	run := func(status RunStatus) func(*FireWork) { return func(w *FireWork) { w.RunStatus = status } }
+	parked := func(why ParkedReason, long bool) FireWork {
+		return FireWork{RunStatus: RunStatusQueued, Parked: why, ParkedLong: long}
+	}
+	for _, c := range []struct {
+		name   string
+		work   FireWork
+		active bool
+		waits  FireWait
+	}{
+		{"its request is unrouted", FireWork{RequestUnrouted: true}, true, ""},
+		{"its run is queued", FireWork{RunStatus: RunStatusQueued}, true, ""},
+		{"its run is claimed", FireWork{RunStatus: RunStatusClaimed}, true, ""},
+		{"its run finished", FireWork{RunStatus: RunStatusFinished}, false, ""},
+		{"its run failed", FireWork{RunStatus: RunStatusFailed}, false, ""},
+		{"its run was cancelled", FireWork{RunStatus: RunStatusCancelled}, false, ""},
+		{"it has no work", FireWork{}, false, ""},
+		{"its run waits for a rate limit of days", parked(ParkedReasonRateLimit, true), true, FireWaitParked},
+		{"its run waits for a rate limit of a minute", parked(ParkedReasonRateLimit, false), true, ""},
+		{"its run waits for a worker", parked(ParkedReasonNoWorker, true), true, FireWaitParked},
+		{"its run cannot be judged", parked(ParkedReasonGuardError, true), true, FireWaitParked},
+		{"its run waits for its retry", parked(ParkedReasonBackoff, true), true, ""},
+		{"its run waits for its scope", parked(ParkedReasonScopeBusy, true), true, ""},
+		{"S4.6 its task is in work, a run of it is queued", task(TaskStateInProgress, run(RunStatusQueued)), true, ""},
+		{"S4.6 its task is in work, a run of it is live", task(TaskStateInProgress, run(RunStatusClaimed)), true, ""},
+		{"S4.6 its task is in work, a request about it is unrouted", task(TaskStateInProgress, func(w *FireWork) { w.RequestUnrouted = true }), true, ""},
+		{"S4.6 its task is in work, its run gave up", task(TaskStateInProgress, run(RunStatusFailed)), false, ""},
+		{"S4.6 its task is to do, and no run of it is left", task(TaskStateTodo), false, ""},
+		{"S4.6 its task waits for another one", task(TaskStateInProgress, func(w *FireWork) { w.OpenBlocker = true }), true, FireWaitBlocker},
+		{"S4.6 its task's queued run waits for another task", task(TaskStateInProgress, func(w *FireWork) {
+			w.RunStatus, w.Parked, w.ParkedLong, w.OpenBlocker = RunStatusQueued, ParkedReasonTaskBlocked, true, true
+		}), true, FireWaitParked},
+		{"S4.6 its task waits for an answer", task(TaskStateInProgress, func(w *FireWork) { w.OpenApproval = true }), true, FireWaitApproval},
+		{"C211 its task is blocked", task(TaskStateBlocked), true, FireWaitBlocked},
+		{"its task is blocked, and a comment's run is on its way", task(TaskStateBlocked, run(RunStatusQueued)), true, ""},
+		{"C211 its task is in review, its run ended", task(TaskStateInReview, run(RunStatusFinished)), true, FireWaitReview},
+		{"C53 its task is done, its run not", task(TaskStateDone, run(RunStatusClaimed)), false, ""},
+		{"C53 its task was cancelled", task(TaskStateCancelled), false, ""},
+		{"C53 its task is archived", task(TaskStateBlocked, func(w *FireWork) { w.TaskArchived = true }), false, ""},
+		{"C53 its task is missing", FireWork{Heavy: true, RequestUnrouted: true}, false, ""},
+	} {
+		if active, waits := c.work.Active(), c.work.Waits(); active != c.active || waits != c.waits {
+			t.Errorf("%s: active %t, waits %q", c.name, active, waits)
+		}
+	}
+}
+
+// S4.6: who drops a fire says for which one, and has people told when nobody works on that.
+func TestADroppedFireNamesWhatHoldsIt(t *testing.T) {
+	f := FireFacts{RoutineStatus: RoutineStatusActive, ActiveRoutineRun: "rrn_1", ActiveWait: FireWaitBlocked, Policy: ConcurrencyPolicySkipIfActive, Heavy: true}
+	if p := PlanFire(f); p.Status != RoutineRunStatusSkipped || p.HeldBy != "rrn_1" || p.TellWait != FireWaitBlocked || p.CoalescedInto != "" {
+		t.Errorf("skipped: %+v", p)
+	}
+	f.Policy = ConcurrencyPolicyCoalesceIfActive
+	if p := PlanFire(f); p.Status != RoutineRunStatusCoalesced || p.HeldBy != "rrn_1" || p.TellWait != FireWaitBlocked || p.CoalescedInto != "rrn_1" {
+		t.Errorf("merged: %+v", p)
+	}
+	f.QueuedRuns = MaxBacklog + 1
+	f.Source = RoutineRunSourceCron
+	if p := PlanFire(f); p.SkipReason != EndReasonBacklogFull || p.HeldBy != "" || p.TellWait != "" {
+		t.Errorf("beyond the backlog: %+v", p)
+	}
+	f.QueuedRuns, f.Policy = 0, ConcurrencyPolicyAlwaysEnqueue
+	if p := PlanFire(f); p.HeldBy != "" || p.TellWait != "" {
+		t.Errorf("always enqueued: %+v", p)
 	}
 }
 

@@ -9,7 +9,7 @@ type LoopVerdict string
 const (
 	LoopVerdictUnknown  LoopVerdict = "UNKNOWN"   // not activated
 	LoopVerdictDead     LoopVerdict = "DEAD"      // a due trigger did not fire
-	LoopVerdictDegraded LoopVerdict = "DEGRADED"  // stuck runs or silent successes
+	LoopVerdictDegraded LoopVerdict = "DEGRADED"  // stuck runs, silent successes, or fires that wait for one without work
 	LoopVerdictNotArmed LoopVerdict = "NOT_ARMED" // no enabled schedule
 	LoopVerdictHealthy  LoopVerdict = "HEALTHY"   // all well
 )
@@ -30,6 +30,30 @@ func (v LoopVerdict) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *LoopVerdict) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, loopVerdictValues) }
+
+// LoopGateCondition is why a fire that others wait for is evidence.
+type LoopGateCondition string
+
+const (
+	LoopGateConditionNoLiveRun LoopGateCondition = "NO_LIVE_RUN" // its task is open, and no run of it is queued or live
+	LoopGateConditionRunParked LoopGateCondition = "RUN_PARKED"  // its run is parked for long
+)
+
+var loopGateConditionValues = []LoopGateCondition{
+	LoopGateConditionNoLiveRun,
+	LoopGateConditionRunParked,
+}
+
+// Values lists every LoopGateCondition, for the API enum.
+func (LoopGateCondition) Values() []string { return enumValues(loopGateConditionValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v LoopGateCondition) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *LoopGateCondition) UnmarshalGQL(in any) error {
+	return unmarshalEnum(v, in, loopGateConditionValues)
+}
 
 // LoopRunCondition is why a run is evidence.
 type LoopRunCondition string

@@ -12,7 +12,7 @@ import (
 // Thresholds of the verdict; no caller can change them (AC-OFFICE-LOOP-LIVENESS-004.14).
 const (
 	OverdueGrace  = domain.OverdueGrace  // a due trigger may be late by this much
-	StrandedGrace = domain.StrandedGrace // a trigger without a next slot is mid-claim for this long
+	StrandedGrace = domain.StrandedGrace // a trigger without a next slot is mid-claim for this long; fires may wait this long for one without work
 	QueuedGrace   = 120 * time.Second    // a claimable run may wait this long
 	ClaimedGrace  = 600 * time.Second    // a claimed run may live this long without a sign of life
 	Window        = 24 * time.Hour       // how far back terminal runs are looked at
@@ -25,6 +25,7 @@ type Facts struct {
 	DeadTriggers     int        // overdue or stranded
 	StuckRuns        int        // queued or claimed
 	SilentSuccesses  int        // inside the window
+	Gates            int        // fires that others wait for without work on its way, for longer than StrandedGrace
 	EligibleTriggers int        // enabled schedules
 }
 
@@ -35,12 +36,20 @@ func Judge(f Facts) domain.LoopVerdict {
 		return domain.LoopVerdictUnknown
 	case f.DeadTriggers > 0:
 		return domain.LoopVerdictDead
-	case f.StuckRuns > 0 || f.SilentSuccesses > 0:
+	case f.StuckRuns > 0 || f.SilentSuccesses > 0 || f.Gates > 0:
 		return domain.LoopVerdictDegraded
 	case f.EligibleTriggers == 0:
 		return domain.LoopVerdictNotArmed
 	}
 	return domain.LoopVerdictHealthy
+}
+
+// GateCondition is why a fire that others wait for is evidence: the run that is left of it is parked for long, or none is left.
+func GateCondition(hasRun bool) domain.LoopGateCondition {
+	if hasRun {
+		return domain.LoopGateConditionRunParked
+	}
+	return domain.LoopGateConditionNoLiveRun
 }
 
 // ClaimInstant is when a trigger last claimed a slot; one that never fired counts from when it was made.

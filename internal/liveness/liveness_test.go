@@ -38,9 +38,9 @@ func TestVerdict(t *testing.T) {
 
 // TestVerdictPrecedence is AC-OFFICE-LOOP-LIVENESS-004.2: every combination of facts gives the first verdict that matches.
 func TestVerdictPrecedence(t *testing.T) {
-	for mask := range 32 {
+	for mask := range 64 {
 		has := func(bit int) int { return mask >> bit & 1 }
-		f := Facts{DeadTriggers: has(1), StuckRuns: has(2), SilentSuccesses: has(3), EligibleTriggers: has(4)}
+		f := Facts{DeadTriggers: has(1), StuckRuns: has(2), SilentSuccesses: has(3), EligibleTriggers: has(4), Gates: has(5)}
 		if has(0) == 1 {
 			f.ActivatedAt = ago(time.Hour)
 		}
@@ -48,7 +48,7 @@ func TestVerdictPrecedence(t *testing.T) {
 		for _, rule := range []struct {
 			matches bool
 			verdict domain.LoopVerdict
-		}{{f.EligibleTriggers == 0, domain.LoopVerdictNotArmed}, {f.StuckRuns+f.SilentSuccesses > 0, domain.LoopVerdictDegraded}, {f.DeadTriggers > 0, domain.LoopVerdictDead}, {f.ActivatedAt == nil, domain.LoopVerdictUnknown}} {
+		}{{f.EligibleTriggers == 0, domain.LoopVerdictNotArmed}, {f.StuckRuns+f.SilentSuccesses+f.Gates > 0, domain.LoopVerdictDegraded}, {f.DeadTriggers > 0, domain.LoopVerdictDead}, {f.ActivatedAt == nil, domain.LoopVerdictUnknown}} {
 			if rule.matches { // the last rule that matches is the first in precedence
 				want = rule.verdict
 			}

@@ -125,6 +125,9 @@ func (q *sequence) openOffice(ctx context.Context) error {
 	}
 	plan := domain.OfficeWorkflow()
 	plan.Name, plan.Kind = "Board", domain.WorkflowKindKanban
+	for i := range plan.Steps {
+		plan.Steps[i].OnEnter = []domain.StepAction{domain.StepActionAutoComplete}
+	}
 	made, err := q.CreateWorkflow(ctx, store.CreateWorkflow{WorkspaceID: q.workspace, Plan: plan})
 	if err != nil {
 		return err

@@ -46,13 +46,32 @@ func loopCheck(l *store.Liveness) domain.Check {
 	if n := l.SilentSuccesses.Total; n > 0 {
 		c.Detail += fmt.Sprintf("; %d runs of the last 24 h say that work was done and have no session", n)
 	}
+	if n := l.Gates.Total; n > 0 {
+		first := l.Gates.Rows[0]
+		c.Detail += fmt.Sprintf("; %d fires wait for an earlier one, %d for %s since %s, %s", fires(l.Gates), first.Fires, first.ID,
+			first.Since.UTC().Format("2006-01-02T15:04:05Z"), gateTexts[first.Condition])
+	}
 	return c
+}
+
+// gateTexts say of a fire that others wait for why nothing of it is on its way.
+var gateTexts = map[domain.LoopGateCondition]string{
+	domain.LoopGateConditionNoLiveRun: "whose task has no live run",
+	domain.LoopGateConditionRunParked: "whose run is parked",
+}
+
+// fires counts those that wait for the fires that are shown.
+func fires(e store.GateEvidence) (n int) {
+	for _, g := range e.Rows {
+		n += g.Fires
+	}
+	return n
 }
 
 // loopHints say what to do about a verdict; a healthy loop needs nothing.
 var loopHints = map[domain.LoopVerdict]string{
 	domain.LoopVerdictUnknown:  "start `rouse serve` once: it notes since when ends of runs are judged",
 	domain.LoopVerdictNotArmed: "no schedule is enabled, so nothing happens by itself: make a routine with a schedule (createRoutine), or enable a trigger (updateTrigger)",
-	domain.LoopVerdictDegraded: "loopLiveness { stuckRuns { rows { run { id waiting { hold until } } } } silentSuccesses { rows { run { id } } } } says which runs, and why they wait",
+	domain.LoopVerdictDegraded: "loopLiveness { stuckRuns { rows { run { id waiting { hold until } } } } silentSuccesses { rows { run { id } } } } says which runs, and why they wait; gates { rows { routineRun { id } task { id state } run { id } } } which fires hold others back",
 	domain.LoopVerdictDead:     "is `rouse serve` running? its log says why a trigger does not fire; loopLiveness { triggers { rows { trigger { id } lateBy } } } lists them",
 }

@@ -27,6 +27,8 @@ type followUp struct {
 	tasks   map[xid.ID]*taskRow
 	cause   cause
 	made    map[string]xid.ID // subtasks, by the place of their action: #1 is the first
+
+	leftOpen domain.LeftOpen // why its step did not complete its task; "" where it did, or does not
 }
 
 // lockFollowUps locks what the ends of runs and their actions may touch of tasks, all in one statement: the runs' tasks,
@@ -63,7 +65,8 @@ func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.
 }
 
 // carryOut does what a result asks for, each action by itself: one that is refused, or fails, is told of in the run's
-// event and leaves the others alone (SPEC S7.5). A step that completes its task does so at the end.
+// event and leaves the others alone (SPEC S7.5). A step that completes its task does so at the end, unless somebody said
+// otherwise.
 func (t *tx) carryOut(ctx context.Context, f *followUp) ([]outcome, error) {
 	var outcomes []outcome
 	f.made = map[string]xid.ID{}
@@ -74,15 +77,7 @@ func (t *tx) carryOut(ctx context.Context, f *followUp) ([]outcome, error) {
 		}
 		outcomes = append(outcomes, o)
 	}
-	r := f.tasks[f.run.taskID]
-	if r == nil || r.ended() || r.state == domain.TaskStateInReview || r.assigneeID != f.run.agentID || !slices.Contains(r.stepActions, domain.StepActionAutoComplete) {
-		return outcomes, nil
-	}
-	o, err := t.carryOutOne(ctx, f, domain.ActionCompleteTask, "", func() (xid.ID, error) {
-		_, err := t.move(ctx, f.tasks, r, move{to: domain.TaskStateDone, cause: f.cause})
-		return r.id, err
-	})
-	return append(outcomes, o), err
+	return t.completeByDefault(ctx, f, outcomes)
 }
 
 // carryOutOne runs one action in a savepoint. The error is one that ends the transaction.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
@@ -85,21 +86,29 @@ FROM unnest($3::text[], $1::text[]) AS n (id, run) JOIN r ON r.id = n.run`
 
 // endQueuedRequests ends the requests of queued runs and those that were not routed yet, and the fires behind them.
 func (t *tx) endQueuedRequests(ctx context.Context, l lane, runIDs []xid.ID, of queuedOf) error {
-	var fires []xid.ID
+	var fires, tasks []xid.ID
 	for _, which := range []string{
 		`run_id = ANY($3) AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') AND $5::text IS NOT NULL`,
 		`$3::text[] IS NOT NULL AND status = 'QUEUED' AND run_id IS NULL AND ($5::text = '' OR routine_id = $5 AND task_id IS NULL)`,
 	} {
 		query := `
 UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $4, finished_at = $2
-WHERE agent_id = $1 AND ` + which + ` RETURNING routine_run_id`
-		ended, err := collect(ctx, t, scanOne[xid.ID], query, l.agentID, t.now, ids(runIDs), of.reason, string(of.routineID))
+WHERE agent_id = $1 AND ` + which + ` RETURNING routine_run_id, task_id`
+		_, err := collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
+			var fire, task xid.ID
+			err = rows.Scan(&fire, &task)
+			fires, tasks = append(fires, fire), append(tasks, task)
+			return struct{}{}, err
+		}, query, l.agentID, t.now, ids(runIDs), of.reason, string(of.routineID))
 		if err != nil {
 			return fmt.Errorf("end the queued requests: %w", err)
 		}
-		fires = append(fires, ended...)
 	}
-	return t.endRoutineRuns(ctx, fires, routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &of.reason})
+	end := routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &of.reason}
+	if err := t.endRoutineRuns(ctx, fires, end); err != nil {
+		return err
+	}
+	return t.endFiresOfTasks(ctx, tasks, end)
 }
 
 // cancelAllLive asks the owners of a lane's live runs to end them.

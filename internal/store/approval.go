@@ -85,6 +85,9 @@ VALUES ($1, $2, $3, $4, $5, 'PENDING', $6, $7, '', '')`
 	if err := execOne(ctx, t, query, id, r.workspaceID, q.by.causationID, r.id, q.text, q.completion, q.by.agentID); err != nil {
 		return "", nil, fmt.Errorf("insert approval: %w", err)
 	}
+	if err := t.noteWord(ctx, r.id); err != nil {
+		return "", nil, err
+	}
 	err := t.inbox(ctx, r.workspaceID, domain.InboxKindApprovalRequest, approvalItem(id), firstOf("Approval wanted: "+r.title, 300), q.text, id, q.by.causationID)
 	if err != nil {
 		return "", nil, err

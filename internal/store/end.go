@@ -111,6 +111,9 @@ func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error 
 	if err != nil {
 		return err
 	}
+	if err := t.endFiresOfTasks(ctx, []xid.ID{run.taskID}, routineRunEnd{status: settledFire(s.Request), reason: &s.Reason}); err != nil {
+		return err
+	}
 	t.tellDropped(run, requests, s.Activity, s.Reason)
 	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
 		return err
@@ -172,7 +175,8 @@ type routineRunEnd struct {
 	err    string
 }
 
-// endRoutineRuns ends the fires among ids that have not ended yet. A heavy one ends with its task instead (SPEC S4.6).
+// endRoutineRuns ends the fires among ids that have not ended yet. A heavy one ends with its task, or with the last run about
+// it (endFiresOfTasks).
 func (t *tx) endRoutineRuns(ctx context.Context, list []xid.ID, e routineRunEnd) error {
 	var fires []xid.ID
 	for _, id := range list {

@@ -98,6 +98,9 @@ func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason dom
 	if err != nil {
 		return err
 	}
+	if err := t.endFiresOfTasks(ctx, []xid.ID{run.taskID}, routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}); err != nil {
+		return err
+	}
 	if err := t.escalate(ctx, run, f); err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ type Success struct {
 // finish ends one run well: what its result asks for is done, its requests and fires end with it, and event requests that
 // came too late for the prompt go back to unrouted (SPEC S3.6). tasks are those of lockFollowUps.
 func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks map[xid.ID]*taskRow, e leave) error {
-	outcomes, err := t.carryOut(ctx, &followUp{run: run, actions: domain.ParseActions(ok.Result, run.taskID != ""), tasks: tasks, cause: causeOfRun(run)})
+	follow := &followUp{run: run, actions: domain.ParseActions(ok.Result, run.taskID != ""), tasks: tasks, cause: causeOfRun(run)}
+	outcomes, err := t.carryOut(ctx, follow)
 	if err != nil {
 		return err
 	}
@@ -36,6 +37,9 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks m
 	data := run.endData(map[string]any{"outcome": domain.OutcomeProcessed})
 	if len(outcomes) > 0 {
 		data["actions"] = outcomes
+	}
+	if follow.leftOpen != "" {
+		data["taskLeftOpen"] = follow.leftOpen
 	}
 	if err := t.endServedRequests(ctx, run, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
 		return err

@@ -55,6 +55,9 @@ func (t *tx) writeFires(ctx context.Context, source domain.RoutineRunSource, fir
 				return err
 			}
 		}
+		if err := t.tellWaits(ctx, fires[:n], written); err != nil {
+			return err
+		}
 		fires = fires[n:]
 	}
 	return nil
@@ -75,6 +78,7 @@ type fireRow struct {
 	MissedSince time.Time         `json:"since,omitzero"`
 	Truncated   bool              `json:"truncated"`
 	Into        string            `json:"into_id,omitempty"`
+	HeldBy      string            `json:"held_by,omitempty"`
 	Fingerprint string            `json:"fingerprint"`
 	Slot        time.Time         `json:"slot,omitzero"`
 	Over        bool              `json:"over"` // nothing follows from it
@@ -91,7 +95,7 @@ type fireRow struct {
 }
 
 const fireRecord = `(id text, workspace text, causation text, routine text, trigger text, status text, skip text, key text, variables jsonb, ticks int,
-  since timestamptz, truncated boolean, into_id text, fingerprint text, slot timestamptz, over boolean, activity text, summary text, agent text,
+  since timestamptz, truncated boolean, into_id text, held_by text, fingerprint text, slot timestamptz, over boolean, activity text, summary text, agent text,
   request text, scope text, source text, class text, person boolean, reason text, payload jsonb)`
 
 // row is the fire's routine run, line in the feed and request. A heavy fire's request follows its task.
@@ -100,7 +104,7 @@ func (f *fire) row() fireRow {
 	row := fireRow{
 		ID: f.id, Workspace: r.workspaceID, Causation: f.causationID, Routine: r.id, Trigger: f.triggerID, Status: string(p.Status), Skip: string(p.SkipReason),
 		Key: p.Key, Variables: f.values, MissedTicks: f.slot.Missed.Ticks, MissedSince: f.slot.Missed.Since, Truncated: f.slot.Missed.Truncated,
-		Into: p.CoalescedInto, Fingerprint: f.fingerprint, Slot: f.slot.Slot, Over: p.Request == nil || p.Status == domain.RoutineRunStatusCoalesced,
+		Into: p.CoalescedInto, HeldBy: p.HeldBy, Fingerprint: f.fingerprint, Slot: f.slot.Slot, Over: p.Request == nil || p.Status == domain.RoutineRunStatusCoalesced,
 		Activity: xid.New("act"), Summary: "Routine " + r.name + " fired: " + strings.ToLower(string(p.Status)) + ".", Agent: r.assigneeID,
 	}
 	if row.Variables == nil {
@@ -147,8 +151,8 @@ func (t *tx) insertFires(ctx context.Context, source domain.RoutineRunSource, by
 WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1) AS n ` + fireRecord + `),
 fire AS (
   INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id, source, status, skip_reason, fire_key, variables, missed_ticks,
-    missed_since, missed_truncated, coalesced_into_id, dispatch_fingerprint, scheduled_for, started_at, completed_at)
-  SELECT id, workspace, causation, routine, trigger, $2, status, skip, key, variables, ticks, since, truncated, into_id, fingerprint, slot, $3,
+    missed_since, missed_truncated, coalesced_into_id, held_by_id, dispatch_fingerprint, scheduled_for, started_at, completed_at)
+  SELECT id, workspace, causation, routine, trigger, $2, status, skip, key, variables, ticks, since, truncated, into_id, held_by, fingerprint, slot, $3,
     CASE WHEN over THEN $3::timestamptz END
   FROM n
   ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING RETURNING id),

@@ -21,6 +21,7 @@ type Liveness struct {
 	Triggers         TriggerEvidence
 	StuckRuns        RunEvidence
 	SilentSuccesses  RunEvidence
+	Gates            GateEvidence
 	Shapes           map[domain.TerminalShape]int // every shape, at 0 too
 	EligibleTriggers int
 }
@@ -57,7 +58,7 @@ type EvidenceRun struct {
 // UnreadableError says that an input of the verdict could not be read, and so there is none
 // (AC-OFFICE-LOOP-LIVENESS-004.10).
 type UnreadableError struct {
-	Input string // ACTIVATION, TRIGGERS, STUCK_RUNS, SILENT_SUCCESSES, TERMINAL_SHAPES or ELIGIBLE_TRIGGERS
+	Input string // ACTIVATION, TRIGGERS, STUCK_RUNS, SILENT_SUCCESSES, GATES, TERMINAL_SHAPES or ELIGIBLE_TRIGGERS
 	cause error
 }
 
@@ -74,7 +75,7 @@ func (e *UnreadableError) Outage() bool {
 	return isConnectionError(e.cause) || isRetryable(e.cause) || hasCode(e.cause, "57P01", "57P02", "57P03") || errors.Is(e.cause, context.Canceled) || errors.Is(e.cause, context.DeadlineExceeded)
 }
 
-// Liveness reads the verdict of a workspace: six statements that write nothing, in no common transaction. An input that
+// Liveness reads the verdict of a workspace: seven statements that write nothing, in no common transaction. An input that
 // cannot be read is counted and an *UnreadableError.
 func (s *Store) Liveness(ctx context.Context, workspaceID xid.ID) (*Liveness, error) {
 	r := livenessRead{q: s.reads, workspaceID: workspaceID}
@@ -83,7 +84,7 @@ func (s *Store) Liveness(ctx context.Context, workspaceID xid.ID) (*Liveness, er
 		read func(context.Context) error
 	}{
 		{"ACTIVATION", r.activation}, {"TRIGGERS", r.triggers}, {"STUCK_RUNS", r.stuckRuns}, {"SILENT_SUCCESSES", r.silentSuccesses},
-		{"TERMINAL_SHAPES", r.shapes}, {"ELIGIBLE_TRIGGERS", r.eligible},
+		{"GATES", r.gates}, {"TERMINAL_SHAPES", r.shapes}, {"ELIGIBLE_TRIGGERS", r.eligible},
 	} {
 		if err := input.read(ctx); err != nil {
 			s.counters.LivenessReadFailed(workspaceID)
@@ -91,7 +92,7 @@ func (s *Store) Liveness(ctx context.Context, workspaceID xid.ID) (*Liveness, er
 		}
 	}
 	r.out.Verdict = liveness.Judge(liveness.Facts{ActivatedAt: r.out.ActivatedAt, DeadTriggers: r.out.Triggers.Total, StuckRuns: r.out.StuckRuns.Total,
-		SilentSuccesses: r.out.SilentSuccesses.Total, EligibleTriggers: r.out.EligibleTriggers})
+		SilentSuccesses: r.out.SilentSuccesses.Total, Gates: r.out.Gates.Total, EligibleTriggers: r.out.EligibleTriggers})
 	return &r.out, nil
 }
 

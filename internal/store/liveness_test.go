@@ -445,6 +445,7 @@ func TestLivenessFailsLoudly(t *testing.T) {
 		"TRIGGERS":         `ALTER TABLE routine_triggers RENAME COLUMN last_fired_at TO hidden`,
 		"STUCK_RUNS":       `ALTER TABLE attempt_leases RENAME TO hidden`,
 		"SILENT_SUCCESSES": `ALTER TABLE runs RENAME COLUMN outcome TO hidden`,
+		"GATES":            `ALTER TABLE routine_runs RENAME COLUMN held_by_id TO hidden`,
 		"TERMINAL_SHAPES":  `ALTER TABLE runs RENAME COLUMN end_reason TO hidden`,
 	} {
 		t.Run(fmt.Sprintf("AC-OFFICE-LOOP-LIVENESS-004.10 C102 %s cannot be read", input), func(t *testing.T) {
@@ -467,7 +468,7 @@ func TestLivenessFailsLoudly(t *testing.T) {
 func TestLivenessNamesEachInput(t *testing.T) {
 	w := newWorld(t)
 	s, faults := w.faulty()
-	for i, input := range []string{"ACTIVATION", "TRIGGERS", "STUCK_RUNS", "SILENT_SUCCESSES", "TERMINAL_SHAPES", "ELIGIBLE_TRIGGERS"} {
+	for i, input := range []string{"ACTIVATION", "TRIGGERS", "STUCK_RUNS", "SILENT_SUCCESSES", "GATES", "TERMINAL_SHAPES", "ELIGIBLE_TRIGGERS"} {
 		t.Run(fmt.Sprintf("AC-OFFICE-LOOP-LIVENESS-004.10 C102 the answer to the statement of %s is lost", input), func(t *testing.T) {
 			faults.left.Store(int64(i + 1))
 			l, err := s.Liveness(t.Context(), w.workspace)

@@ -33,7 +33,7 @@ func claimStatements(workspace, agent xid.ID) []struct{ name, query, types, args
 		{"unrouted", unroutedQuery, "text[], int", `ARRAY[` + lane + `], 500`},
 		{"scopes", scopesQuery, "text[], text[]", `ARRAY[` + lane + `, ` + lane + `], ARRAY['task:7', 'task:700']`},
 		{"fix_heads", fixHeadsQuery, "text[]", `ARRAY[` + lane + `]`},
-		{"fire_queue", fireQueueQuery, "text[], text[], text[], boolean[], int", `ARRAY[` + lane + `], ARRAY['rtn_1'], ARRAY['x'], ARRAY[true], 100`},
+		{"fire_queue", fireQueueQuery, "text[], text[], text[], boolean[], int, timestamptz", `ARRAY[` + lane + `], ARRAY['rtn_1'], ARRAY['x'], ARRAY[true], 100, clock_timestamp()`},
 		{"unrouted_agents", unroutedAgentsQuery, "int", "100"},
 		{"next_instant", nextInstantQuery, "", ""},
 		{"unpark_lanes", unparkLanesQuery, "text, text, text[], int, text[]", tenant + ", 'default', '{}', 64, '{}'"},

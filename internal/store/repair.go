@@ -11,7 +11,7 @@ import (
 )
 
 // Repairs counts what a repair sweep had to put right. All zero is the normal case: each is a defect to look into.
-type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds, Checkouts, Blocked, Offers int }
+type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds, Checkouts, Blocked, Offers, Fires int }
 
 // repairLock is the advisory lock that keeps sweeps of several processes apart.
 const repairLock = 0x726f757365 // "rouse"
@@ -19,12 +19,12 @@ const repairLock = 0x726f757365 // "rouse"
 // plus adds what another repair put right.
 func (r Repairs) plus(o Repairs) Repairs {
 	return Repairs{r.Heads + o.Heads, r.Running + o.Running, r.Workspaces + o.Workspaces, r.Scopes + o.Scopes, r.Leases + o.Leases, r.Holds + o.Holds,
-		r.Checkouts + o.Checkouts, r.Blocked + o.Blocked, r.Offers + o.Offers}
+		r.Checkouts + o.Checkouts, r.Blocked + o.Blocked, r.Offers + o.Offers, r.Fires + o.Fires}
 }
 
 // Repair puts right what should never be wrong (queue rule 6): lanes' heads and counts, workspaces' counts, runs that
 // wait for a scope that is free, a blocker that is gone or a queue that is not theirs any more, leases, checkouts and holds of budgets without a live
-// run. It does nothing while another process sweeps. What cannot be repaired keeps nothing else: the error joins what went
+// run, fires of heavy routines whose work has ended. It does nothing while another process sweeps. What cannot be repaired keeps nothing else: the error joins what went
 // wrong, and what is returned was put right.
 func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 	var done Repairs
@@ -34,6 +34,7 @@ func (s *Store) Repair(ctx context.Context) (Repairs, error) {
 		{"workspace", s.suspectWorkspaces, (*tx).repairWorkspace},
 		{"checkout of task", s.orphanCheckouts, (*tx).repairCheckout},
 		{"budget", s.suspectBudgets, (*tx).repairBudget},
+		{"fire", s.staleFires, (*tx).repairFire},
 	} {
 		some, err := s.repairEach(ctx, r)
 		done = done.plus(some)
@@ -72,7 +73,7 @@ func (s *Store) repairEach(ctx context.Context, r repair) (total Repairs, err er
 
 func (s *Store) countRepairs(done Repairs) {
 	for what, n := range map[string]int{"head": done.Heads, "running": done.Running, "workspace": done.Workspaces, "scope": done.Scopes,
-		"lease": done.Leases, "hold": done.Holds, "checkout": done.Checkouts, "blocked": done.Blocked, "offer": done.Offers} {
+		"lease": done.Leases, "hold": done.Holds, "checkout": done.Checkouts, "blocked": done.Blocked, "offer": done.Offers, "fire": done.Fires} {
 		s.counters.Repaired(what, n)
 	}
 }

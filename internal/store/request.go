@@ -56,6 +56,11 @@ RETURNING id, requested_at`
 	if err != nil {
 		return "", false, fmt.Errorf("insert wakeup request: %w", err)
 	}
+	if r.taskID != "" {
+		if _, err := exec(ctx, t, reopenFires, ids([]xid.ID{r.taskID})); err != nil {
+			return "", false, fmt.Errorf("open the fire of the task again: %w", err)
+		}
+	}
 	t.traceWakeup(id, at, r)
 	t.count(func(c *metrics.Counters) { c.WakeupCreated(r.workspaceID, r.source) })
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: r.workspaceID, ID: r.agentID})

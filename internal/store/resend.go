@@ -93,7 +93,8 @@ func basisFacts(agentID xid.ID, d droppedRequest, x *ent.Task) domain.BasisFacts
 }
 
 // resend returns ended requests of a locked lane to the router: the same rows, at their places in the order, one resend
-// more (SPEC S3.6, C304). The fires that their guard skipped are open again (SPEC S4.6).
+// more (SPEC S3.6, C304). The fires that their guard skipped, and those of their
+// tasks, are open again (SPEC S4.6).
 func (t *tx) resend(ctx context.Context, l lane, requests []xid.ID) error {
 	if len(requests) == 0 {
 		return nil
@@ -103,8 +104,9 @@ WITH sent AS (
   UPDATE wakeup_requests SET status = 'QUEUED', run_id = NULL, end_reason = NULL, resends = resends + 1, claimed_at = NULL,
     delivered_at = NULL, finished_at = NULL, scheduled_retry_at = NULL, retry_source = NULL
   WHERE id = ANY($1) AND finished_at IS NOT NULL RETURNING routine_run_id)
-UPDATE routine_runs SET status = 'ENQUEUED', skip_reason = NULL, error = NULL, completed_at = NULL
-WHERE id IN (SELECT routine_run_id FROM sent) AND status = 'SKIPPED' AND skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED')`
+UPDATE routine_runs SET status = CASE WHEN task_id IS NULL THEN 'ENQUEUED' ELSE 'TASK_CREATED' END, skip_reason = NULL, error = NULL, completed_at = NULL
+WHERE id IN (SELECT routine_run_id FROM sent) AND (status = 'SKIPPED' AND skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED')
+  OR status IN ('SKIPPED', 'FAILED', 'CANCELLED') AND task_id IS NOT NULL)`
 	if _, err := exec(ctx, t, query, ids(requests)); err != nil {
 		return fmt.Errorf("send requests again: %w", err)
 	}

@@ -177,6 +177,7 @@ type change struct {
 	returnComment xid.ID   // says why it came back from review
 	endedBlockers []string // that ended or were taken off
 	linkEnded     bool     // a blocker or a child has ended
+	said          bool     // somebody said where the task stands
 	summary       string   // for the feed
 	data          map[string]any
 }
@@ -189,6 +190,11 @@ func (t *tx) apply(ctx context.Context, c *change) ([]xid.ID, error) {
 	events.After.Generation = c.after.generation
 	if err := t.writeTask(ctx, c); err != nil {
 		return nil, err
+	}
+	if c.said {
+		if err := t.noteWord(ctx, c.after.id); err != nil {
+			return nil, err
+		}
 	}
 	if c.summary != "" {
 		if err := t.noteTask(ctx, c.after, c.cause, domain.ActivityCodeTaskChanged, c.summary, c.data); err != nil {

@@ -132,12 +132,22 @@ ORDER BY q.requested_at, q.id`
 // endStale ends requests that have lost their reason, the fires behind them, and says so in the feed.
 func (t *tx) endStale(ctx context.Context, workspaceID xid.ID, requests []xid.ID, reason domain.EndReason) error {
 	const query = `
-UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $2, finished_at = $3 WHERE id = ANY($1) AND finished_at IS NULL RETURNING routine_run_id`
-	fires, err := collect(ctx, t, scanOne[xid.ID], query, ids(requests), reason, t.now)
+UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $2, finished_at = $3 WHERE id = ANY($1) AND finished_at IS NULL RETURNING routine_run_id, task_id`
+	var fires, tasks []xid.ID
+	_, err := collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
+		var fire, task xid.ID
+		err = rows.Scan(&fire, &task)
+		fires, tasks = append(fires, fire), append(tasks, task)
+		return struct{}{}, err
+	}, query, ids(requests), reason, t.now)
 	if err != nil {
 		return fmt.Errorf("end stale requests: %w", err)
 	}
-	if err := t.endRoutineRuns(ctx, fires, routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &reason}); err != nil {
+	end := routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &reason}
+	if err := t.endRoutineRuns(ctx, fires, end); err != nil {
+		return err
+	}
+	if err := t.endFiresOfTasks(ctx, tasks, end); err != nil {
 		return err
 	}
 	return t.noteRequests(ctx, workspaceID, requests, domain.StaleActivity(reason), callerOr(ctx, "queue"), "The wakeup lost its reason: "+string(reason)+".", reason)
@@ -155,6 +165,9 @@ func (t *tx) endEmptyRun(ctx context.Context, runID xid.ID, reason domain.EndRea
 	}
 	err = t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: map[string]any{"reason": reason}})
 	if err != nil {
+		return err
+	}
+	if err := t.endFiresOfTasks(ctx, []xid.ID{run.taskID}, routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &reason}); err != nil {
 		return err
 	}
 	return t.releaseScope(ctx, run.agentID, run.scope)

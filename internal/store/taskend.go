@@ -104,7 +104,10 @@ func (t *tx) endFireOfTask(ctx context.Context, r taskRow) error {
 	if r.state == domain.TaskStateDone {
 		status = domain.RoutineRunStatusDone
 	}
-	const query = `UPDATE routine_runs SET status = $2, completed_at = $3 WHERE task_id = $1 AND completed_at IS NULL`
+	const query = `
+WITH fire AS (UPDATE routine_runs SET status = $2, skip_reason = NULL, completed_at = $3 WHERE task_id = $1 AND completed_at IS NULL RETURNING id, workspace_id)
+UPDATE inbox_items i SET resolved_at = $3 FROM fire
+WHERE i.workspace_id = fire.workspace_id AND i.dedupe_key = 'fires_wait:' || fire.id AND i.resolved_at IS NULL`
 	if _, err := exec(ctx, t, query, r.id, status, t.now); err != nil {
 		return fmt.Errorf("end the fire of the task: %w", err)
 	}
@@ -114,7 +117,7 @@ func (t *tx) endFireOfTask(ctx context.Context, r taskRow) error {
 // reopenFireOfTask makes the fire whose task is worked on again active again (SPEC S4.6).
 func (t *tx) reopenFireOfTask(ctx context.Context, r taskRow) error {
 	const query = `
-UPDATE routine_runs SET status = 'TASK_CREATED', completed_at = NULL WHERE task_id = $1 AND status IN ('DONE', 'CANCELLED')`
+UPDATE routine_runs SET status = 'TASK_CREATED', skip_reason = NULL, error = NULL, completed_at = NULL WHERE task_id = $1 AND completed_at IS NOT NULL`
 	if _, err := exec(ctx, t, query, r.id); err != nil {
 		return fmt.Errorf("open the fire of the task again: %w", err)
 	}

@@ -68,7 +68,7 @@ func (t *tx) move(ctx context.Context, tasks map[xid.ID]*taskRow, r *taskRow, m 
 		return nil, err
 	}
 	if to.state == r.state && to.id == r.stepID {
-		return nil, nil
+		return nil, t.noteWord(ctx, r.id) // that it stays where it is was said, too
 	}
 	pending, err := t.pendingCompletion(ctx, r)
 	if err != nil {
@@ -104,7 +104,7 @@ func waitsForDecision(approvalID xid.ID) error {
 
 // enter puts a task into a step.
 func (t *tx) enter(ctx context.Context, tasks map[xid.ID]*taskRow, r *taskRow, to stepRow, m move) ([]xid.ID, error) {
-	c := change{before: *r, after: *r, cause: m.cause, summary: "The task was moved to " + string(to.state) + ".",
+	c := change{before: *r, after: *r, cause: m.cause, said: true, summary: "The task was moved to " + string(to.state) + ".",
 		data: map[string]any{"from": r.state, "to": to.state, "step": to.name}}
 	c.after.state, c.after.stepID, c.after.stepActions = to.state, to.id, to.actions
 	if m.note != "" {

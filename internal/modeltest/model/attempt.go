@@ -40,6 +40,7 @@ func (w *World) Finish(run *Run, acts ...Act) {
 	for _, a := range acts {
 		w.act(run, a)
 	}
+	w.completeByDefault(run, acts)
 	w.resend(run)
 	for _, q := range w.requestsOf(run) {
 		w.end(q, served(q, "FINISHED"), "", "DONE")

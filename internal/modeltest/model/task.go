@@ -9,7 +9,7 @@ import (
 type Task struct {
 	State     string
 	Archived  bool
-	Board     bool // in a workflow that the loop leaves alone, unless there is a project
+	Board     bool // in a workflow that the loop leaves alone, unless there is a project, and that completes by default
 	Project   int  // 0: none
 	Parent    *Task
 	Assignee  *Agent
@@ -20,6 +20,7 @@ type Task struct {
 	Reviewed  bool // needs an approval to be done
 	Holder    *Run // whose live attempt has it checked out
 
+	said      *Run   // that was at work when somebody last said where the task stands; nil: none was
 	asking    bool   // its completion waits for a decision
 	asker     *Agent // who asked for it; nil: people
 	made      int
@@ -139,6 +140,7 @@ func (w *World) move(t *Task, state string, by By) bool {
 	case t.Archived:
 		return false
 	case t.State == state:
+		t.say()
 		return true
 	case t.asking && by.Agent != nil:
 		return false // a decision is waited for, and it is not the agent's
@@ -152,11 +154,37 @@ func (w *World) move(t *Task, state string, by By) bool {
 	return true
 }
 
+// say notes that somebody said where the task stands, and which run was at work then.
+func (t *Task) say() {
+	t.said = nil
+	if t.Holder != nil && t.Holder.Started {
+		t.said = t.Holder
+	}
+}
+
+// completeByDefault completes a run's task as its step does, where nobody has said anything and nothing is to come.
+func (w *World) completeByDefault(run *Run, acts []Act) {
+	t := run.Task
+	if t == nil || !t.Board || t.ended() || t.Assignee != run.Agent || t.said == run || t.State == "IN_REVIEW" || t.State == "BLOCKED" || t.asking || len(t.open()) > 0 {
+		return
+	}
+	if slices.ContainsFunc(acts, func(a Act) bool { return a.Kind == "move_task" || a.Kind == "complete_task" }) {
+		return
+	}
+	toCome := func(q *Request) bool {
+		return q.Task == t && q.Agent == run.Agent && q.Event && !q.Ended && (q.Run != run || !q.Delivered)
+	}
+	if !slices.ContainsFunc(w.Requests, toCome) {
+		w.move(t, "DONE", run.By())
+	}
+}
+
 // askCompletion puts a task into review and calls its approvers.
 func (w *World) askCompletion(t *Task, by By) {
 	if t.State != "IN_REVIEW" {
 		w.enter(t, "IN_REVIEW", by)
 	}
+	t.say()
 	t.asking, t.asker = true, by.Agent
 	w.callApprovers(t, t.Approvers, by)
 }
@@ -176,6 +204,7 @@ func (w *World) callApprovers(t *Task, approvers []*Agent, by By) {
 func (w *World) enter(t *Task, state string, by By) {
 	from, over := t.State, t.ended()
 	t.State = state
+	t.say()
 	switch {
 	case state == "IN_PROGRESS" && from == "IN_REVIEW":
 		if t.Office() && t.Assignee != nil && t.Assignee != by.Agent {
