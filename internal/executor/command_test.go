@@ -130,11 +130,11 @@ func TestWhatIsNotLaunchedHasNoSessionAndAUsefulMessage(t *testing.T) {
 		permanent bool
 	}{
 		{"no program", nil, none, "set argv", true},
-		{"a program that is not in PATH", []string{"no-such-agent"}, none, "install it", false},
-		{"a path that does not exist", []string{"/no/such/agent"}, none, "does not exist", false},
+		{"a program that is not in PATH", []string{"no-such-agent"}, none, "install it", true},
+		{"a path that does not exist", []string{"/no/such/agent"}, none, "does not exist", true},
 		{"a folder", []string{dir}, none, "not a program", false},
 		{"not executable", []string{plain}, none, "chmod +x", false},
-		{"a missing interpreter", []string{orphan}, none, "interpreter", false},
+		{"a missing interpreter", []string{orphan}, none, "interpreter", true},
 		{"no program at all", []string{binary}, none, "#!/bin/sh", false},
 		{"a missing working directory", []string{"true"}, inDir("/no/such/folder"), "make it", false},
 		{"a working directory that is a file", []string{"true"}, inDir(plain), "not a folder", false},

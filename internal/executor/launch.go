@@ -223,7 +223,7 @@ func (o Options) startFailure(l launch, err error) *Failure {
 	case errors.As(err, &staged) && !errors.Is(err, syscall.EAGAIN):
 		return launchFailure(err, "the agent's process could not be prepared: %v: see `rouse doctor`", err)
 	case errors.Is(err, syscall.ENOENT):
-		return launchFailure(err, "%s names an interpreter (#! line or loader) that does not exist: install it, or name the interpreter first in argv", l.program)
+		return missingProgram("%s names an interpreter (#! line or loader) that does not exist: install it, or name the interpreter first in argv", l.program)
 	case errors.Is(err, syscall.ENOEXEC):
 		return launchFailure(err, "%s is no program this system can run: a script needs a first line such as #!/bin/sh", l.program)
 	case errors.Is(err, syscall.EACCES):

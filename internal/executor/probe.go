@@ -101,6 +101,9 @@ func (p *probe) program(ctx context.Context, argv []string, folder string) {
 		p.folder = where
 	}
 	p.pass("program", l.program+" in "+where)
+	if folder != "" {
+		p.workFolder(ctx, command, o, where)
+	}
 	if known != nil {
 		p.version(ctx, command, *known, l)
 	}

@@ -40,14 +40,14 @@ func (o Options) findProgram(name, directory, path string) (string, *Failure) {
 	if unusable != nil {
 		return "", unusable
 	}
-	return "", launchFailure(fs.ErrNotExist, "the program %q was not found in PATH (%s): install it, or write its full path in argv", name, path)
+	return "", missingProgram("the program %q was not found in PATH (%s): install it, or write its full path in argv", name, path)
 }
 
 func (o Options) checkProgram(file string) *Failure {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return launchFailure(fs.ErrNotExist, "the program %s does not exist: install it, or correct argv", file)
+		return missingProgram("the program %s does not exist: install it, or correct argv", file)
 	case err != nil:
 		return launchFailure(err, "the program %s cannot be read: %v", file, err)
 	case !info.Mode().IsRegular():
@@ -95,4 +95,11 @@ func mayRun(file string, info fs.FileInfo, credential *syscall.Credential) bool 
 		return mode&0o010 != 0
 	}
 	return mode&0o001 != 0
+}
+
+// missingProgram is permanent: trying again for hours brings no program, and a person should know now.
+func missingProgram(format string, args ...any) *Failure {
+	failure := launchFailure(fs.ErrNotExist, format, args...)
+	failure.Permanent = true
+	return failure
 }
