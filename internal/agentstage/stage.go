@@ -62,7 +62,11 @@ func ReadReport(r io.Reader) (*Report, error) {
 }
 
 func init() {
-	if len(os.Args) == 1 && os.Args[0] == Name {
+	switch {
+	case len(os.Args) != 1:
+	case os.Args[0] == Name:
 		enter()
+	case os.Args[0] == WatchdogName:
+		watch()
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program is the path by which a program starts itself as the stage, also when its file was replaced meanwhile.
-const Program = "/proc/self/exe"
+// Self is the path by which a program starts itself as the stage, also when its file was replaced meanwhile.
+func Self() (string, error) { return "/proc/self/exe", nil }
 
 // enter carries out the order, and does not return.
 func enter() {

@@ -38,6 +38,8 @@ type Request struct {
 	Spec            domain.ExecutorSpec
 	// Ended is closed when the attempt was ended through the API, for agents that report there; nil: never.
 	Ended <-chan struct{}
+	// Lease is until when the attempt may run; nil: nobody else would take it up.
+	Lease *Lease
 	// Log is what is kept of the output; the zero value is what a run's first attempt may keep.
 	Log domain.LogAllowance
 	log *logBudget // of launches that are one attempt

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestNothingOutlivesAKilledServer(t *testing.T) {
@@ -170,10 +171,10 @@ func FuzzParseStat(f *testing.F) {
 }
 
 // startServer runs this test program as a server with one command.
-func startServer(t *testing.T, script string) (*exec.Cmd, *bufio.Scanner) {
+func startServer(t *testing.T, script string, env ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	server := exec.Command(os.Args[0])
-	server.Env = append(os.Environ(), serverVariable+"="+script, "EXECUTOR_TEST_ROOT="+t.TempDir())
+	server.Env = append(append(os.Environ(), serverVariable+"="+script, "EXECUTOR_TEST_ROOT="+t.TempDir()), env...)
 	out, err := server.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -200,4 +201,42 @@ func waitForText(t *testing.T, path, want string) {
 		}
 	}
 	t.Fatalf("%q never came", want)
+}
+
+// TestAServerThatHangsHasItsAgentsEndedBeforeTheirLeasesEnd: it is stopped, as a machine that swaps or a debugger does.
+func TestAServerThatHangsHasItsAgentsEndedBeforeTheirLeasesEnd(t *testing.T) {
+	alive, gone := fifo(t)
+	server, lines := startServer(t, fmt.Sprintf(`exec 9>%q; trap '' TERM HUP; (setsid sleep 1000 &); echo ready >&9; sleep 1000`, alive), leaseVariable+"=3s")
+	if !lines.Scan() {
+		t.Fatal("the server reported nothing")
+	}
+	waitForText(t, alive, "ready")
+	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	gone()
+	if stat, ok := readStat(server.Process.Pid); !ok || stat.state != 'T' {
+		t.Errorf("the server is %q", stat.state)
+	}
+}
+
+// TestALeaseThatIsExtendedEndsNobody: the watchdog is told of each end anew, a new watchdog too.
+func TestALeaseThatIsExtendedEndsNobody(t *testing.T) {
+	c := newCommand(t, Options{})
+	lease := NewLease(time.Now().Add(time.Hour))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	req := shell(`echo ready; sleep 1000`)
+	req.Lease = lease
+	_, err := c.Run(ctx, req, &recorder{onLine: func(string) {
+		c.watchdog.mu.Lock()
+		_ = c.watchdog.process.Kill()
+		_, _ = c.watchdog.process.Wait()
+		c.watchdog.mu.Unlock()
+		lease.Extend(time.Now().Add(2 * time.Hour)) // told to a new one
+		lease.Extend(time.Now().Add(-time.Second))  // and over
+	}})
+	if failure := failureOf(t, err); !strings.Contains(failure.Message, "signal 9") {
+		t.Errorf("got %+v", failure)
+	}
 }

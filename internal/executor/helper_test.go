@@ -20,6 +20,9 @@ import (
 // serverVariable makes the test program a server that is to be killed: see TestNothingOutlivesAKilledServer.
 const serverVariable = "EXECUTOR_TEST_SERVER"
 
+// leaseVariable is how long the lease of such a server's command is.
+const leaseVariable = "EXECUTOR_TEST_LEASE"
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == chainArgument {
 		chain(os.Args[2] == "setsid")
@@ -38,7 +41,11 @@ func serve(script string) {
 		_, err := fmt.Printf("%d %d %s %d\n", g.PGID, g.StartTime, g.Launch, c.watchdog.process.Pid)
 		return err
 	}}
-	_, err := c.Run(context.Background(), shell(script), sink)
+	req := shell(script)
+	if period, err := time.ParseDuration(os.Getenv(leaseVariable)); err == nil {
+		req.Lease = NewLease(time.Now().Add(period))
+	}
+	_, err := c.Run(context.Background(), req, sink)
 	fmt.Println("ended", err)
 }
 

@@ -26,7 +26,8 @@ type launch struct {
 	environment []string
 	mark        string // value of ROUSE_LAUNCH
 	options     Options
-	terminal    bool // its standard input is a terminal for it alone
+	lease       *Lease // nil: it may run for ever
+	terminal    bool   // its standard input is a terminal for it alone
 }
 
 // prepare checks everything that can be checked before a process exists, so that each mistake has its own message, and makes
@@ -58,7 +59,7 @@ func (o Options) prepareIn(req Request, argv []string, find func() (string, *Fai
 	if failure != nil {
 		return launch{}, failure
 	}
-	return launch{program: program, argv: argv, directory: directory, environment: environment, mark: mark, options: o}, nil
+	return launch{program: program, argv: argv, directory: directory, environment: environment, mark: mark, options: o, lease: req.Lease}, nil
 }
 
 // environment is a clean base, then the request's variables; nothing of the server's own environment but PATH, HOME and

@@ -119,13 +119,17 @@ func (c *launcher) start(l launch) (*process, *Failure) {
 	}
 	p := &process{pipes: pipes, leader: started, group: identify(started.Pid, l.mark, c.options.Installation), launch: l, home: home, unhold: release, exited: make(chan struct{})}
 	go func() { p.state = awaitExit(started); close(p.exited) }()
-	if err := c.watchdog.add(p.group.PGID, p.cgroupPath()); err != nil {
+	p.unfollow = func() {}
+	err = c.watchdog.add(p.group.PGID, p.cgroupPath())
+	if err == nil {
+		p.unfollow = l.lease.follow(func(until time.Time) { c.watchdog.until(p.group.PGID, until) })
+	} else {
 		p.killAll()
 		<-p.exited
 		pipes.closeOurs()
 		var result Result
 		c.reap(p, &result)
-		return nil, launchFailure(err, "%v: check that /bin/sh can be started", err)
+		return nil, launchFailure(err, "%v", err)
 	}
 	return p, nil
 }

@@ -50,15 +50,16 @@ func closeFiles(files ...*os.File) {
 // process is one started command.
 type process struct {
 	*pipes
-	leader  *os.Process
-	group   ProcessGroup
-	launch  launch
-	home    *cgroup          // nil: it has none
-	unhold  func()           // lets go of the account
-	exited  chan struct{}    // closed when the leader ended, while it is still unreaped where the system allows that
-	state   *os.ProcessState // of a leader that could not be left unreaped; to be read after exited
-	readers sync.WaitGroup
-	writer  sync.WaitGroup
+	leader   *os.Process
+	group    ProcessGroup
+	launch   launch
+	home     *cgroup          // nil: it has none
+	unhold   func()           // lets go of the account
+	unfollow func()           // ends the watch of the lease
+	exited   chan struct{}    // closed when the leader ended, while it is still unreaped where the system allows that
+	state    *os.ProcessState // of a leader that could not be left unreaped; to be read after exited
+	readers  sync.WaitGroup
+	writer   sync.WaitGroup
 }
 
 // ending is why a command was ended, if it did not end by itself.
@@ -70,6 +71,7 @@ type ending struct {
 
 // release reaps the leader, after taking its group off the watch: the id is free for others from then on.
 func (p *process) release(w *watchdog) *os.ProcessState {
+	p.unfollow()
 	_ = w.del(p.group.PGID) // an error means that there is no watchdog, hence nothing to unlist
 	if p.state == nil {
 		p.state = children.reap(p.leader)

@@ -96,10 +96,15 @@ func (c *launcher) stage(mark string, order agentstage.Order, attr *syscall.SysP
 		return nil, err
 	}
 	defer closeFiles(reportRead)
+	self, err := agentstage.Self()
+	if err != nil {
+		closeFiles(orderRead, orderWrite, reportWrite)
+		return nil, err
+	}
 	var started *os.Process
 	c.spawner.do(func() {
 		started, err = children.start(mark, func() (*os.Process, error) {
-			return os.StartProcess(agentstage.Program, []string{agentstage.Name}, &os.ProcAttr{
+			return os.StartProcess(self, []string{agentstage.Name}, &os.ProcAttr{
 				Dir: "/", Env: []string{}, Files: append(files, orderRead, reportWrite), Sys: attr,
 			})
 		})

@@ -10,26 +10,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
-)
 
-// watchdogScript keeps the list of live groups and, when its input ends because the server is gone, kills them. It
-// starts no program, so it needs no memory or process at a bad moment.
-const watchdogScript = `trap '' HUP INT QUIT TERM
-live=
-while read -r verb group cgroup; do
-	case $verb in
-	add) live="$live $group:$cgroup" ;;
-	del)
-		rest=
-		for g in $live; do [ "${g%%:*}" = "$group" ] || rest="$rest $g"; done
-		live=$rest ;;
-	esac
-done
-for g in $live; do
-	kill -KILL "-${g%%:*}" 2>/dev/null
-	[ -z "${g#*:}" ] || echo 1 >"${g#*:}/cgroup.kill"
-done
-`
+	"rouse.dev/rouse/internal/agentstage"
+)
 
 // watchdogWrite bounds a write to a watchdog that does not read.
 const watchdogWrite = 5 * time.Second
@@ -37,35 +20,57 @@ const watchdogWrite = 5 * time.Second
 var errClosed = errors.New("the executor is closed")
 
 // watchdog is one small process, in a session of its own, that outlives the server just long enough to end the groups the
-// server left. The parent-death signal reaches leaders only; this reaches whole groups. It is started with the first
-// group and started again should somebody kill it.
+// server left, and that ends those whose lease is over while the server hangs. The parent-death signal reaches leaders only; this reaches
+// whole groups. It is started with the first group and started again should somebody kill it.
 type watchdog struct {
 	mu      sync.Mutex
-	live    map[int]string // the cgroup of each group; "": it has none
+	live    map[int]*underWatch
 	process *os.Process
 	pipe    *os.File
 	closed  bool
 }
 
+// underWatch is one group.
+type underWatch struct {
+	cgroup string    // "": it has none
+	until  time.Time // zero: not bounded
+}
+
 // add puts a group under watch, and its cgroup.
 func (w *watchdog) add(group int, cgroup string) error {
-	if strings.ContainsAny(cgroup, " \t\n*?[") { // the script would read it as two
-		cgroup = ""
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return errClosed
 	}
-	if w.live == nil {
-		w.live = map[int]string{}
+	if strings.Contains(cgroup, "\n") { // it would be two lines
+		cgroup = ""
 	}
-	w.live[group] = cgroup
-	if err := w.tell("add", group, cgroup); err != nil {
+	if w.live == nil {
+		w.live = map[int]*underWatch{}
+	}
+	w.live[group] = &underWatch{cgroup: cgroup}
+	if err := w.tell(addLine(group, cgroup)); err != nil {
 		delete(w.live, group)
 		return err
 	}
 	return nil
+}
+
+// until tells when a group's time is over.
+func (w *watchdog) until(group int, end time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one := w.live[group]; one != nil && !w.closed {
+		one.until = end
+		_ = w.tell(untilLine(group, end)) // without a watchdog the server alone ends it, and the next group tells of it
+	}
+}
+
+func addLine(group int, cgroup string) string { return fmt.Sprintf("add %d %s", group, cgroup) }
+
+func untilLine(group int, end time.Time) string {
+	return fmt.Sprintf("until %d %d", group, max(time.Until(end), 0).Milliseconds())
 }
 
 // del must be called before the leader is reaped: afterwards the id may belong to somebody else.
@@ -76,31 +81,35 @@ func (w *watchdog) del(group int) error {
 	if w.closed {
 		return nil
 	}
-	return w.tell("del", group, "")
+	return w.tell(fmt.Sprintf("del %d", group))
 }
 
 // tell writes one line, to a new watchdog when the old one does not take it.
-func (w *watchdog) tell(verb string, group int, cgroup string) error {
-	if w.process != nil && w.write(verb, group, cgroup) == nil {
+func (w *watchdog) tell(line string) error {
+	if w.process != nil && w.write(line) == nil {
 		return nil
 	}
 	w.discard()
 	if err := w.start(); err != nil {
 		return fmt.Errorf("start the watchdog, which ends agents should the server be killed: %w", err)
 	}
-	for g, its := range w.live {
-		if err := w.write("add", g, its); err != nil {
+	for group, its := range w.live {
+		err := w.write(addLine(group, its.cgroup))
+		if err == nil && !its.until.IsZero() {
+			err = w.write(untilLine(group, its.until))
+		}
+		if err != nil {
 			return fmt.Errorf("tell the watchdog: %w", err)
 		}
 	}
 	return nil
 }
 
-func (w *watchdog) write(verb string, group int, cgroup string) error {
+func (w *watchdog) write(line string) error {
 	if err := w.pipe.SetWriteDeadline(time.Now().Add(watchdogWrite)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w.pipe, "%s %d %s\n", verb, group, cgroup)
+	_, err := fmt.Fprintln(w.pipe, line)
 	return err
 }
 
@@ -115,9 +124,13 @@ func (w *watchdog) start() error {
 		return errors.Join(err, write.Close())
 	}
 	defer null.Close() // the child holds its own
+	self, err := agentstage.Self()
+	if err != nil {
+		return errors.Join(err, write.Close())
+	}
 	process, err := children.start("", func() (*os.Process, error) {
-		return os.StartProcess("/bin/sh", []string{"rouse-watchdog", "-c", watchdogScript}, &os.ProcAttr{
-			Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{read, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
+		return os.StartProcess(self, []string{agentstage.WatchdogName}, &os.ProcAttr{
+			Dir: "/", Env: []string{}, Files: []*os.File{read, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
 		})
 	})
 	if err != nil {

@@ -28,6 +28,7 @@ type attempt struct {
 	cancel  context.CancelCauseFunc
 	fence   *time.Timer // ends the launch before the lease ends
 	lease   time.Duration
+	until   *executor.Lease // ends the launch should this process hang
 
 	reports atomic.Bool   // its agent reports to the API, so that the store may end it before this process does
 	ended   chan struct{} // closed when the store has
@@ -35,7 +36,7 @@ type attempt struct {
 }
 
 func newAttempt(parent context.Context, c store.Claimed, lease time.Duration) *attempt {
-	a := &attempt{Attempt: c.Attempt, claimed: c, lease: lease, ended: make(chan struct{})}
+	a := &attempt{Attempt: c.Attempt, claimed: c, lease: lease, until: executor.NewLease(time.Now().Add(hangAfter(lease))), ended: make(chan struct{})}
 	a.ctx, a.cancel = context.WithCancelCause(parent)
 	a.fence = time.AfterFunc(fenceAfter(lease), func() { a.stop(&executor.Stop{Reason: errLeaseEnding, Grace: lease / 8}) })
 	return a
@@ -45,9 +46,16 @@ func newAttempt(parent context.Context, c store.Claimed, lease time.Duration) *a
 // pays for the grace (an eighth), the KILL, and the time the claim or renewal was under way.
 func fenceAfter(lease time.Duration) time.Duration { return lease - lease/4 }
 
-// renewed moves the fence. at is when the renewal was asked for, by the monotonic clock: the lease cannot end earlier
+// renewed moves the fence, and the watchdog's. at is when the renewal was asked for, by the monotonic clock: the lease cannot end earlier
 // than one lease after it.
-func (a *attempt) renewed(at time.Time) { a.fence.Reset(time.Until(at.Add(fenceAfter(a.lease)))) }
+func (a *attempt) renewed(at time.Time) {
+	a.fence.Reset(time.Until(at.Add(fenceAfter(a.lease))))
+	a.until.Extend(at.Add(hangAfter(a.lease)))
+}
+
+// hangAfter is how long after the last renewal the watchdog ends the processes of an owner that has not ended them: it hangs, or stands
+// still. Before the lease ends, too, but after whatever the owner does.
+func hangAfter(lease time.Duration) time.Duration { return lease - lease/16 }
 
 // gone notes that the store has ended the attempt.
 func (a *attempt) gone() { a.endOnce.Do(func() { close(a.ended) }) }
