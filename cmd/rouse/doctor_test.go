@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"rouse.dev/rouse/internal/pgtest"
@@ -68,6 +71,19 @@ func TestDoctor(t *testing.T) {
 		other := launch(t, []string{"ROUSE_SECRET_KEY=" + strings.Repeat("0123456789abcdef", 4)}, "doctor", "--data-dir", data)
 		if code, out := other.wait(), other.out.String(); code != 1 || !strings.Contains(out, "FAIL "+slug+"/sealed: secrets: the value of KEY cannot be opened") || strings.Contains(out, "hunter2") {
 			t.Errorf("exit %d:\n%s", code, out)
+		}
+	})
+	t.Run("it starts no database", func(t *testing.T) {
+		if code := j.program.end(syscall.SIGTERM); code != 0 {
+			t.Fatalf("exit %d", code)
+		}
+		code, out := doctor()
+		if code != 1 || !strings.Contains(out, "does not run") || !strings.Contains(out, "rouse serve") {
+			t.Errorf("exit %d:\n%s", code, out)
+		}
+		log, err := os.ReadFile(filepath.Join(data, "postgres", "server.log"))
+		if err != nil || strings.Count(string(log), "ready to accept connections") != 1 {
+			t.Errorf("%v:\n%s", err, log)
 		}
 	})
 	t.Run("a folder without a database is no installation", func(t *testing.T) {

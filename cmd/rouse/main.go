@@ -17,6 +17,7 @@ import (
 
 	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/server"
 )
 
 // cli is the command line.
@@ -37,7 +38,11 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program; its result is the exit code: 0 for success, 1 for a failure, 2 for a command line that is wrong.
+// exitTokenEnded is the exit code of a worker whose token is not taken: starting it again with the same one does not help.
+const exitTokenEnded = 3
+
+// run is the program; its result is the exit code: 0 for success, 1 for a failure, 2 for a command line that is wrong, 3 for a worker
+// whose token is not taken.
 func run(args []string, stdout, stderr io.Writer) int {
 	var c cli
 	code := -1
@@ -62,6 +67,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "rouse:", domain.Escaped(err.Error(), true))
 		if _, wrong := errors.AsType[*config.InvalidError](err); wrong {
 			return 2
+		}
+		if errors.Is(err, server.ErrTokenEnded) {
+			return exitTokenEnded
 		}
 		return 1
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -262,9 +263,49 @@ func TestProgramWorkerThatIsRefusedEnds(t *testing.T) {
 	j := newJourney(p)
 	w := launch(t, []string{"ROUSE_TOKEN=rse_" + strings.Repeat("ab", 22)}, "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace,
 		"--data-dir", newWorkshop(t).path("worker"), "--", "/bin/true")
-	if code := w.wait(); code != 1 || !strings.Contains(w.log.String(), "not known") {
+	if code := w.wait(); code != exitTokenEnded || !strings.Contains(w.log.String(), "rouse token create --scope EXECUTE") {
 		t.Errorf("exit %d: %s", code, w.log)
 	}
+}
+
+// TestProgramWorkerWhoseTokenIsRevokedEnds: while it works, and its agent with it.
+func TestProgramWorkerWhoseTokenIsRevokedEnds(t *testing.T) {
+	data := pgtest.Folder(t)
+	p := start(t, data, nil)
+	j := newJourney(p)
+	token, id := tokenWith(t, data, "EXECUTE")
+	w := launch(t, []string{"ROUSE_TOKEN=" + token}, "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace,
+		"--queue", "revoked", "--data-dir", newWorkshop(t).path("worker"))
+	agent := j.agent("long", map[string]any{"pull": map[string]any{"queue": "revoked", "command": map[string]any{"argv": []string{"/bin/sh", "-c", longWork}, "grace": "PT1S"}}})
+	pids := pidsOf(t, j.subscribe(j.owner, followRun, map[string]any{"id": j.wake(agent)}).line())
+	if out, err := exec.Command(binary, "token", "revoke", "--data-dir", data, id).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if code := w.wait(); code != exitTokenEnded || !strings.Contains(w.log.String(), "rouse token create --scope EXECUTE") {
+		t.Errorf("exit %d: %s", code, w.log)
+	}
+	if left := living(pids); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+}
+
+// tokenWith makes a token with a scope.
+func tokenWith(t *testing.T, data, scope string) (token, id string) {
+	t.Helper()
+	out, err := exec.Command(binary, "token", "create", "--data-dir", data, "--name", "revoked", "--scope", scope).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := exec.Command(binary, "token", "list", "--data-dir", data).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		if strings.Contains(line, "revoked") {
+			id = strings.Fields(line)[0]
+		}
+	}
+	return strings.TrimSpace(string(out)), id
 }
 
 func TestAWorkerWhoseFolderAgentsMayNotEnterEndsBeforeItTakesARun(t *testing.T) {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -127,5 +129,64 @@ func TestProbeMasks(t *testing.T) {
 	req.Mask = func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") }
 	if text := checksText(registry.Probe(t.Context(), req, true)); strings.Contains(text, "hunter2") || !strings.Contains(text, "my key is ***") {
 		t.Errorf("got %s", text)
+	}
+}
+
+// TestProbeLooksAtAFolderAsTheAgentsAccount: whether it may write there, and what git will say; each with the line that mends it.
+func TestProbeLooksAtAFolderAsTheAgentsAccount(t *testing.T) {
+	folder, err := os.MkdirTemp("", "rouse-probe-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	for _, err := range []error{exec.Command("git", "init", "-q", folder).Run(), os.Chmod(folder, 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	o, home := Options{}, t.TempDir()
+	environment := []Variable{{"GIT_TEST_ASSUME_DIFFERENT_OWNER", "1"}, {"HOME", home}} // as an ordinary user, who can own nothing else
+	if os.Geteuid() == 0 {
+		const uid = 39990000
+		home, environment = folder+"-home", nil
+		if err := os.Mkdir(home, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(home) })
+		if err := os.Chown(home, uid, uid); err != nil {
+			t.Fatal(err)
+		}
+		o = Options{Credential: &syscall.Credential{Uid: uid, Gid: uid}, User: "somebody", Home: home}
+	}
+	registry := NewRegistry(newCommand(t, o), nil)
+	req := shell("true", environment...)
+	req.Spec.Command.WorkingDirectory = folder
+	look := func() string {
+		var b strings.Builder
+		for _, c := range registry.Probe(t.Context(), req, false) {
+			fmt.Fprintf(&b, "%v %s: %s\n→ %s\n", c.OK, c.Name, c.Detail, c.Hint)
+		}
+		return b.String()
+	}
+	text := look()
+	if os.Geteuid() == 0 {
+		for _, want := range []string{"false folder: " + folder + " belongs to root, and the account that agents run as (uid 39990000 somebody) may not write in it",
+			"→ let it: setfacl -R -m u:39990000:rwX,d:u:39990000:rwX " + folder, "rouse agent-shell --workspace wsp_1 --agent-user somebody -- git config"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is missing in\n%s", want, text)
+			}
+		}
+	}
+	line := "git config --global --add safe.directory " + folder
+	if !strings.Contains(text, "false git: git refuses to work in "+folder) || !strings.Contains(text, line) {
+		t.Fatalf("got\n%s", text)
+	}
+	mend := shell(line, environment...)
+	mend.Spec.Command.WorkingDirectory = "/"
+	if _, err := registry[domain.ExecutorCommand].Run(t.Context(), mend, &recorder{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := look(); strings.Contains(text, "false git") {
+		t.Errorf("after the line:\n%s", text)
 	}
 }

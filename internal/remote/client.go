@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"rouse.dev/rouse/internal/secret"
@@ -29,7 +30,12 @@ type Client struct {
 	endpoint string
 	token    secret.String // empty: the server is on this machine and asks for none
 	http     *http.Client
+
+	ended atomic.Pointer[func(error)] // told that the token counts no more
 }
+
+// ErrTokenEnded says that the server does not know the worker's token, or not any more: no call will be answered again.
+var ErrTokenEnded = errors.New("the server does not take this worker's token (any more): make another with rouse token create --scope EXECUTE, and start the worker with it")
 
 // NewClient makes a client of the server at an address such as https://rouse.example.org.
 func NewClient(server string, token secret.String) (*Client, error) {
@@ -46,10 +52,16 @@ func NewClient(server string, token secret.String) (*Client, error) {
 const graphqlPath = "/graphql"
 
 // Refused is an answer that will not change by asking again: the caller is not known, or may not do this.
-type Refused struct{ Message string }
+type Refused struct {
+	Message string
+	Token   bool // it is the token that is not taken
+}
 
 // Error says what was refused and why.
 func (r *Refused) Error() string { return r.Message }
+
+// Is makes a refused token an ErrTokenEnded.
+func (r *Refused) Is(target error) bool { return r.Token && target == ErrTokenEnded }
 
 // unavailable is a server that cannot answer just now. It is a net.Error, so that the pool asks again.
 type unavailable struct{ message string }
@@ -92,7 +104,11 @@ func (c *Client) do(ctx context.Context, limit time.Duration, query string, vari
 	if err != nil {
 		return &unavailable{"the server's answer broke off: " + err.Error()}
 	}
-	return decodeAnswer(resp.StatusCode, text, out)
+	err = decodeAnswer(resp.StatusCode, text, out)
+	if ended := c.ended.Load(); ended != nil && errors.Is(err, ErrTokenEnded) {
+		(*ended)(err)
+	}
+	return err
 }
 
 // decodeAnswer tells data, passing trouble and refusals apart.
@@ -102,7 +118,7 @@ func decodeAnswer(status int, text []byte, out any) error {
 		if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 			return &unavailable{fmt.Sprintf("the server answers with status %d", status)}
 		}
-		return &Refused{fmt.Sprintf("what answers is no rouse (status %d): check --server", status)}
+		return &Refused{Message: fmt.Sprintf("what answers is no rouse (status %d): check --server", status)}
 	}
 	if len(a.Errors) > 0 {
 		e := a.Errors[0]
@@ -110,7 +126,7 @@ func decodeAnswer(status int, text []byte, out any) error {
 		case "INTERNAL", "TIMEOUT", "UNAVAILABLE", "TOO_MANY_REQUESTS":
 			return &unavailable{"the server could not answer: " + e.Message}
 		}
-		return &Refused{"the server refused: " + e.Message}
+		return &Refused{Message: "the server refused: " + e.Message, Token: e.Extensions.Code == "UNAUTHENTICATED"}
 	}
 	if err := json.Unmarshal(a.Data, out); err != nil {
 		return fmt.Errorf("read the server's answer: %w", err)

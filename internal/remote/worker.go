@@ -61,8 +61,25 @@ func New(ctx context.Context, o Options) (*Worker, error) {
 }
 
 // Run takes runs as long as there is a free slot, until ctx ends. A server that is away is asked again. Its error is that the
-// server refused the very first request: with this token, workspace or queue nothing will ever come.
+// server refused the very first request: with this token, workspace or queue nothing will ever come; or, whenever it is, that the
+// token counts no more.
 func (w *Worker) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	tell := func(err error) { cancel(err) }
+	w.store.client.ended.Store(&tell) // a heartbeat may hear it first
+	err := w.take(ctx)
+	if cause := context.Cause(ctx); err == nil && errors.Is(cause, ErrTokenEnded) {
+		err = cause
+	}
+	if errors.Is(err, ErrTokenEnded) {
+		return fmt.Errorf("%w; its answer: %w", ErrTokenEnded, err)
+	}
+	return err
+}
+
+// take is Run without an eye on the token.
+func (w *Worker) take(ctx context.Context) error {
 	pause, away, accepted := firstPause, false, false
 	for ctx.Err() == nil {
 		if w.pool.Free() == 0 {

@@ -94,21 +94,24 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 }
 
-// open is OpenDatabase without the migration.
+// open opens the database that runs. None is started: that would recover it, lock its folder and, on a copy, be a first start.
 func (d *doctor) open(ctx context.Context) (*Database, error) {
 	if err := MustExist(d.config); err != nil {
 		return nil, err
 	}
-	f, address, err := openBeside(d.config)
+	f, err := locate(d.config)
 	if err != nil {
 		return nil, err
 	}
-	db, err := openDatabase(ctx, f, address, d.log)
-	if err != nil {
-		return nil, errors.Join(err, f.release())
+	address := d.config.DatabaseURL.Reveal()
+	if f.private {
+		var running bool
+		if address, running = postgres.RunningURL(f.cluster(), ""); !running {
+			return nil, fmt.Errorf("the private database of %s does not run, since no rouse does, or this account may not look: the doctor starts none; start `rouse serve` "+
+				"(or `rouse serve --standby`, by which no agent is started), and call the doctor beside it, as the same account", f.dir)
+		}
 	}
-	db.release = true
-	return db, nil
+	return openDatabase(ctx, f, address, d.log)
 }
 
 func (d *doctor) database(ctx context.Context, db *Database) bool {

@@ -73,8 +73,14 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	o.Log.Info("shutting down; a second SIGTERM or SIGINT ends live runs at once")
 	drain, cancel := context.WithTimeout(hurry, o.Drain)
 	defer cancel()
+	if errors.Is(refused, ErrTokenEnded) {
+		cancel() // what live runs would report is refused, too
+	}
 	return errors.Join(refused, w.Drain(drain))
 }
+
+// ErrTokenEnded says that the server does not take a worker's token, or not any more.
+var ErrTokenEnded = remote.ErrTokenEnded
 
 // tokenOfWorker is the token that a worker was given, or that of the data folder. That one goes to no other machine, and a
 // folder without a token is left to the server to judge, which may ask for none.
