@@ -242,3 +242,18 @@ func TestProgramSaysWhatOneAccountMeans(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramThatHangsHasItsAgentsEndedBeforeTheirLeasesEnd: a server or a worker that stands still can end nobody itself, and another
+// one takes its runs up when their leases are over.
+func TestProgramThatHangsHasItsAgentsEndedBeforeTheirLeasesEnd(t *testing.T) {
+	p := start(t, pgtest.Folder(t), nil, "--lease", "5s", "--drain", "0s")
+	j := newJourney(p)
+	pids := pidsOf(t, j.subscribe(j.owner, followRun, map[string]any{"id": j.wake(j.script("long", longWork))}).line())
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the agent of a server that stands still is gone", patience, func() bool { return len(living(pids)) == 0 })
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -259,7 +259,7 @@ func (c *conversation) failed(what string, err error, code domain.RunErrorCode) 
 	}
 	message := fmt.Sprintf("the agent answered %s with an error: %s", what, explain(err))
 	if re, ok := errors.AsType[*acp.RequestError](err); ok && re.Code == -32000 {
-		message += ": log the agent in as the account that agents run as, or give it its key in the executor's environment"
+		message += ": log the agent in as the account that agents run as (rouse agent-shell), or give it its key in the executor's environment"
 	}
 	return &Failure{Code: code, Message: message}
 }

@@ -113,7 +113,7 @@ func folderHint(folder string, o Options) string {
 	if folder != "" {
 		return fmt.Sprintf("make it, let %s enter each folder on the way (chmod o+x), or change workingDirectory of the executor", o.who())
 	}
-	return "agents' folders belong to the account that the server's agents run as: call the doctor as the account that the server runs as, with its --agent-user and --data-dir; " +
+	return "agents' folders belong to the account that the server's agents run as: call the doctor as the account that the server runs as, with its --agent-user, --agent-uids and --data-dir; " +
 		"if that account has changed, give it the folder (chown -R); or set workingDirectory of the executor"
 }
 
@@ -192,7 +192,7 @@ func (p *probe) answer(ctx context.Context) {
 	case errors.Is(err, context.DeadlineExceeded):
 		p.fail("answer", "there was no answer in the time that there was; what it said so far: "+firstOf(said.first(), "nothing"), "an agent that needs longer is tested by waking it")
 	case err != nil:
-		p.fail("answer", err.Error(), "run it by hand as the account that agents run as; it may have to be logged in there, or need a key in its environment")
+		p.fail("answer", err.Error(), "run it by hand as the account that agents run as (rouse agent-shell --workspace "+firstOf(p.req.WorkspaceID.String(), "SLUG")+"); it may have to be logged in there, or need a key in its environment")
 	default:
 		p.pass("answer", fmt.Sprintf("after %s: %s", time.Since(began).Round(time.Millisecond), firstOf(answerOf(result.Object), said.first(), "it ended well and printed nothing")))
 	}
