@@ -216,3 +216,25 @@ func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
 		})
 	}
 }
+
+// TestProgramTellsOfAMissingProgramAtOnce: trying again for hours would bring none.
+func TestProgramTellsOfAMissingProgramAtOnce(t *testing.T) {
+	j := newJourney(start(t, pgtest.Folder(t), nil))
+	agent := j.agent("missing", map[string]any{"command": map[string]any{"argv": []string{"no-such-agent"}}})
+	id := j.wake(agent)
+	if run := j.end(id); run.Status != "FAILED" || len(run.Attempts) != 1 || run.Attempts[0].Error == nil || !strings.Contains(run.Attempts[0].Error.Message, "install it") {
+		t.Errorf("%+v", run)
+	}
+	var told struct {
+		Workspace struct {
+			Inbox struct {
+				Edges []struct{ Node struct{ Subject struct{ ID string } } }
+			}
+		}
+	}
+	j.request(`query($w: ID!) { workspace(id: $w) { inbox(filter: {kind: [AGENT_ERROR]}) { edges { node { subject { ... on Run { id } } } } } } }`,
+		map[string]any{"w": j.workspace}, &told)
+	if items := told.Workspace.Inbox.Edges; len(items) != 1 || items[0].Node.Subject.ID != id {
+		t.Errorf("the inbox has %+v", items)
+	}
+}
