@@ -116,7 +116,7 @@ func nameOf(uid uint32) string { return "rouse-" + strconv.FormatUint(uint64(uid
 
 // Passwd is the account's line in a list of users; "" when the system's list has it.
 func (a *Account) Passwd() string {
-	if known, err := user.LookupId(strconv.FormatUint(uint64(a.UID), 10)); err == nil && known.Username == a.Name {
+	if known, err := user.LookupId(strconv.FormatUint(uint64(a.UID), 10)); err == nil && known.Username == a.Name && sameFolder(known.HomeDir, a.Home) {
 		return ""
 	}
 	shell := "/bin/sh"
@@ -124,6 +124,18 @@ func (a *Account) Passwd() string {
 		shell = "/bin/bash"
 	}
 	return fmt.Sprintf("%s:x:%d:%d:agents of %s:%s:%s", a.Name, a.UID, a.GID, a.workspace, a.Home, shell)
+}
+
+func sameFolder(a, b string) bool {
+	one, err1 := os.Stat(a)
+	other, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(one, other)
+}
+
+// IsListed says whether the system's list of users has the account of an id already, as an image's may.
+func IsListed(uid uint32) bool {
+	known, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	return err == nil && known.Username == nameOf(uid)
 }
 
 // Group is the line of the account's own group in a list of groups.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"rouse.dev/rouse/internal/account"
 	"rouse.dev/rouse/internal/executor"
 )
 
@@ -44,6 +45,8 @@ func (d *doctor) ids(agents agentAccount) {
 	switch why := executor.AccountsAreShown(); {
 	case why == nil:
 		d.pass("names", "agents find their account in their list of users")
+	case account.IsListed(agents.claims.IDs().First):
+		d.pass("names", "the system's list of users has the agents' accounts")
 	case strings.Contains(nameServices(), "systemd"):
 		d.pass("names", fmt.Sprintf("agents cannot be given a list of users of their own (%v), so systemd is told of their accounts (/run/userdb)", why))
 	default:
