@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"rouse.dev/rouse/internal/pgtest"
 )
@@ -256,4 +259,67 @@ func TestProgramThatHangsHasItsAgentsEndedBeforeTheirLeasesEnd(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// chains are agents that leave a chain of processes behind, each of which lives for 0.1 ms; $9 is open in all of them.
+var chains = map[string]string{
+	"a chain":                                      `"$SELF" fork-chain same & echo on`,
+	"a chain with a session for each step":         `"$SELF" fork-chain setsid & echo on`,
+	"one without the mark":                         `env -i setsid "$SELF" fork-chain setsid & echo on`,
+	"one without the mark in a session of its own": `env -i setsid "$SELF" fork-chain same & echo on`,
+}
+
+// TestProgramEndsChainsOfProcesses with their attempt, and with a server that is killed.
+func TestProgramEndsChainsOfProcesses(t *testing.T) {
+	for mode, args := range map[string][]string{"as it comes": nil, "without cgroups": {"--agent-cgroups=false"}} {
+		t.Run(mode, func(t *testing.T) {
+			data := pgtest.Folder(t)
+			p := start(t, data, nil, args...)
+			j := newJourney(p)
+			for name, script := range chains {
+				gone, prefix := aliveUntilGone(t)
+				if run := j.on(t, p).end(j.on(t, p).wake(j.on(t, p).script(name, prefix+script))); run.Status != "FINISHED" {
+					t.Errorf("%s: %+v", name, run)
+				}
+				gone(name)
+			}
+			if len(args) > 0 && os.Geteuid() != 0 { // an ordinary user has neither cgroups nor ids to find it by
+				return
+			}
+			gone, prefix := aliveUntilGone(t)
+			run := j.wake(j.script("killed", prefix+chains["one without the mark"]+"; sleep 1000"))
+			j.subscribe(j.owner, followRun, map[string]any{"id": run}).line()
+			p.end(syscall.SIGKILL)
+			start(t, data, nil, args...)
+			gone("of a server that was killed")
+		})
+	}
+}
+
+// aliveUntilGone is what a script begins with, and what waits until the last process of it is gone.
+func aliveUntilGone(t *testing.T) (gone func(what string), prefix string) {
+	t.Helper()
+	w := newWorkshop(t)
+	self, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.path("self"), self, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(syscall.Mkfifo(w.path("alive"), 0o666), os.Chmod(w.path("alive"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	read, err := os.OpenFile(w.path("alive"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = read.Close() })
+	return func(what string) {
+		t.Helper()
+		_ = read.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if _, err := io.ReadAll(read); err != nil {
+			t.Errorf("%s lives: %v", what, err)
+		}
+	}, fmt.Sprintf("cat >/dev/null; exec 9>%s; SELF=%s; ", w.path("alive"), w.path("self"))
 }

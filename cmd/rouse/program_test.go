@@ -24,6 +24,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
 
+	"rouse.dev/rouse/internal/forkchain"
 	"rouse.dev/rouse/internal/pgtest"
 )
 
@@ -33,7 +34,10 @@ var binary string
 // buildFlags are what it is built with.
 var buildFlags []string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+func TestMain(m *testing.M) {
+	forkchain.Enter()
+	os.Exit(buildAndRun(m))
+}
 
 func buildAndRun(m *testing.M) int {
 	if secret := os.Getenv(serviceVariable); secret != "" {

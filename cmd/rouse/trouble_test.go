@@ -228,7 +228,9 @@ func TestProgramTellsOfAMissingProgramAtOnce(t *testing.T) {
 	var told struct {
 		Workspace struct {
 			Inbox struct {
-				Edges []struct{ Node struct{ Subject struct{ ID string } } }
+				Edges []struct {
+					Node struct{ Subject struct{ ID string } }
+				}
 			}
 		}
 	}

@@ -11,7 +11,7 @@ var purePackages = []string{"internal/domain", "internal/cron", "internal/retry"
 
 // testPackages exist for tests; a program that is shipped must not hold them.
 var testPackages = []string{
-	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/factory",
+	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/factory", "internal/forkchain",
 	"internal/lifecycle/lifecycletest", "internal/modeltest", "internal/modeltest/model", "internal/pgtest", "internal/queuebench",
 }
 

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/forkchain"
 )
 
 // serverVariable makes the test program a server that is to be killed: see TestNothingOutlivesAKilledServer.
@@ -24,9 +25,7 @@ const serverVariable = "EXECUTOR_TEST_SERVER"
 const leaseVariable = "EXECUTOR_TEST_LEASE"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == chainArgument {
-		chain(os.Args[2] == "setsid")
-	}
+	forkchain.Enter()
 	if script := os.Getenv(serverVariable); script != "" {
 		serve(script)
 		return

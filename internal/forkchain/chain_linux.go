@@ -1,18 +1,14 @@
-package executor
+package forkchain
 
 import (
 	"syscall"
 	"unsafe"
 )
 
-// chainArgument makes the test program a chain of processes.
-const chainArgument = "fork-chain"
-
-// chain forks and exits every 0.1 ms, for at most a minute or so; what it has open, its last process closes. Between fork and exit only
-// system calls happen, since nothing else works in a Go program's fork.
-func chain(newSession bool) {
+// run forks and exits every 0.1 ms. Between fork and exit only system calls happen, since nothing else works in a Go program's fork.
+func run(newSession bool) {
 	pause := syscall.Timespec{Nsec: 100_000}
-	for range 300_000 {
+	for range steps {
 		child, _, _ := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 		if child != 0 {
 			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)

@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package executor
-
-// chainArgument is of Linux alone.
-const chainArgument = "fork-chain"
-
-func chain(bool) {}

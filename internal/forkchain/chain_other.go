@@ -1,0 +1,6 @@
+//go:build !linux
+
+package forkchain
+
+// run is for Linux alone.
+func run(bool) {}
