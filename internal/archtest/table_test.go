@@ -86,6 +86,7 @@ var rooms = []room{
 
 	// For tests.
 	{"internal/archtest", nil, "it reads files"},
+	{"internal/forkchain", nil, "it forks, and does nothing else"},
 	{"internal/pgtest", []string{"internal/postgres", "internal/store/migrations"}, "a database for each test, whatever is tested"},
 	{"internal/factory", []string{anyEnt, "internal/domain", "internal/pgtest", "internal/xid"}, "rows for tests"},
 	{"internal/modeltest", nil, "its tests drive the store"},
