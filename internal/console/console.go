@@ -34,7 +34,7 @@ const (
 
 // Options says how the page is to behave.
 type Options struct {
-	// TokenRequired makes each tab start with an Authorization header to fill in. Set it unless the server runs in local mode.
+	// TokenRequired makes the page ask for a token that it has not. Set it unless the server asks for none.
 	TokenRequired bool
 }
 

@@ -210,7 +210,7 @@ func TestThePageSaysWhetherATokenIsNeeded(t *testing.T) {
 		h         http.Handler
 		has, lack string
 	}{
-		"local mode": {open, openMark, tokenMark},
+		"without tokens": {open, openMark, tokenMark},
 		"with token": {token, tokenMark, openMark},
 	} {
 		for _, header := range []string{"Accept-Encoding: gzip", "Accept-Encoding: identity"} {

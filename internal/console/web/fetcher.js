@@ -1,43 +1,34 @@
 import { visit } from 'graphql';
 import { createClient } from 'graphql-ws';
 
-// What the Headers tab holds in the place of a token; it is never sent.
-export const TOKEN_PLACEHOLDER = 'PASTE_TOKEN';
-
 // How many items of a log stream the response pane keeps.
 const LOG_LENGTH = 500;
+
+// Close codes of a socket whose token is missing, unknown, revoked or expired.
+const REFUSALS = new Set([4401, 4403]);
 
 // Root fields that send one item after the other (LOG streams of the schema); the others send states, where the newest is all.
 const LOG_STREAMS = new Set(['runEvents', 'workspaceActivity']);
 
 /**
  * Makes GraphiQL's fetcher: queries and mutations by POST, subscriptions by graphql-transport-ws, both at url. The Headers tab holds
- * for both: a socket gets its content as the payload of connection_init. A tab without a token of its own uses the one given last
- * in this page; it is kept in memory only.
+ * for both: a socket gets its content as the payload of connection_init. A tab without an Authorization of its own sends the page's
+ * token. refused is told, with the server's words and the token that was sent, when that one is missing or does not count.
  */
-export function createFetcher(url) {
+export function createFetcher(url, { token = () => undefined, refused = () => {} } = {}) {
   const socketUrl = Object.assign(new URL(url), { protocol: url.protocol.replace('http', 'ws') });
-  let authorization;
-
-  const complete = headers => {
-    const sent = { ...headers };
-    const name = Object.keys(sent).find(key => key.toLowerCase() === 'authorization');
-    if (name && !String(sent[name]).includes(TOKEN_PLACEHOLDER)) {
-      authorization = sent[name];
-      return sent;
-    }
-    if (name) delete sent[name];
-    return authorization ? { ...sent, Authorization: authorization } : sent;
-  };
 
   return (params, { headers, documentAST } = {}) => {
-    const sent = complete(headers);
+    const own = Object.keys(headers ?? {}).some(key => key.toLowerCase() === 'authorization');
+    const used = own ? undefined : token();
+    const sent = used ? { ...headers, Authorization: `Bearer ${used}` } : { ...headers };
+    const tell = own ? () => {} : why => refused(why, used);
     const field = documentAST && subscriptionField(documentAST, params.operationName);
-    return field ? subscribe(socketUrl, sent, params, field) : post(url, sent, params);
+    return field ? subscribe(socketUrl, sent, params, field, tell) : post(url, sent, params, tell);
   };
 }
 
-async function post(url, headers, params) {
+async function post(url, headers, params, refused) {
   const response = await fetch(url, {
     method: 'POST',
     headers: {
@@ -49,14 +40,16 @@ async function post(url, headers, params) {
   });
   const text = await response.text();
   try {
-    return JSON.parse(text);
+    const answer = JSON.parse(text);
+    if (response.status === 401) refused(answer.errors?.[0]?.message ?? 'the server answered 401');
+    return answer;
   } catch {
     throw new Error(`The server answered ${response.status} without JSON: ${text.slice(0, 500)}`);
   }
 }
 
 // One socket for each subscription: it carries the headers of its tab and ends with it.
-async function* subscribe(url, headers, params, field) {
+async function* subscribe(url, headers, params, field, refused) {
   const client = createClient({ url: url.href, connectionParams: headers, retryAttempts: 0 });
   const items = [];
   try {
@@ -71,7 +64,9 @@ async function* subscribe(url, headers, params, field) {
       yield { ...result, data: { [field.key]: items } };
     }
   } catch (error) {
-    throw error instanceof CloseEvent ? new Error(`The socket was closed: ${error.code} ${error.reason}`.trim()) : error;
+    if (!(error instanceof CloseEvent)) throw error;
+    if (REFUSALS.has(error.code)) refused(error.reason);
+    throw new Error(`The socket was closed: ${error.code} ${error.reason}`.trim());
   } finally {
     await client.dispose();
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { parse } from 'graphql';
-import { TOKEN_PLACEHOLDER, createFetcher } from './fetcher.js';
+import { createFetcher } from './fetcher.js';
 import { storage } from './storage.js';
 
 const url = new URL('http://127.0.0.1:8080/graphql');
@@ -63,20 +63,39 @@ async function collect(fetcher, source, headers) {
   return results;
 }
 
-test('a token given in one tab serves the others, and a tab may have its own', async () => {
-  const fetcher = createFetcher(url);
+test('every tab sends the token of the page, and one may have its own', async () => {
+  let token;
+  const fetcher = createFetcher(url, { token: () => token });
   await fetcher(query, {});
-  await fetcher(query, { headers: { authorization: 'Bearer one' } });
+  token = 'one';
   await fetcher(query, { headers: { 'X-Other': 'x' } });
-  await fetcher(query, { headers: { Authorization: `Bearer ${TOKEN_PLACEHOLDER}` } });
-  await fetcher(query, { headers: { Authorization: 'Bearer two' } });
+  await fetcher(query, { headers: { authorization: 'Bearer two' } });
   const sent = requests.map(({ headers }) => headers.Authorization ?? headers.authorization);
-  assert.deepEqual(sent, [undefined, 'Bearer one', 'Bearer one', 'Bearer one', 'Bearer two']);
+  assert.deepEqual(sent, [undefined, 'Bearer one', 'Bearer two']);
+  assert.ok(requests.every(({ address }) => address === url.href));
 });
 
-test('the placeholder is never sent', async () => {
-  await createFetcher(url)(query, { headers: { Authorization: `Bearer ${TOKEN_PLACEHOLDER}` } });
-  assert.ok(!JSON.stringify(requests).includes(TOKEN_PLACEHOLDER));
+test('the page is told that its token does not count, and not that a tab\'s own does not', async () => {
+  const said = [];
+  globalThis.fetch = async () => new Response('{"errors":[{"message":"not known here"}]}', { status: 401 });
+  const fetcher = createFetcher(url, { token: () => 'one', refused: (...told) => said.push(...told) });
+  await fetcher(query, { headers: { Authorization: 'Bearer two' } });
+  assert.deepEqual(said, []);
+  await fetcher(query, {});
+  assert.deepEqual(said, ['not known here', 'one']);
+});
+
+test('the page is told that a socket was closed for its token', async () => {
+  const said = [];
+  class Refusing extends FakeSocket {
+    send() {
+      queueMicrotask(() => this.onclose(Object.assign(new CloseEvent('close'), { code: 4403, reason: 'revoked' })));
+    }
+  }
+  globalThis.WebSocket = Refusing;
+  const fetcher = createFetcher(url, { token: () => 'one', refused: why => said.push(why) });
+  await assert.rejects(collect(fetcher, 'subscription S { runUpdated(runId: "x") { status } }'), /4403 revoked/);
+  assert.deepEqual(said, ['revoked']);
 });
 
 test('an answer without JSON is an error that says what came', async () => {
