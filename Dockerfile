@@ -32,7 +32,7 @@ RUN for uid in $(seq 70000 70254); do \
     done
 COPY --from=build /rouse /usr/local/bin/rouse
 WORKDIR /var/lib/rouse
-# Inside a container every address is reached from outside of it, so tokens are needed: ROUSE_BOOTSTRAP_TOKEN is the first.
+# The first start makes a token: docker exec CONTAINER cat /var/lib/rouse/token. ROUSE_BOOTSTRAP_TOKEN gives one of your own.
 ENV ROUSE_ADDR=0.0.0.0:8080 ROUSE_DATA_DIR=/var/lib/rouse ROUSE_LOG_FORMAT=json ROUSE_AGENT_UIDS=70000-70255
 VOLUME /var/lib/rouse
 EXPOSE 8080

@@ -13,6 +13,7 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/activity"
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
@@ -123,6 +124,19 @@ func actorBy(ctx context.Context, kind domain.AuthorKind, agentID xid.ID, name, 
 		return out, nil
 	}
 	return nil, fmt.Errorf("an actor of kind %q has no type in the API", kind)
+}
+
+// nameOfUser names a person who is known by a token, for callers who may read; a token that they do not see has no name.
+func nameOfUser(ctx context.Context, userID string) (*string, error) {
+	caller, _ := auth.FromContext(ctx)
+	if !strings.HasPrefix(userID, "tok_") || !caller.Allows(domain.TokenScopeRead) {
+		return nil, nil
+	}
+	row, err := load(ctx).tokens.Load(ctx, xid.ID(userID))
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return &row.Name, nil
 }
 
 // recordOf loads what an entry is about, if its id is of one of the prefixes; null for none, and for one that is gone.

@@ -40,7 +40,18 @@ func (r *subscriptionResolver) WorkspaceActivity(ctx context.Context, workspaceI
 	return r.streamActivity(ctx, workspaceID, after, filter)
 }
 
+// Name is the resolver for the name field.
+func (r *userActorResolver) Name(ctx context.Context, obj *model.UserActor) (*string, error) {
+	return nameOfUser(ctx, obj.UserID)
+}
+
 // Activity returns ActivityResolver implementation.
 func (r *Resolver) Activity() ActivityResolver { return &activityResolver{r} }
 
-type activityResolver struct{ *Resolver }
+// UserActor returns UserActorResolver implementation.
+func (r *Resolver) UserActor() UserActorResolver { return &userActorResolver{r} }
+
+type (
+	activityResolver  struct{ *Resolver }
+	userActorResolver struct{ *Resolver }
+)

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/graph"
+	"rouse.dev/rouse/graph/graphtest"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -97,6 +99,60 @@ func TestTheFeedIsPagedFilteredAndShowsWhoAndWhat(t *testing.T) {
 	w.Do(t.Context(), `query($id: ID!) { node(id: $id) { ... on Activity `+entryFields+` } }`, map[string]any{"id": first[0].ID}, &node)
 	if node.Node.Code != "WAKEUP_QUEUED" {
 		t.Errorf("the node is %+v", node)
+	}
+}
+
+// A person who acts by a token is told with its id and its name; one whose token the reader does not see, by its id.
+func TestTheFeedNamesTheTokenThatWasUsed(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("Ada")
+	token, err := w.store.CreateToken(t.Context(), store.NewToken{Name: "local token of desk:/srv/rouse", Prefix: "rse_", Digest: "digest", Scopes: []domain.TokenScope{domain.TokenScopeAdmin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := auth.Principal{Kind: auth.KindToken, TokenID: token, Scopes: []domain.TokenScope{domain.TokenScopeAdmin}}
+	if err := w.store.PauseAgent(auth.WithPrincipal(t.Context(), owner), store.HoldAgent{WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(agent)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.ResumeAgent(auth.WithPrincipal(t.Context(), auth.Local()), xid.ID(w.workspace), xid.ID(agent)); err != nil {
+		t.Fatal(err)
+	}
+	const read = `query($id: ID!) { workspace(id: $id) { activity(first: 2) { edges { node { actor { ... on UserActor { userId name } } } } } } }`
+	reader := auth.Principal{Kind: auth.KindToken, TokenID: "tok_2", WorkspaceID: xid.ID(w.workspace), Scopes: []domain.TokenScope{domain.TokenScopeRead}}
+	for _, as := range []struct {
+		who  string
+		c    auth.Principal
+		want string
+	}{
+		{"the owner", owner, "local token of desk:/srv/rouse"},
+		{"a reader of the workspace, to whom a token of the instance does not exist", reader, "–"},
+	} {
+		var out struct {
+			Workspace struct {
+				Activity struct {
+					Edges []struct {
+						Node struct {
+							Actor struct {
+								UserID string
+								Name   *string
+							}
+						}
+					}
+				}
+			}
+		}
+		graphtest.New(t, graph.NewSchema(graph.Resolver{Store: w.store, Reader: w.store.Reader()}), as.c).Do(t.Context(), read, map[string]any{"id": w.workspace}, &out)
+		edges := out.Workspace.Activity.Edges
+		if len(edges) != 2 {
+			t.Fatalf("%s sees %+v", as.who, edges)
+		}
+		name := "–"
+		if n := edges[1].Node.Actor.Name; n != nil {
+			name = *n
+		}
+		if edges[1].Node.Actor.UserID != token.String() || name != as.want || edges[0].Node.Actor.UserID != "local" || edges[0].Node.Actor.Name != nil {
+			t.Errorf("%s sees %+v, named %s", as.who, edges, name)
+		}
 	}
 }
 

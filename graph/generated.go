@@ -58,6 +58,7 @@ type ResolverRoot interface {
 	TaskSession() TaskSessionResolver
 	TaskTemplate() TaskTemplateResolver
 	Trace() TraceResolver
+	UserActor() UserActorResolver
 	Waiting() WaitingResolver
 	WakeupRequest() WakeupRequestResolver
 	WebhookDelivery() WebhookDeliveryResolver
@@ -306,6 +307,9 @@ type TraceResolver interface {
 	Tasks(ctx context.Context, obj *model.Trace) ([]*ent.Task, error)
 
 	Activity(ctx context.Context, obj *model.Trace, first *int, after *entgql.Cursor[xid.ID]) (*model.ActivityConnection, error)
+}
+type UserActorResolver interface {
+	Name(ctx context.Context, obj *model.UserActor) (*string, error)
 }
 type WaitingResolver interface {
 	Until(ctx context.Context, obj *domain.Waiting) (*time.Time, error)
@@ -584,10 +588,12 @@ type Activity implements Node {
 "Who did something."
 union Actor = Agent | UserActor | ChannelActor | SystemActor
 
-"A person, known by the id that the front end gave, or else by the API token that was used, or ` + "`" + `local` + "`" + ` on the machine of local mode."
+"A person, known by the id that the front end gave, or else by the API token that was used; ` + "`" + `local` + "`" + ` is whoever needed none on the server's own machine."
 type UserActor {
   "Id of the person or of the token, or ` + "`" + `local` + "`" + `."
   userId: String!
+  "Name of the token, such as the one of the server's data folder; null where userId is none that the caller sees."
+  name: String
 }
 
 "The scheduler itself."
@@ -5629,7 +5635,7 @@ extend type Query {
 }
 
 extend type Mutation {
-  "Make a workspace with its system workflows. Needs an instance token, or local mode."
+  "Make a workspace with its system workflows. Needs a token of the instance."
   createWorkspace("Input." input: CreateWorkspaceInput!): CreateWorkspacePayload! @requires(scopes: [ADMIN])
 }
 
@@ -31359,6 +31365,29 @@ func (ec *executionContext) fieldContext_UserActor_userId(_ context.Context, fie
 	return graphql.NewScalarFieldContext("UserActor", field, false, false, "String")
 }
 
+func (ec *executionContext) _UserActor_name(ctx context.Context, field graphql.CollectedField, obj *model.UserActor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UserActor_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.UserActor().Name(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UserActor_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UserActor", field, true, true, "String")
+}
+
 func (ec *executionContext) _UserError_code(ctx context.Context, field graphql.CollectedField, obj *model.UserError) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -49886,8 +49915,14 @@ func (ec *executionContext) _UserActor(ctx context.Context, sel ast.SelectionSet
 		case "userId":
 			out.Values[i] = ec._UserActor_userId(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "name":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._UserActor_name(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}

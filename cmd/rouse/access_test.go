@@ -161,3 +161,22 @@ func TestProgramWithoutTokensAnswersItsOwnMachineAlone(t *testing.T) {
 		t.Errorf("exit %d: %s", code, doctor.out)
 	}
 }
+
+// As root, agents run under another account, which reads neither the file nor the server's memory or environment. An
+// ordinary user's agents run as that user, and can: docs/security.md says so.
+func TestProgramsAgentsReadItsTokenOnlyWhenTheyRunAsItsOwner(t *testing.T) {
+	p := start(t, newWorkshop(t).dir, nil)
+	j := newJourney(p)
+	script := fmt.Sprintf(`cat >/dev/null
+for f in %[1]s/token %[1]s/secret.key /proc/%[2]d/environ /proc/%[2]d/maps; do cat "$f" >/dev/null 2>&1 && echo "read $f"; done
+curl -sS -H 'Content-Type: application/json' -d '{"query":"{ process { version } }"}' %[3]s
+echo; echo '{"summary": "tried"}'`, p.data, p.cmd.Process.Pid, p.url)
+	run := j.end(j.wake(j.script("curious", script)))
+	lines := strings.Join(run.lines(), "\n")
+	if !strings.Contains(lines, "UNAUTHENTICATED") || run.Summary != "tried" {
+		t.Errorf("an agent without its token:\n%s", lines)
+	}
+	if read := strings.Contains(lines, "read "); read == (os.Geteuid() == 0) {
+		t.Errorf("as uid %d its agents read:\n%s", os.Geteuid(), lines)
+	}
+}

@@ -2060,10 +2060,12 @@ type UpsertBudgetPayload struct {
 
 func (UpsertBudgetPayload) IsMutationPayload() {}
 
-// A person, known by the id that the front end gave, or else by the API token that was used, or `local` on the machine of local mode.
+// A person, known by the id that the front end gave, or else by the API token that was used; `local` is whoever needed none on the server's own machine.
 type UserActor struct {
 	// Id of the person or of the token, or `local`.
 	UserID string `json:"userId"`
+	// Name of the token, such as the one of the server's data folder; null where userId is none that the caller sees.
+	Name *string `json:"name,omitempty"`
 }
 
 func (UserActor) IsActor() {}

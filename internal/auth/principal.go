@@ -18,7 +18,7 @@ type Kind string
 
 // The kinds of caller. The zero Kind is nobody, who may do and see nothing.
 const (
-	KindLocal Kind = "LOCAL" // without a token, in local mode
+	KindLocal Kind = "LOCAL" // without a token, where none is asked; and commands that work on the database itself
 	KindToken Kind = "TOKEN" // by an API token
 	KindRun   Kind = "RUN"   // by the token of a live run's attempt
 )
@@ -36,7 +36,7 @@ type Principal struct {
 	ExpiresAt   time.Time           // from this instant on it is nobody; zero: never
 }
 
-// Local is the caller of local mode: whoever reaches the loopback address owns the machine's rouse.
+// Local is the caller of a server that asks for no token (--auth none), and of commands that have the database itself.
 func Local() Principal { return Principal{Kind: KindLocal} }
 
 // implied lists what a token with a scope may do. The three scopes of people nest, since ADMIN can make itself any token anyway and
@@ -49,7 +49,7 @@ var implied = map[domain.TokenScope][]domain.TokenScope{
 	domain.TokenScopeExecute: {domain.TokenScopeExecute},
 }
 
-// localScopes is what local mode allows: everything but what needs a run to be bound to.
+// localScopes is what Local allows: everything but what needs a run to be bound to.
 var localScopes = []domain.TokenScope{domain.TokenScopeRead, domain.TokenScopeOperate, domain.TokenScopeAdmin, domain.TokenScopeExecute}
 
 // Allows reports whether the caller may do what needs the scope. RUN is allowed to run tokens and to nobody else, even if a stored

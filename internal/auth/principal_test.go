@@ -37,7 +37,7 @@ func TestAllows(t *testing.T) {
 		"a token without scopes may nothing":      {token(), nil},
 		"a token cannot have RUN":                 {token(run, admin), []domain.TokenScope{read, operate, admin}},
 		"an unknown scope gives nothing":          {token("ROOT", ""), nil},
-		"local mode may all but act for a run":    {Local(), []domain.TokenScope{read, operate, admin, execute}},
+		"where no token is asked a caller may all but act for a run":    {Local(), []domain.TokenScope{read, operate, admin, execute}},
 		"a run may what RUN allows":               {Principal{Kind: KindRun}, []domain.TokenScope{run}},
 		"a run gains nothing by listed scopes":    {Principal{Kind: KindRun, Scopes: everyScope}, []domain.TokenScope{run}},
 		"nobody may nothing":                      {Principal{}, nil},
@@ -78,7 +78,7 @@ func TestMaySee(t *testing.T) {
 		caller                    Principal
 		mine, other, none, global bool
 	}{
-		"local mode sees all":                 {Local(), true, true, true, true},
+		"where no token is asked a caller sees all":                 {Local(), true, true, true, true},
 		"an instance token sees all":          {Principal{Kind: KindToken}, true, true, true, true},
 		"a workspace token sees its own":      {Principal{Kind: KindToken, WorkspaceID: mine}, true, false, false, false},
 		"a run sees its own":                  {Principal{Kind: KindRun, WorkspaceID: mine}, true, false, false, false},

@@ -36,7 +36,7 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 // Why a token or an Authorization header was refused; errors.Is tells them apart.
 var (
 	// ErrNoToken: the caller sent none.
-	ErrNoToken = errors.New("no token was sent: send the header `Authorization: Bearer rse_…`; `rouse token create` makes a token")
+	ErrNoToken = errors.New("no token was sent: send the header `Authorization: Bearer rse_…`; the file token of the data folder has one")
 	// ErrMalformedToken: what was sent has not the form of a token.
 	ErrMalformedToken = errors.New("this is no token of rouse: want `Bearer`, a space, and rse_ or rsr_ with at least 43 letters and digits")
 )

@@ -10,17 +10,17 @@ import (
 	"path/filepath"
 )
 
-// KeyFileName is the name of the key file in the data folder of local mode.
+// KeyFileName is the name of the key file in the data folder.
 const KeyFileName = "secret.key"
 
-// KeyVariable is the environment variable that holds the key outside local mode.
+// KeyVariable is the environment variable that holds the key where no file may.
 const KeyVariable = "ROUSE_SECRET_KEY"
 
 // maxKeyFile bounds what is read of a key file, in bytes.
 const maxKeyFile = 4096
 
-// LoadKey gives the key of this server: the one in configured (the value of ROUSE_SECRET_KEY) when that is set, else in local mode the
-// one in dataDir/secret.key, which the first start makes. dataDir is "" outside local mode and must exist in it. Several processes may
+// LoadKey gives the key of this server: the one in configured (the value of ROUSE_SECRET_KEY) when that is set, else the
+// one in dataDir/secret.key, which the first start makes. dataDir is "" where the key must be configured. Several processes may
 // call it at once for the same folder; all get the same key.
 func LoadKey(configured, dataDir string) (Key, error) {
 	if configured != "" {

@@ -19,7 +19,7 @@ type actor struct {
 	name string
 }
 
-// localUser is the person on the machine of local mode, who needs no token.
+// localUser is who acts where no token is asked (--auth none), and acted on a loopback address before tokens were.
 const localUser = "local"
 
 // system is a component of the scheduler.
