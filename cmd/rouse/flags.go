@@ -37,7 +37,7 @@ func (f retentionFlags) apply(c config.Config) config.Config {
 type serveFlags struct {
 	Addr         string        `env:"ROUSE_ADDR" default:"${addr}" help:"Address of the API and the console; port 0 takes a free one."`
 	Auth         string        `env:"ROUSE_AUTH" default:"${auth}" placeholder:"token|none" help:"What callers must show: a token, or none, which is for a loopback address alone and lets every process of this machine do everything, agents too."`
-	AdminAddr    string        `name:"admin-addr" env:"ROUSE_ADMIN_ADDR" placeholder:"HOST:PORT" help:"Also serve /metrics, /debug/vars, /healthz and /readyz here, such as 127.0.0.1:8081; loopback only."`
+	AdminAddr    string        `name:"admin-addr" env:"ROUSE_ADMIN_ADDR" placeholder:"HOST:PORT" help:"Also serve /healthz and /readyz here, and for a token that may READ /metrics and /debug/vars, such as on 127.0.0.1:8081; loopback only."`
 	WebhookAddr  string        `name:"webhook-addr" env:"ROUSE_WEBHOOK_ADDR" placeholder:"HOST:PORT" help:"Serve webhooks (and /healthz) here, and no longer at --addr, so that only they need to be reached from outside."`
 	AllowOrigins []string      `name:"allow-origin" env:"ROUSE_ALLOW_ORIGINS" sep:"none" placeholder:"ORIGIN" help:"Origin of a web page that may call the API, such as https://app.example.com; may be given again for others. The variable takes several, with commas or spaces between."`
 	Workers      int           `env:"ROUSE_WORKERS" default:"${workers}" help:"Runs at the same time."`

@@ -29,21 +29,21 @@ func TestAllows(t *testing.T) {
 		caller Principal
 		want   []domain.TokenScope
 	}{
-		"READ reads":                              {token(read), []domain.TokenScope{read}},
-		"OPERATE also reads":                      {token(operate), []domain.TokenScope{read, operate}},
-		"ADMIN also operates and reads":           {token(admin), []domain.TokenScope{read, operate, admin}},
-		"EXECUTE implies nothing else":            {token(execute), []domain.TokenScope{execute}},
-		"scopes add up":                           {token(read, execute), []domain.TokenScope{read, execute}},
-		"a token without scopes may nothing":      {token(), nil},
-		"a token cannot have RUN":                 {token(run, admin), []domain.TokenScope{read, operate, admin}},
-		"an unknown scope gives nothing":          {token("ROOT", ""), nil},
-		"where no token is asked a caller may all but act for a run":    {Local(), []domain.TokenScope{read, operate, admin, execute}},
-		"a run may what RUN allows":               {Principal{Kind: KindRun}, []domain.TokenScope{run}},
-		"a run gains nothing by listed scopes":    {Principal{Kind: KindRun, Scopes: everyScope}, []domain.TokenScope{run}},
-		"nobody may nothing":                      {Principal{}, nil},
-		"nobody gains nothing by listed scopes":   {Principal{Scopes: everyScope}, nil},
-		"an unknown kind of caller may nothing":   {Principal{Kind: "ROOT", Scopes: everyScope}, nil},
-		"local mode needs no scopes to be listed": {Principal{Kind: KindLocal, Scopes: []domain.TokenScope{}}, []domain.TokenScope{read, operate, admin, execute}},
+		"READ reads":                         {token(read), []domain.TokenScope{read}},
+		"OPERATE also reads":                 {token(operate), []domain.TokenScope{read, operate}},
+		"ADMIN also operates and reads":      {token(admin), []domain.TokenScope{read, operate, admin}},
+		"EXECUTE implies nothing else":       {token(execute), []domain.TokenScope{execute}},
+		"scopes add up":                      {token(read, execute), []domain.TokenScope{read, execute}},
+		"a token without scopes may nothing": {token(), nil},
+		"a token cannot have RUN":            {token(run, admin), []domain.TokenScope{read, operate, admin}},
+		"an unknown scope gives nothing":     {token("ROOT", ""), nil},
+		"where no token is asked a caller may all but act for a run": {Local(), []domain.TokenScope{read, operate, admin, execute}},
+		"a run may what RUN allows":                                  {Principal{Kind: KindRun}, []domain.TokenScope{run}},
+		"a run gains nothing by listed scopes":                       {Principal{Kind: KindRun, Scopes: everyScope}, []domain.TokenScope{run}},
+		"nobody may nothing":                                         {Principal{}, nil},
+		"nobody gains nothing by listed scopes":                      {Principal{Scopes: everyScope}, nil},
+		"an unknown kind of caller may nothing":                      {Principal{Kind: "ROOT", Scopes: everyScope}, nil},
+		"local mode needs no scopes to be listed":                    {Principal{Kind: KindLocal, Scopes: []domain.TokenScope{}}, []domain.TokenScope{read, operate, admin, execute}},
 	} {
 		for _, scope := range append(slices.Clone(everyScope), "", "ROOT") {
 			if got, want := test.caller.Allows(scope), slices.Contains(test.want, scope); got != want {
@@ -78,13 +78,13 @@ func TestMaySee(t *testing.T) {
 		caller                    Principal
 		mine, other, none, global bool
 	}{
-		"where no token is asked a caller sees all":                 {Local(), true, true, true, true},
-		"an instance token sees all":          {Principal{Kind: KindToken}, true, true, true, true},
-		"a workspace token sees its own":      {Principal{Kind: KindToken, WorkspaceID: mine}, true, false, false, false},
-		"a run sees its own":                  {Principal{Kind: KindRun, WorkspaceID: mine}, true, false, false, false},
-		"a run without a workspace sees none": {Principal{Kind: KindRun}, false, false, false, false},
-		"nobody sees nothing":                 {Principal{}, false, false, false, false},
-		"nobody of a workspace sees nothing":  {Principal{WorkspaceID: mine}, false, false, false, false},
+		"where no token is asked a caller sees all": {Local(), true, true, true, true},
+		"an instance token sees all":                {Principal{Kind: KindToken}, true, true, true, true},
+		"a workspace token sees its own":            {Principal{Kind: KindToken, WorkspaceID: mine}, true, false, false, false},
+		"a run sees its own":                        {Principal{Kind: KindRun, WorkspaceID: mine}, true, false, false, false},
+		"a run without a workspace sees none":       {Principal{Kind: KindRun}, false, false, false, false},
+		"nobody sees nothing":                       {Principal{}, false, false, false, false},
+		"nobody of a workspace sees nothing":        {Principal{WorkspaceID: mine}, false, false, false, false},
 	} {
 		got := []bool{test.caller.MaySee(mine), test.caller.MaySee(other), test.caller.MaySee(""), test.caller.IsInstance()}
 		if want := []bool{test.mine, test.other, test.none, test.global}; !slices.Equal(got, want) {

@@ -105,7 +105,7 @@ func (c Config) checkAdminAddr() error {
 		return err
 	}
 	if !isLoopback(host) {
-		return fmt.Errorf("%q is reachable from other machines, and its pages ask for no token; use a loopback address, such as 127.0.0.1:8081", c.AdminAddr)
+		return fmt.Errorf("%q is reachable from other machines, and its pages are for what watches this one; use a loopback address, such as 127.0.0.1:8081", c.AdminAddr)
 	}
 	return nil
 }

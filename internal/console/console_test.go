@@ -211,7 +211,7 @@ func TestThePageSaysWhetherATokenIsNeeded(t *testing.T) {
 		has, lack string
 	}{
 		"without tokens": {open, openMark, tokenMark},
-		"with token": {token, tokenMark, openMark},
+		"with token":     {token, tokenMark, openMark},
 	} {
 		for _, header := range []string{"Accept-Encoding: gzip", "Accept-Encoding: identity"} {
 			page := bodyOf(t, get(t, test.h, "/", header))

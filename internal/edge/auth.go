@@ -20,6 +20,9 @@ func bearer(header string) (string, error) {
 	return token, nil
 }
 
+// Bearer is the token in the Authorization header of a request outside the API; "" when it has none.
+func Bearer(header string) (string, error) { return bearer(header) }
+
 // challenge is the WWW-Authenticate header that goes with 401 (RFC 6750).
 func challenge(token string) string {
 	if token == "" {

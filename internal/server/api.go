@@ -5,7 +5,6 @@ import (
 
 	"rouse.dev/rouse/graph"
 	"rouse.dev/rouse/graph/model"
-	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/edge"
 	"rouse.dev/rouse/internal/lifecycle"
 )
@@ -19,7 +18,7 @@ func (s *Server) newAPI() *edge.Server {
 		Tester:    newTester(s.registry, s.box, s.front.url()+graphqlPath, s.store, true),
 		EndStream: edge.EndSubscription, Log: s.log,
 	})
-	g := &gatekeeper{tokens: newLookups(s.store), open: s.options.Config.Auth == config.AuthNone, sockets: &liveSockets{}}
+	g := s.gatekeeper
 	s.front.serving.Go(func() { g.sockets.run(s.front.base, g.stillGood) })
 	o := newOutage(s.db.DB.PingContext, s.log)
 	s.front.serving.Go(func() { o.run(s.front.base) })

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"expvar"
 	"fmt"
 	"io"
 	"log/slog"
@@ -123,7 +122,7 @@ func (f *front) allowsOrigin(origin string) bool {
 }
 
 // serve answers from now on. fail is told when a listener breaks.
-func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.Context) error, metrics http.Handler, fail func(error)) {
+func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.Context) error, admin func(ready func(context.Context) error) http.Handler, fail func(error)) {
 	f.api = api
 	look := shared{ask: ready}
 	f.start(f.listener, f.public(hooks, look.get), fail)
@@ -131,7 +130,7 @@ func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.C
 		f.start(f.webhooks, f.webhookMux(hooks), fail)
 	}
 	if f.admin != nil {
-		f.start(f.admin, f.strangers.Handler(adminMux(look.get, metrics)), fail)
+		f.start(f.admin, admin(look.get), fail)
 	}
 }
 
@@ -178,15 +177,6 @@ func (f *front) webhookMux(hooks http.Handler) http.Handler {
 	others.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { webhook.NotFound(w, "only webhooks are served here") })
 	mux.Handle("/", f.strangers.Handler(others))
 	return mux
-}
-
-// adminMux is for the operator of this machine; it asks for no token, so pages of browsers may not reach it.
-func adminMux(ready func(context.Context) error, metrics http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	addHealth(mux, ready)
-	mux.Handle("GET /metrics", metrics)
-	mux.Handle("GET /debug/vars", expvar.Handler())
-	return edge.LocalOnly(mux)
 }
 
 // addHealth adds /healthz, which says that the process answers, and /readyz, which says that it can work.

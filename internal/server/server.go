@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/config"
+	"rouse.dev/rouse/internal/edge"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/executor"
 	"rouse.dev/rouse/internal/metrics"
@@ -48,25 +50,26 @@ const (
 
 // Server is one running process.
 type Server struct {
-	options  Options
-	log      *slog.Logger
-	files    files
-	front    *front
-	db       *Database
-	identity string // of the database; a copy has another
-	store    *store.Store
-	reader   *ent.Client
-	box      *secret.Box
-	local    auth.Token // of the data folder
-	hub      *event.Hub
-	counters *metrics.Counters
-	traces   *telemetry.Traces // nil unless a collector is configured
-	command  *executor.Command
-	registry executor.Registry
-	agents   agentAccount
-	pool     *worker.Pool
-	loops    *scheduler.Scheduler
-	failed   chan error // why the process has to end by itself; capacity 1
+	options    Options
+	log        *slog.Logger
+	files      files
+	front      *front
+	db         *Database
+	identity   string // of the database; a copy has another
+	store      *store.Store
+	reader     *ent.Client
+	box        *secret.Box
+	local      auth.Token // of the data folder
+	gatekeeper *gatekeeper
+	hub        *event.Hub
+	counters   *metrics.Counters
+	traces     *telemetry.Traces // nil unless a collector is configured
+	command    *executor.Command
+	registry   executor.Registry
+	agents     agentAccount
+	pool       *worker.Pool
+	loops      *scheduler.Scheduler
+	failed     chan error // why the process has to end by itself; capacity 1
 }
 
 // Run is a process from start to end. It runs until ctx ends, and then shuts down in order, leaving live attempts the
@@ -249,8 +252,18 @@ func (s *Server) startLoops(ctx context.Context) error {
 }
 
 func (s *Server) serve(context.Context) error {
-	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.front.strangers, s.log), s.ready, s.counters.Handler(s.gauges()...), s.fail)
+	s.gatekeeper = &gatekeeper{tokens: newLookups(s.store), open: s.front.open, sockets: &liveSockets{}}
+	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.front.strangers, s.log), s.ready, s.adminPages, s.fail)
 	return nil
+}
+
+// adminPages is what the listener of --admin-addr shows.
+func (s *Server) adminPages(ready func(context.Context) error) http.Handler {
+	gate := (&watchers{gatekeeper: s.gatekeeper, strangers: s.front.strangers}).gate
+	if s.front.open {
+		gate = func(next http.Handler) http.Handler { return s.front.strangers.Handler(edge.LocalOnly(next)) }
+	}
+	return adminMux(s.front.strangers.Handler, ready, s.counters.Handler(s.gauges()...), gate)
 }
 
 // gauges are numbers of the database that are read when somebody asks for them.

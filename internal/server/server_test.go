@@ -24,6 +24,7 @@ import (
 	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/tokenfile"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -82,7 +83,7 @@ func TestAProcessLeavesNothingBehind(t *testing.T) {
 		case err := <-done:
 			t.Fatalf("round %d: %v", round, err)
 		}
-		visit(t, out.String())
+		visit(t, out.String(), c.DataDir)
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("round %d: %v", round, err)
@@ -92,9 +93,13 @@ func TestAProcessLeavesNothingBehind(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// visit opens what the announcement names.
-func visit(t *testing.T, announcement string) {
+// visit opens what the announcement names, with the token of the data folder.
+func visit(t *testing.T, announcement, dataDir string) {
 	t.Helper()
+	token, err := tokenfile.Read(dataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if !strings.Contains(announcement, "agt_") {
 		t.Errorf("no command to wake the demo's agent:\n%s", announcement)
 	}
@@ -103,7 +108,12 @@ func visit(t *testing.T, announcement string) {
 			continue
 		}
 		for _, url := range []string{word, strings.TrimSuffix(strings.TrimSuffix(word, "metrics"), "/") + "/healthz", strings.TrimSuffix(strings.TrimSuffix(word, "metrics"), "/") + "/readyz"} {
-			resp, err := http.Get(url)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+token.Reveal())
+			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}
