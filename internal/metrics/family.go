@@ -19,8 +19,8 @@ const (
 type family struct {
 	name, help string
 	scope      scope
-	labels     []string   // without the workspace; at most two
-	closed     [][]string // the values that each label can have
+	labels     []string    // without the workspace; at most two
+	zeros      [][2]string // the series that are shown before anything is counted
 
 	mu     sync.Mutex
 	bounds [2]labels
@@ -33,9 +33,16 @@ type series struct {
 	values    [2]string
 }
 
-// among names the values that each label can have, so that what has not happened yet is shown at 0.
-func (f *family) among(values ...[]string) *family {
-	f.closed = values
+// fromZero shows the series of these values of the only label at 0 before anything is counted, or, without values, the one
+// series of a family without labels. It is for what alarms are made on: an alarm on a rate needs a series that is there.
+// All series of all workspaces at 0 made a scrape of megabytes.
+func (f *family) fromZero(values ...string) *family {
+	if len(values) == 0 {
+		values = []string{""}
+	}
+	for _, value := range values {
+		f.zeros = append(f.zeros, [2]string{value})
+	}
 	return f
 }
 
@@ -100,29 +107,17 @@ func (f *family) shown(workspaces *labels) map[[3]string]int64 {
 	return out
 }
 
-// zero adds what can be counted and is known before it was: the series of each workspace that the process knows of, or of
-// the process (AC-OFFICE-LOOP-LIVENESS-003.4).
+// zero adds what is shown before it was counted, of each workspace that the process knows of, or of the process.
 func (f *family) zero(workspaces *labels, out map[[3]string]int64) {
-	if len(f.closed) < len(f.labels) {
-		return
-	}
 	of := []string{""}
-	if f.scope == perWorkspace {
+	if f.scope == perWorkspace && len(f.zeros) > 0 {
 		of = workspaces.all()
 	}
 	for _, workspace := range of {
-		for values := range filled(make(map[[2]string]int64), f.valuesOf(0), f.valuesOf(1)) {
+		for _, values := range f.zeros {
 			out[[3]string{workspace, values[0], values[1]}] = 0
 		}
 	}
-}
-
-// valuesOf are the values of a label; one that the family does not have is always empty.
-func (f *family) valuesOf(label int) []string {
-	if label < len(f.closed) {
-		return f.closed[label]
-	}
-	return []string{""}
 }
 
 // labelNames are the names of shown's labels, workspace first.

@@ -60,30 +60,29 @@ func (i *instant) at() *time.Time {
 // New makes the counters of a process that starts now. The newest one made is what expvar shows.
 func New() *Counters {
 	c := &Counters{
-		startedAt: time.Now().UTC(),
-		wakeups: newFamily("rouse_wakeups_created_total", "Wakeup requests created, by source.", perWorkspace, "source").
-			among(domain.WakeupSource("").Values()),
-		routineRuns: newFamily("rouse_routine_runs_total", "Routine runs created, by source and disposition.", perWorkspace, "source", "status").
-			among(domain.RoutineRunSource("").Values(), domain.RoutineRunStatus("").Values()),
+		startedAt:       time.Now().UTC(),
+		wakeups:         newFamily("rouse_wakeups_created_total", "Wakeup requests created, by source.", perWorkspace, "source"),
+		routineRuns:     newFamily("rouse_routine_runs_total", "Routine runs created, by source and disposition.", perWorkspace, "source", "status"),
 		triggersClaimed: newFamily("rouse_triggers_claimed_total", "Due triggers claimed by a cron tick.", perWorkspace),
 		runsClaimed:     newFamily("rouse_runs_claimed_total", "Runs claimed for execution.", perWorkspace),
 		terminalRuns: newFamily("rouse_terminal_runs_total", "Runs that ended, by terminal shape.", perWorkspace, "shape").
-			among(domain.TerminalShape("").Values()),
+			fromZero(string(domain.TerminalShapeSilentSuccess), string(domain.TerminalShapeLaunchedFailed),
+				string(domain.TerminalShapeUnlaunchedFailed), string(domain.TerminalShapeUnclassified)),
 		repairs:           newFamily("rouse_repairs_total", "Rows that the repair sweep put right.", perProcess, "what"),
 		launches:          newFamily("rouse_agent_launches_total", "Agents launched.", perWorkspace),
-		withoutSession:    newFamily("rouse_launches_without_session_total", "Launches that yielded no session.", perWorkspace),
-		sessionFailures:   newFamily("rouse_session_write_failures_total", "Session ids that could not be stored.", perWorkspace),
-		lastRunAtFailures: newFamily("rouse_last_run_at_write_failures_total", "Writes of last_run_at that failed.", perWorkspace),
-		livenessFailures:  newFamily("rouse_liveness_read_failures_total", "Liveness reads that could not be served.", perWorkspace),
-		cronTicks:         newFamily("rouse_cron_ticks_total", "Cron ticks evaluated.", perProcess),
-		queuePasses:       newFamily("rouse_queue_passes_total", "Passes of the dispatcher over the queue.", perProcess),
+		withoutSession:    newFamily("rouse_launches_without_session_total", "Launches that yielded no session.", perWorkspace).fromZero(),
+		sessionFailures:   newFamily("rouse_session_write_failures_total", "Session ids that could not be stored.", perWorkspace).fromZero(),
+		lastRunAtFailures: newFamily("rouse_last_run_at_write_failures_total", "Writes of last_run_at that failed.", perWorkspace).fromZero(),
+		livenessFailures:  newFamily("rouse_liveness_read_failures_total", "Liveness reads that could not be served.", perWorkspace).fromZero(),
+		cronTicks:         newFamily("rouse_cron_ticks_total", "Cron ticks evaluated.", perProcess).fromZero(),
+		queuePasses:       newFamily("rouse_queue_passes_total", "Passes of the dispatcher over the queue.", perProcess).fromZero(),
 		loopFailures:      newFamily("rouse_loop_failures_total", "Passes of a loop that failed or panicked.", perProcess, "loop"),
 	}
 	showInExpvar(c)
 	return c
 }
 
-// Know tells of workspaces that there are, so that their counters are shown at 0 before anything happens in them.
+// Know tells of workspaces that there are, so that what alarms are made on is shown of them before anything happens in them.
 func (c *Counters) Know(workspaces ...xid.ID) {
 	for _, ws := range workspaces {
 		c.workspace.show(ws.String(), MaxWorkspaces)

@@ -229,21 +229,30 @@ func TestCountersAreSafeForManyGoroutines(t *testing.T) {
 	}
 }
 
-func TestWhatHasNotHappenedIsShownAtZero(t *testing.T) {
+// What alarms are made on is there before it happens; what else is counted, once it happens.
+func TestWhatAlarmsAreMadeOnIsShownAtZero(t *testing.T) {
 	c := metrics.New()
 	c.Know("wsp_quiet")
 	lines := scrape(t, c)
 	for _, want := range []string{
-		`rouse_wakeups_created_total{source="AGENT_ERROR",workspace="wsp_quiet"} 0`,
-		`rouse_routine_runs_total{source="CRON",status="RECEIVED",workspace="wsp_quiet"} 0`,
 		`rouse_terminal_runs_total{shape="SILENT_SUCCESS",workspace="wsp_quiet"} 0`,
-		`rouse_runs_claimed_total{workspace="wsp_quiet"} 0`,
+		`rouse_terminal_runs_total{shape="LAUNCHED_FAILED",workspace="wsp_quiet"} 0`,
+		`rouse_terminal_runs_total{shape="UNLAUNCHED_FAILED",workspace="wsp_quiet"} 0`,
+		`rouse_terminal_runs_total{shape="UNCLASSIFIED",workspace="wsp_quiet"} 0`,
+		`rouse_launches_without_session_total{workspace="wsp_quiet"} 0`,
+		`rouse_session_write_failures_total{workspace="wsp_quiet"} 0`,
+		`rouse_last_run_at_write_failures_total{workspace="wsp_quiet"} 0`,
 		`rouse_liveness_read_failures_total{workspace="wsp_quiet"} 0`,
 		`rouse_cron_ticks_total 0`,
 	} {
 		if !slices.Contains(lines, want) {
-			t.Errorf("AC-OFFICE-LOOP-LIVENESS-003.4: %s is missing", want)
+			t.Errorf("%s is missing", want)
 		}
+	}
+	if slices.ContainsFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, "rouse_wakeups") || strings.HasPrefix(line, "rouse_runs_claimed")
+	}) {
+		t.Errorf("what no alarm is made on is shown: %v", lines)
 	}
 	c.RunClaimed("wsp_quiet")
 	if want := `rouse_runs_claimed_total{workspace="wsp_quiet"} 1`; !slices.Contains(scrape(t, c), want) {

@@ -115,8 +115,9 @@ func (f *family) desc() *prometheus.Desc {
 // Collect reads every series.
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	for _, f := range c.counters.families() {
+		desc := f.desc()
 		for key, n := range f.shown(&c.counters.workspace) {
-			to <- prometheus.MustNewConstMetric(f.desc(), prometheus.CounterValue, float64(n), f.labelValues(key)...)
+			to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), f.labelValues(key)...)
 		}
 	}
 	for _, one := range c.counters.instants() {
