@@ -11,6 +11,9 @@ RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron .
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 
+# The longest package takes minutes on two quiet processors, and longer where others work: Go would end it after ten.
+TIMEOUT ?= 30m
+
 WEB := internal/console/web
 
 .PHONY: help
@@ -35,7 +38,8 @@ test-race: ## the other tests, with the race detector, on a database the tests s
 	@tools/ensure-postgres.sh test
 	@tools/ensure-nginx.sh
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
-	$(GO) test $(RACE) $(OTHERS)
+	@echo 'testing $(words $(OTHERS)) packages; the first build takes minutes, cmd/rouse is the longest'
+	@$(GO) test -json -timeout $(TIMEOUT) $(RACE) $(OTHERS) | awk -v total=$(words $(OTHERS)) -f tools/progress.awk
 
 .PHONY: criteria
 criteria: ## print each acceptance criterion of the loop's liveness with its tests; fail on one without

@@ -41,6 +41,15 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit %d:\n%s", code, out)
 		}
 	})
+	t.Run("another secret key is told also while nothing is sealed", func(t *testing.T) {
+		if code, out := doctor(); code != 0 || !strings.Contains(out, "ok   secret key: key ") {
+			t.Errorf("exit %d:\n%s", code, out)
+		}
+		other := launch(t, []string{"ROUSE_SECRET_KEY=" + strings.Repeat("0123456789abcdef", 4)}, "doctor", "--data-dir", data)
+		if code, out := other.wait(), other.out.String(); code != 1 || !strings.Contains(out, "FAIL secret key: this database's secrets are sealed with key ") || !strings.Contains(out, "secret.key") {
+			t.Errorf("exit %d:\n%s", code, out)
+		}
+	})
 	t.Run("testExecutor tells the same through the API", func(t *testing.T) {
 		var out struct {
 			TestExecutor struct {

@@ -22,6 +22,8 @@ import (
 
 // cli is the command line.
 type cli struct {
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and end."`
+
 	Serve      serveCommand      `cmd:"" help:"Run the server: API, console, scheduler and workers."`
 	Worker     workerCommand     `cmd:"" help:"Run agents on this machine for a server elsewhere: take runs from its queue."`
 	Migrate    migrateCommand    `cmd:"" help:"Bring the database to this version's shape and end."`
@@ -53,7 +55,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	parsed, err := parser.Parse(args)
-	if code >= 0 { // --help
+	if code >= 0 { // --help, --version
 		return code
 	}
 	if err != nil {
@@ -90,7 +92,8 @@ func commandOf(err error) string {
 func defaults() kong.Option {
 	d := config.Default()
 	return kong.Vars{
-		"addr": d.Addr, "auth": d.Auth, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(), "retention": d.History.String(),
+		"version": "rouse " + version(),
+		"addr":    d.Addr, "auth": d.Auth, "workers": fmt.Sprint(d.Workers), "lease": d.Lease.String(), "drain": d.Drain.String(), "retention": d.History.String(),
 		"agent_processes": fmt.Sprint(d.AgentProcesses), "agent_oom_score": fmt.Sprint(d.AgentOOMScore), "log_level": d.LogLevel, "log_format": d.LogFormat,
 	}
 }

@@ -45,17 +45,27 @@ func TestProgramSendsOneTraceForACause(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, p.log)
 	}
 	close(received)
-	names := map[string][]string{} // of the spans of a trace
+	sent, parents := map[string]bool{}, map[string]string{} // ids of spans, and the names of those that name a parent
+	names := map[string][]string{}                          // of the spans of a trace
 	mine := ""
 	for span := range received {
+		sent[string(span.TraceId)+string(span.SpanId)] = true
+		if len(span.ParentSpanId) > 0 {
+			parents[string(span.TraceId)+string(span.ParentSpanId)] = span.Name
+		}
 		names[string(span.TraceId)] = append(names[string(span.TraceId)], span.Name)
 		if span.Name == "run" && factOf(span, "run_id") == run {
 			mine = string(span.TraceId)
 		}
 	}
 	slices.Sort(names[mine])
-	if got, want := strings.Join(names[mine], " "), "attempt run wakeup"; got != want {
+	if got, want := strings.Join(names[mine], " "), "attempt cause run wakeup"; got != want {
 		t.Errorf("the trace of the cause has the spans %q, want %q", got, want)
+	}
+	for parent, child := range parents {
+		if !sent[parent] {
+			t.Errorf("a span %q names a parent that was never sent", child)
+		}
 	}
 	if strings.Contains(p.log.String(), "traces are lost") {
 		t.Error(p.log)

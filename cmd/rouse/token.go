@@ -68,25 +68,41 @@ func (t tokenCreate) Run(stdout io.Writer) error {
 	in := server.TokenSpec{Name: t.Name, Workspace: t.Workspace}
 	if t.Expires != nil {
 		if *t.Expires <= 0 {
-			return fmt.Errorf("--expires=%s is no time to come: give a positive duration such as 720h, or leave it out", *t.Expires)
+			return config.Invalid(fmt.Errorf("--expires=%s is no time to come: give a positive duration such as 720h, or leave it out", *t.Expires))
 		}
 		in.Expires = *t.Expires
 	}
 	for _, scope := range t.Scope {
 		in.Scopes = append(in.Scopes, domain.TokenScope(strings.ToUpper(scope)))
 	}
+	if err := in.Check(); err != nil {
+		return config.Invalid(fmt.Errorf("--scope: %w", err))
+	}
 	open := withTokens
 	if t.Workspace != "" { // there is none of that name in a folder that is new
 		open = withExistingTokens
 	}
 	return open(t.placeFlags, func(ctx context.Context, tokens *server.Tokens) error {
-		text, err := tokens.Create(ctx, in)
+		made, err := tokens.Create(ctx, in)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(stdout, text)
+		_, _ = fmt.Fprintln(os.Stderr, t.about(made.ID)) // who reads no errors is told nothing
+		_, err = fmt.Fprintln(stdout, made.Text)
 		return err
 	})
+}
+
+// about says what was made: its scopes, whose it is, and until when.
+func (t tokenCreate) about(id xid.ID) string {
+	of, until := "the instance (all workspaces)", "until it is revoked"
+	if t.Workspace != "" {
+		of = "the workspace " + t.Workspace
+	}
+	if t.Expires != nil {
+		until = "for " + t.Expires.String()
+	}
+	return fmt.Sprintf("made %s %q: %s for %s, %s; its text is shown this once", id, t.Name, strings.ToUpper(strings.Join(t.Scope, ", ")), of, until)
 }
 
 type tokenList struct{ placeFlags }

@@ -105,6 +105,9 @@ func TestProgramTokensWithoutAServer(t *testing.T) {
 	if code := made.wait(); code != 0 || !strings.HasPrefix(made.out.String(), "rse_") {
 		t.Fatalf("exit %d: %s%s", code, made.out, made.log)
 	}
+	if said := made.log.String(); !strings.Contains(said, "made tok_") || !strings.Contains(said, `"reader": READ for the instance (all workspaces), for 1h0m0s`) || strings.Contains(said, "rse_") {
+		t.Errorf("it is said of the token: %s", said)
+	}
 	list := launch(t, nil, "token", "list", "--data-dir", data)
 	if code := list.wait(); code != 0 || !strings.Contains(list.out.String(), "reader") || !strings.Contains(list.out.String(), "live until") {
 		t.Errorf("exit %d: %s%s", code, list.out, list.log)
@@ -194,6 +197,7 @@ func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
 		args []string
 		want string
 	}{
+		{"the version as a flag", 0, []string{"--version"}, "rouse " + version()},
 		{"no command", 2, nil, "serve"},
 		{"an unknown flag", 2, []string{"serve", "--colour"}, "--colour"},
 		{"an address that is none", 2, []string{"serve", "--addr", "nowhere"}, "--addr"},
@@ -202,11 +206,11 @@ func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
 		{"a database that does not answer", 1, []string{"serve", "--addr", "127.0.0.1:0", "--data-dir", pgtest.Folder(t), "--database-url",
 			"postgres://nobody@127.0.0.1:1/none?sslmode=disable"}, "ROUSE_DATABASE_URL"},
 		{"migrating a database that does not answer", 1, []string{"migrate", "--database-url", "postgres://nobody@127.0.0.1:1/none?sslmode=disable", "--data-dir", pgtest.Folder(t)}, "ROUSE_DATABASE_URL"},
-		{"a token that ends before it begins", 1, []string{"token", "create", "--expires=-1h", "--data-dir", pgtest.Folder(t)}, "no time to come"},
+		{"a token that ends before it begins", 2, []string{"token", "create", "--expires=-1h", "--data-dir", pgtest.Folder(t)}, "no time to come"},
 		{"a token of a workspace in a folder without a database", 1, []string{"token", "create", "--workspace", "nosuch", "--data-dir", pgtest.Folder(t)}, "there is no database"},
 		{"tokens of a folder without a database", 1, []string{"token", "list", "--data-dir", pgtest.Folder(t)}, "there is no database"},
 		{"a flag of another command", 2, []string{"token", "list", "--addr", "x"}, "rouse token list --help"},
-		{"a token of a scope that is none", 1, []string{"token", "create", "--scope", "KING", "--data-dir", pgtest.Folder(t)}, "KING"},
+		{"a token of a scope that is none", 2, []string{"token", "create", "--scope", "KING", "--data-dir", pgtest.Folder(t)}, "KING"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := launch(t, nil, tt.args...)

@@ -86,6 +86,7 @@ func (d *doctor) examine(ctx context.Context) {
 	}()
 	if d.database(ctx, db) && d.migrations(ctx, db) {
 		d.servers(ctx, db)
+		d.secretKey(ctx, db)
 		d.clock(ctx, db)
 		d.snapshots(ctx, db)
 		d.loops(ctx, db)
@@ -229,7 +230,7 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 func existingKey(c config.Config, f files) (secret.Key, error) {
 	if c.SecretKey.IsEmpty() {
 		if _, err := os.Stat(filepath.Join(f.dir, secret.KeyFileName)); errors.Is(err, fs.ErrNotExist) {
-			return secret.Key{}, fmt.Errorf("there is no key file in %s and no %s", f.dir, config.EnvSecretKey)
+			return secret.Key{}, fmt.Errorf("there is no key file in %s and no %s: %w", f.dir, config.EnvSecretKey, fs.ErrNotExist)
 		}
 	}
 	return secret.LoadKey(c.SecretKey.Reveal(), f.dir)

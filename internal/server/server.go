@@ -165,7 +165,7 @@ func (s *Server) openStore(ctx context.Context) error {
 	s.hub = event.New(event.HubOptions{URL: listener, DB: s.db.DB, Log: s.log})
 	o := store.Options{Events: s.hub, Counters: s.counters, Log: s.log, Jitter: rand.Float64, Reads: s.db.Reads}
 	if telemetry.Configured() {
-		if s.traces, err = telemetry.Start(ctx, s.options.Version); err != nil {
+		if s.traces, err = telemetry.Start(ctx, s.options.Version, s.log); err != nil {
 			return err
 		}
 		o.Tracer = s.traces

@@ -38,28 +38,38 @@ type TokenSpec struct {
 	Expires   time.Duration
 }
 
-// Create makes a token and returns its text, which is not stored.
-func (t *Tokens) Create(ctx context.Context, in TokenSpec) (string, error) {
-	if err := auth.CheckScopes(in.Scopes); err != nil {
-		return "", err
+// Check says what is wrong with a token to make, before anything is opened for it.
+func (in TokenSpec) Check() error { return auth.CheckScopes(in.Scopes) }
+
+// MadeToken is a token that was made. Text is not stored.
+type MadeToken struct {
+	ID   xid.ID
+	Text string
+}
+
+// Create makes a token.
+func (t *Tokens) Create(ctx context.Context, in TokenSpec) (MadeToken, error) {
+	if err := in.Check(); err != nil {
+		return MadeToken{}, err
 	}
 	token, err := auth.NewToken(rand.Reader)
 	if err != nil {
-		return "", err
+		return MadeToken{}, err
 	}
 	workspaceID, err := t.workspace(ctx, in.Workspace)
 	if err != nil {
-		return "", err
+		return MadeToken{}, err
 	}
 	row := store.NewToken{WorkspaceID: workspaceID, Name: in.Name, Prefix: token.Prefix(), Digest: token.Digest().String(), Scopes: in.Scopes}
 	if in.Expires > 0 {
 		at := time.Now().Add(in.Expires)
 		row.ExpiresAt = &at
 	}
-	if _, err := t.store.CreateToken(ctx, row); err != nil {
-		return "", err
+	id, err := t.store.CreateToken(ctx, row)
+	if err != nil {
+		return MadeToken{}, err
 	}
-	return token.Reveal(), nil
+	return MadeToken{id, token.Reveal()}, nil
 }
 
 // workspace finds a workspace by id or slug; "" is none.

@@ -216,11 +216,13 @@ func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) erro
 	}
 	endAttempt := `
 WITH lease AS (DELETE FROM attempt_leases WHERE run_id = $3 AND attempt = $4),
-attempt AS (UPDATE run_attempts SET status = $5, finished_at = $6, error_code = $7, error_message = $8 WHERE run_id = $3 AND number = $4 RETURNING started_at),
+attempt AS (UPDATE run_attempts SET status = $5, finished_at = $6, error_code = $7, error_message = $8 WHERE run_id = $3 AND number = $4 RETURNING started_at, executor),
 released AS (` + releaseScopeQuery + `)
-SELECT started_at FROM attempt`
-	claimedAt, err := queryOne[time.Time](ctx, t, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message)
-	if err != nil {
+SELECT started_at, coalesce(executor, '') FROM attempt`
+	var claimedAt time.Time
+	var executor string
+	err := queryRow(ctx, t, []any{&claimedAt, &executor}, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message)
+	if err != nil && !isNoRows(err) {
 		return fmt.Errorf("end attempt: %w", err)
 	}
 	if err := t.freeCheckout(ctx, run); err != nil {
@@ -233,7 +235,7 @@ SELECT started_at FROM attempt`
 	if err != nil {
 		return err
 	}
-	t.traceAttempt(run, e, claimedAt)
+	t.traceAttempt(run, e, claimedAt, executor)
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id}, event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	if !budgeted || e.countLater {
 		return nil

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,13 +13,15 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Hop is one committed step on the way from a cause to its end, for traces: a request made (it takes no time), an attempt,
-// or a run from its request to its end. All hops of a cause share CausationID. ParentID "" means the cause itself.
+// Hop is one committed step on the way from a cause to its end, for traces: the cause and a request made (both take no
+// time), an attempt, or a run from its request to its end. All hops of a cause share CausationID. ParentID "" means the
+// cause itself, whose own hop has ID CausationID.
 type Hop struct {
-	Name                      string // wakeup, run or attempt
+	Name                      string // cause, wakeup, run or attempt
 	CausationID, ID, ParentID xid.ID
 	Began, Ended              time.Time
 	Failed                    string            // why it failed; "" when it did not
+	Calls                     bool              // it was a call of a service elsewhere
 	Facts                     map[string]string // log keys and their values
 }
 
@@ -76,10 +79,29 @@ func (t *tx) trace(h Hop) {
 	})
 }
 
+// traceWakeup tells of a request, and with the first one of its cause of the cause itself, which is made in the transaction
+// that begins it (SPEC S3.10): what a cause leads to later has more hops.
 func (t *tx) traceWakeup(id xid.ID, at time.Time, r newRequest) {
+	if r.hops == 0 && !t.causes[r.causationID] {
+		if t.causes == nil {
+			t.causes = map[xid.ID]bool{}
+		}
+		t.causes[r.causationID] = true
+		t.traceCause(at, r)
+	}
 	t.trace(Hop{Name: "wakeup", CausationID: r.causationID, ID: id, Began: at, Ended: at, Facts: map[string]string{
 		"wakeup_id": string(id), "agent_id": string(r.agentID), "workspace_id": string(r.workspaceID), "causation_id": string(r.causationID),
 		"source": string(r.source), "reason": r.reason}})
+}
+
+// traceCause tells the traces of a cause. The log has the requests that it made.
+func (t *tx) traceCause(at time.Time, r newRequest) {
+	t.onCommit(func(s *Store) {
+		if s.tracer != nil {
+			s.tracer.Trace(Hop{Name: "cause", CausationID: r.causationID, ID: r.causationID, Began: at, Ended: at,
+				Facts: map[string]string{"causation_id": string(r.causationID), "workspace_id": string(r.workspaceID), "source": string(r.source), "reason": r.reason}})
+		}
+	})
 }
 
 func (t *tx) traceRun(run runRow, e runEnd) {
@@ -97,12 +119,19 @@ func (t *tx) traceRun(run runRow, e runEnd) {
 	t.trace(h)
 }
 
-func (t *tx) traceAttempt(run runRow, e leave, claimedAt time.Time) {
+// abandonedText is the error of an attempt that nobody ended.
+const abandonedText = "the attempt was abandoned: its lease ran out, or its process ended"
+
+func (t *tx) traceAttempt(run runRow, e leave, claimedAt time.Time, executor string) {
 	h := Hop{Name: "attempt", CausationID: run.causationID, ID: xid.ID(fmt.Sprintf("%s/%d", run.id, run.attempt)), ParentID: run.id,
 		Began: claimedAt, Ended: t.now, Facts: factsOf(run)}
-	h.Facts["attempt"], h.Facts["status"] = fmt.Sprint(run.attempt), string(e.attempt)
-	if e.failure != nil {
-		h.Failed = e.failure.Message
+	h.Facts["attempt"], h.Facts["status"], h.Facts["executor"] = fmt.Sprint(run.attempt), string(e.attempt), executor
+	h.Calls = executor == string(domain.ExecutorHTTP)
+	switch {
+	case e.failure != nil:
+		h.Failed = cmp.Or(e.failure.Message, strings.ToLower(string(e.failure.Code)))
+	case e.attempt == domain.RunAttemptStatusAbandoned:
+		h.Failed = abandonedText
 	}
 	t.trace(h)
 }

@@ -70,6 +70,15 @@ RETURNING value`
 	return bound, nil
 }
 
+// SealingKey is the id of the key that seals secrets in this database; "" before the first boot noted one.
+func (s *Store) SealingKey(ctx context.Context) (string, error) {
+	bound, err := queryOne[string](ctx, s.db, `SELECT value FROM instance_facts WHERE name = $1`, factSealingKey)
+	if err != nil && !isNoRows(err) {
+		return "", fmt.Errorf("read which key seals secrets: %w", err)
+	}
+	return bound, nil
+}
+
 // Uptime is how long the database server has been up, by its own clock.
 func (s *Store) Uptime(ctx context.Context) (time.Duration, error) {
 	seconds, err := queryOne[float64](ctx, s.db, `SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8`)

@@ -23,6 +23,7 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // ErrFenced says that another attempt, or none, owns the run: the report of this one changes nothing (SPEC S7.7).
@@ -100,7 +101,8 @@ type tx struct {
 	*ent.Tx
 	now time.Time
 	effects
-	spoiled error // why it must not be committed, whatever its caller made of the error
+	causes  map[xid.ID]bool // that it told the traces of
+	spoiled error           // why it must not be committed, whatever its caller made of the error
 }
 
 func (t *tx) publish(events ...event.Event)     { t.events = append(t.events, events...) }

@@ -7,10 +7,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
 
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -40,17 +43,21 @@ type Traces struct {
 	tracer   trace.Tracer
 }
 
-// Start makes traces over OTLP/HTTP to the collector that the environment names.
-func Start(ctx context.Context, version string) (*Traces, error) {
+// Start makes traces over OTLP/HTTP to the collector that the environment names. What OpenTelemetry itself has to say goes
+// to the log, for this process is the only one in it.
+func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, error) {
+	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
+	otel.SetErrorHandler(once(log))
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("send traces to the collector that %s names: %w", endpointVariable, err)
 	}
-	return newTraces(version, sdktrace.WithBatcher(exporter)), nil
+	return newTraces(version, sdktrace.WithBatcher(&reporting{SpanExporter: exporter, log: log})), nil
 }
 
 func newTraces(version string, processor sdktrace.TracerProviderOption) *Traces {
-	about := resource.NewSchemaless(attribute.String("service.name", "rouse"), attribute.String("service.version", version))
+	about := resource.NewSchemaless(attribute.String("service.name", "rouse"), attribute.String("service.version", version),
+		attribute.String("service.instance.id", string(xid.New("prc"))), attribute.Int("process.pid", os.Getpid()))
 	provider := sdktrace.NewTracerProvider(processor, sdktrace.WithResource(about), sdktrace.WithIDGenerator(generator{}), sdktrace.WithSampler(sdktrace.AlwaysSample()))
 	return &Traces{provider: provider, tracer: provider.Tracer("rouse.dev/rouse")}
 }
@@ -65,9 +72,16 @@ func (t *Traces) Stop(ctx context.Context) error {
 
 // Trace adds a hop to the trace of its cause. It never blocks.
 func (t *Traces) Trace(h store.Hop) {
-	parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(h.CausationID), SpanID: parentID(h), TraceFlags: trace.FlagsSampled, Remote: true})
-	ctx := context.WithValue(trace.ContextWithSpanContext(context.Background(), parent), spanKey{}, spanID(h.ID))
-	_, span := t.tracer.Start(ctx, h.Name, trace.WithTimestamp(h.Began), trace.WithAttributes(attributes(h.Facts)...))
+	ctx := context.WithValue(context.Background(), idsKey{}, ids{traceID(h.CausationID), spanID(h.ID)})
+	if h.ID != h.CausationID { // the cause is the root
+		parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(h.CausationID), SpanID: parentID(h), TraceFlags: trace.FlagsSampled, Remote: true})
+		ctx = trace.ContextWithSpanContext(ctx, parent)
+	}
+	kind := trace.SpanKindInternal
+	if h.Calls {
+		kind = trace.SpanKindClient
+	}
+	_, span := t.tracer.Start(ctx, h.Name, trace.WithTimestamp(h.Began), trace.WithSpanKind(kind), trace.WithAttributes(attributes(h.Facts)...))
 	if h.Failed != "" {
 		span.SetStatus(codes.Error, h.Failed)
 	}
@@ -96,24 +110,31 @@ func spanID(of xid.ID) (id trace.SpanID) {
 	return id
 }
 
-// parentID is the span of the hop that this one is part of; the cause itself has one too, though nobody sends it.
+// parentID is the span of the hop that this one is part of, or of the cause.
 func parentID(h store.Hop) trace.SpanID {
 	if h.ParentID != "" {
 		return spanID(h.ParentID)
 	}
-	return spanID("cause of " + h.CausationID)
+	return spanID(h.CausationID)
 }
 
-type spanKey struct{}
+type idsKey struct{}
+
+type ids struct {
+	trace trace.TraceID
+	span  trace.SpanID
+}
 
 // generator takes the ids that Trace chose.
 type generator struct{}
 
+// NewIDs is asked for a root, and NewSpanID for a span with a parent.
 func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	return trace.SpanContextFromContext(ctx).TraceID(), generator{}.NewSpanID(ctx, trace.TraceID{})
+	chosen, _ := ctx.Value(idsKey{}).(ids) // Trace sets them
+	return chosen.trace, chosen.span
 }
 
 func (generator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	id, _ := ctx.Value(spanKey{}).(trace.SpanID) // Trace sets it
-	return id
+	_, span := generator{}.NewIDs(ctx)
+	return span
 }
