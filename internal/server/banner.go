@@ -31,6 +31,9 @@ func (s *Server) announce(ctx context.Context) {
 	fmt.Fprintf(&b, "  Agents     run as %s, in %s\n", s.agents, s.files.work())
 	fmt.Fprintf(&b, "  Process    %d\n", os.Getpid())
 	fmt.Fprintf(&b, "\n%s\n", s.curl(echo))
+	if echo != "" && !s.options.Standby {
+		fmt.Fprintf(&b, "\nThe demo's routine %q fires each minute; it is paused an hour after it was made.\n", demoRoutine)
+	}
 	fmt.Fprintf(&b, "\nCtrl-C stops it.\n")
 	_, _ = fmt.Fprint(s.options.Stdout, b.String()) // nobody is told anything when the terminal is gone
 }

@@ -57,7 +57,7 @@ func fillDemo(ctx context.Context, s *store.Store) error {
 		return err
 	}
 	_, err = s.CreateRoutine(ctx, store.CreateRoutine{
-		WorkspaceID: w.ID, Name: "Every minute", Description: "A lightweight routine: it wakes its agent without making a task.", AssigneeID: echo.ID,
+		WorkspaceID: w.ID, Name: demoRoutine, Description: "A lightweight routine: it wakes its agent without making a task. It fires each minute, and rouse pauses it an hour after it was made.", AssigneeID: echo.ID,
 		ConcurrencyPolicy: domain.ConcurrencyPolicyCoalesceIfActive, CatchUpPolicy: domain.CatchUpPolicySkipMissed, CatchUpMax: 25,
 		Triggers: []store.TriggerSpec{{Kind: domain.TriggerKindSchedule, Cron: "* * * * *", Enabled: true}},
 	})

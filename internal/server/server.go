@@ -64,6 +64,7 @@ type Server struct {
 	hub        *event.Hub
 	counters   *metrics.Counters
 	traces     *telemetry.Traces // nil unless a collector is configured
+	endDemo    func()            // ends what waits for the demo's end; nil unless the loops run
 	command    *executor.Command
 	registry   executor.Registry
 	agents     agentAccount
@@ -248,7 +249,11 @@ func (s *Server) startLoops(ctx context.Context) error {
 	if err := executor.EndOrphanedCgroups(s.identity); err != nil {
 		return fmt.Errorf("end what agents of an earlier server left: %w", err)
 	}
-	return s.loops.Start(context.WithoutCancel(ctx))
+	if err := s.loops.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	s.startDemoEnd(ctx)
+	return nil
 }
 
 func (s *Server) serve(context.Context) error {
@@ -331,6 +336,7 @@ func (s *Server) parts(hurry context.Context) []part {
 	}
 	add(s.pool != nil, "claims", func() error { s.pool.TakeNoMore(); return nil }) // a request that hangs must not let runs begin meanwhile
 	add(s.front != nil, "connections", func() error { return s.front.stop(hurry, requestsLimit) })
+	add(s.endDemo != nil, "the demo's end", func() error { s.endDemo(); return nil })
 	add(s.loops != nil, "loops", func() error { s.loops.Stop(); return nil })
 	add(s.pool != nil, "live runs", func() error { return s.drain(hurry) })
 	add(s.command != nil, "executor", func() error { return s.command.Close() })
