@@ -41,7 +41,13 @@ type AgentLane struct {
 	// HeadAt holds the value of the "head_at" field.
 	HeadAt *time.Time `json:"head_at,omitempty"`
 	// HeadID holds the value of the "head_id" field.
-	HeadID       *string `json:"head_id,omitempty"`
+	HeadID *string `json:"head_id,omitempty"`
+	// ResendFrom holds the value of the "resend_from" field.
+	ResendFrom *time.Time `json:"resend_from,omitempty"`
+	// ResendAfter holds the value of the "resend_after" field.
+	ResendAfter string `json:"resend_after,omitempty"`
+	// Clearing holds the value of the "clearing" field.
+	Clearing     bool `json:"clearing,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -50,11 +56,13 @@ func (*AgentLane) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case agentlane.FieldClearing:
+			values[i] = new(sql.NullBool)
 		case agentlane.FieldMaxSessions, agentlane.FieldCooldownMs, agentlane.FieldRunning:
 			values[i] = new(sql.NullInt64)
-		case agentlane.FieldID, agentlane.FieldWorkspaceID, agentlane.FieldStatus, agentlane.FieldPauseReason, agentlane.FieldHeadID:
+		case agentlane.FieldID, agentlane.FieldWorkspaceID, agentlane.FieldStatus, agentlane.FieldPauseReason, agentlane.FieldHeadID, agentlane.FieldResendAfter:
 			values[i] = new(sql.NullString)
-		case agentlane.FieldPausedAt, agentlane.FieldEligibleAt, agentlane.FieldLastFinishedAt, agentlane.FieldReleasedAt, agentlane.FieldHeadAt:
+		case agentlane.FieldPausedAt, agentlane.FieldEligibleAt, agentlane.FieldLastFinishedAt, agentlane.FieldReleasedAt, agentlane.FieldHeadAt, agentlane.FieldResendFrom:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -155,6 +163,25 @@ func (_m *AgentLane) assignValues(columns []string, values []any) error {
 				_m.HeadID = new(string)
 				*_m.HeadID = value.String
 			}
+		case agentlane.FieldResendFrom:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field resend_from", values[i])
+			} else if value.Valid {
+				_m.ResendFrom = new(time.Time)
+				*_m.ResendFrom = value.Time
+			}
+		case agentlane.FieldResendAfter:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field resend_after", values[i])
+			} else if value.Valid {
+				_m.ResendAfter = value.String
+			}
+		case agentlane.FieldClearing:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field clearing", values[i])
+			} else if value.Valid {
+				_m.Clearing = value.Bool
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -238,6 +265,17 @@ func (_m *AgentLane) String() string {
 		builder.WriteString("head_id=")
 		builder.WriteString(*v)
 	}
+	builder.WriteString(", ")
+	if v := _m.ResendFrom; v != nil {
+		builder.WriteString("resend_from=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("resend_after=")
+	builder.WriteString(_m.ResendAfter)
+	builder.WriteString(", ")
+	builder.WriteString("clearing=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Clearing))
 	builder.WriteByte(')')
 	return builder.String()
 }

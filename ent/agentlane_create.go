@@ -176,6 +176,48 @@ func (_c *AgentLaneCreate) SetNillableHeadID(v *string) *AgentLaneCreate {
 	return _c
 }
 
+// SetResendFrom sets the "resend_from" field.
+func (_c *AgentLaneCreate) SetResendFrom(v time.Time) *AgentLaneCreate {
+	_c.mutation.SetResendFrom(v)
+	return _c
+}
+
+// SetNillableResendFrom sets the "resend_from" field if the given value is not nil.
+func (_c *AgentLaneCreate) SetNillableResendFrom(v *time.Time) *AgentLaneCreate {
+	if v != nil {
+		_c.SetResendFrom(*v)
+	}
+	return _c
+}
+
+// SetResendAfter sets the "resend_after" field.
+func (_c *AgentLaneCreate) SetResendAfter(v string) *AgentLaneCreate {
+	_c.mutation.SetResendAfter(v)
+	return _c
+}
+
+// SetNillableResendAfter sets the "resend_after" field if the given value is not nil.
+func (_c *AgentLaneCreate) SetNillableResendAfter(v *string) *AgentLaneCreate {
+	if v != nil {
+		_c.SetResendAfter(*v)
+	}
+	return _c
+}
+
+// SetClearing sets the "clearing" field.
+func (_c *AgentLaneCreate) SetClearing(v bool) *AgentLaneCreate {
+	_c.mutation.SetClearing(v)
+	return _c
+}
+
+// SetNillableClearing sets the "clearing" field if the given value is not nil.
+func (_c *AgentLaneCreate) SetNillableClearing(v *bool) *AgentLaneCreate {
+	if v != nil {
+		_c.SetClearing(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *AgentLaneCreate) SetID(v string) *AgentLaneCreate {
 	_c.mutation.SetID(v)
@@ -233,6 +275,14 @@ func (_c *AgentLaneCreate) defaults() {
 		v := agentlane.DefaultRunning
 		_c.mutation.SetRunning(v)
 	}
+	if _, ok := _c.mutation.ResendAfter(); !ok {
+		v := agentlane.DefaultResendAfter
+		_c.mutation.SetResendAfter(v)
+	}
+	if _, ok := _c.mutation.Clearing(); !ok {
+		v := agentlane.DefaultClearing
+		_c.mutation.SetClearing(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -271,6 +321,17 @@ func (_c *AgentLaneCreate) check() error {
 		if err := agentlane.HeadIDValidator(v); err != nil {
 			return &ValidationError{Name: "head_id", err: fmt.Errorf(`ent: validator failed for field "AgentLane.head_id": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.ResendAfter(); !ok {
+		return &ValidationError{Name: "resend_after", err: errors.New(`ent: missing required field "AgentLane.resend_after"`)}
+	}
+	if v, ok := _c.mutation.ResendAfter(); ok {
+		if err := agentlane.ResendAfterValidator(v); err != nil {
+			return &ValidationError{Name: "resend_after", err: fmt.Errorf(`ent: validator failed for field "AgentLane.resend_after": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Clearing(); !ok {
+		return &ValidationError{Name: "clearing", err: errors.New(`ent: missing required field "AgentLane.clearing"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := agentlane.IDValidator(v); err != nil {
@@ -360,6 +421,18 @@ func (_c *AgentLaneCreate) createSpec() (*AgentLane, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.HeadID(); ok {
 		_spec.SetField(agentlane.FieldHeadID, field.TypeString, value)
 		_node.HeadID = &value
+	}
+	if value, ok := _c.mutation.ResendFrom(); ok {
+		_spec.SetField(agentlane.FieldResendFrom, field.TypeTime, value)
+		_node.ResendFrom = &value
+	}
+	if value, ok := _c.mutation.ResendAfter(); ok {
+		_spec.SetField(agentlane.FieldResendAfter, field.TypeString, value)
+		_node.ResendAfter = value
+	}
+	if value, ok := _c.mutation.Clearing(); ok {
+		_spec.SetField(agentlane.FieldClearing, field.TypeBool, value)
+		_node.Clearing = value
 	}
 	return _node, _spec
 }
@@ -608,6 +681,48 @@ func (u *AgentLaneUpsert) UpdateHeadID() *AgentLaneUpsert {
 // ClearHeadID clears the value of the "head_id" field.
 func (u *AgentLaneUpsert) ClearHeadID() *AgentLaneUpsert {
 	u.SetNull(agentlane.FieldHeadID)
+	return u
+}
+
+// SetResendFrom sets the "resend_from" field.
+func (u *AgentLaneUpsert) SetResendFrom(v time.Time) *AgentLaneUpsert {
+	u.Set(agentlane.FieldResendFrom, v)
+	return u
+}
+
+// UpdateResendFrom sets the "resend_from" field to the value that was provided on create.
+func (u *AgentLaneUpsert) UpdateResendFrom() *AgentLaneUpsert {
+	u.SetExcluded(agentlane.FieldResendFrom)
+	return u
+}
+
+// ClearResendFrom clears the value of the "resend_from" field.
+func (u *AgentLaneUpsert) ClearResendFrom() *AgentLaneUpsert {
+	u.SetNull(agentlane.FieldResendFrom)
+	return u
+}
+
+// SetResendAfter sets the "resend_after" field.
+func (u *AgentLaneUpsert) SetResendAfter(v string) *AgentLaneUpsert {
+	u.Set(agentlane.FieldResendAfter, v)
+	return u
+}
+
+// UpdateResendAfter sets the "resend_after" field to the value that was provided on create.
+func (u *AgentLaneUpsert) UpdateResendAfter() *AgentLaneUpsert {
+	u.SetExcluded(agentlane.FieldResendAfter)
+	return u
+}
+
+// SetClearing sets the "clearing" field.
+func (u *AgentLaneUpsert) SetClearing(v bool) *AgentLaneUpsert {
+	u.Set(agentlane.FieldClearing, v)
+	return u
+}
+
+// UpdateClearing sets the "clearing" field to the value that was provided on create.
+func (u *AgentLaneUpsert) UpdateClearing() *AgentLaneUpsert {
+	u.SetExcluded(agentlane.FieldClearing)
 	return u
 }
 
@@ -887,6 +1002,55 @@ func (u *AgentLaneUpsertOne) UpdateHeadID() *AgentLaneUpsertOne {
 func (u *AgentLaneUpsertOne) ClearHeadID() *AgentLaneUpsertOne {
 	return u.Update(func(s *AgentLaneUpsert) {
 		s.ClearHeadID()
+	})
+}
+
+// SetResendFrom sets the "resend_from" field.
+func (u *AgentLaneUpsertOne) SetResendFrom(v time.Time) *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetResendFrom(v)
+	})
+}
+
+// UpdateResendFrom sets the "resend_from" field to the value that was provided on create.
+func (u *AgentLaneUpsertOne) UpdateResendFrom() *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateResendFrom()
+	})
+}
+
+// ClearResendFrom clears the value of the "resend_from" field.
+func (u *AgentLaneUpsertOne) ClearResendFrom() *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.ClearResendFrom()
+	})
+}
+
+// SetResendAfter sets the "resend_after" field.
+func (u *AgentLaneUpsertOne) SetResendAfter(v string) *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetResendAfter(v)
+	})
+}
+
+// UpdateResendAfter sets the "resend_after" field to the value that was provided on create.
+func (u *AgentLaneUpsertOne) UpdateResendAfter() *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateResendAfter()
+	})
+}
+
+// SetClearing sets the "clearing" field.
+func (u *AgentLaneUpsertOne) SetClearing(v bool) *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetClearing(v)
+	})
+}
+
+// UpdateClearing sets the "clearing" field to the value that was provided on create.
+func (u *AgentLaneUpsertOne) UpdateClearing() *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateClearing()
 	})
 }
 
@@ -1333,6 +1497,55 @@ func (u *AgentLaneUpsertBulk) UpdateHeadID() *AgentLaneUpsertBulk {
 func (u *AgentLaneUpsertBulk) ClearHeadID() *AgentLaneUpsertBulk {
 	return u.Update(func(s *AgentLaneUpsert) {
 		s.ClearHeadID()
+	})
+}
+
+// SetResendFrom sets the "resend_from" field.
+func (u *AgentLaneUpsertBulk) SetResendFrom(v time.Time) *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetResendFrom(v)
+	})
+}
+
+// UpdateResendFrom sets the "resend_from" field to the value that was provided on create.
+func (u *AgentLaneUpsertBulk) UpdateResendFrom() *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateResendFrom()
+	})
+}
+
+// ClearResendFrom clears the value of the "resend_from" field.
+func (u *AgentLaneUpsertBulk) ClearResendFrom() *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.ClearResendFrom()
+	})
+}
+
+// SetResendAfter sets the "resend_after" field.
+func (u *AgentLaneUpsertBulk) SetResendAfter(v string) *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetResendAfter(v)
+	})
+}
+
+// UpdateResendAfter sets the "resend_after" field to the value that was provided on create.
+func (u *AgentLaneUpsertBulk) UpdateResendAfter() *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateResendAfter()
+	})
+}
+
+// SetClearing sets the "clearing" field.
+func (u *AgentLaneUpsertBulk) SetClearing(v bool) *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetClearing(v)
+	})
+}
+
+// UpdateClearing sets the "clearing" field to the value that was provided on create.
+func (u *AgentLaneUpsertBulk) UpdateClearing() *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateClearing()
 	})
 }
 

@@ -255,6 +255,54 @@ func (_u *AgentLaneUpdate) ClearHeadID() *AgentLaneUpdate {
 	return _u
 }
 
+// SetResendFrom sets the "resend_from" field.
+func (_u *AgentLaneUpdate) SetResendFrom(v time.Time) *AgentLaneUpdate {
+	_u.mutation.SetResendFrom(v)
+	return _u
+}
+
+// SetNillableResendFrom sets the "resend_from" field if the given value is not nil.
+func (_u *AgentLaneUpdate) SetNillableResendFrom(v *time.Time) *AgentLaneUpdate {
+	if v != nil {
+		_u.SetResendFrom(*v)
+	}
+	return _u
+}
+
+// ClearResendFrom clears the value of the "resend_from" field.
+func (_u *AgentLaneUpdate) ClearResendFrom() *AgentLaneUpdate {
+	_u.mutation.ClearResendFrom()
+	return _u
+}
+
+// SetResendAfter sets the "resend_after" field.
+func (_u *AgentLaneUpdate) SetResendAfter(v string) *AgentLaneUpdate {
+	_u.mutation.SetResendAfter(v)
+	return _u
+}
+
+// SetNillableResendAfter sets the "resend_after" field if the given value is not nil.
+func (_u *AgentLaneUpdate) SetNillableResendAfter(v *string) *AgentLaneUpdate {
+	if v != nil {
+		_u.SetResendAfter(*v)
+	}
+	return _u
+}
+
+// SetClearing sets the "clearing" field.
+func (_u *AgentLaneUpdate) SetClearing(v bool) *AgentLaneUpdate {
+	_u.mutation.SetClearing(v)
+	return _u
+}
+
+// SetNillableClearing sets the "clearing" field if the given value is not nil.
+func (_u *AgentLaneUpdate) SetNillableClearing(v *bool) *AgentLaneUpdate {
+	if v != nil {
+		_u.SetClearing(*v)
+	}
+	return _u
+}
+
 // Mutation returns the AgentLaneMutation object of the builder.
 func (_u *AgentLaneUpdate) Mutation() *AgentLaneMutation {
 	return _u.mutation
@@ -307,6 +355,11 @@ func (_u *AgentLaneUpdate) check() error {
 	if v, ok := _u.mutation.HeadID(); ok {
 		if err := agentlane.HeadIDValidator(v); err != nil {
 			return &ValidationError{Name: "head_id", err: fmt.Errorf(`ent: validator failed for field "AgentLane.head_id": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.ResendAfter(); ok {
+		if err := agentlane.ResendAfterValidator(v); err != nil {
+			return &ValidationError{Name: "resend_after", err: fmt.Errorf(`ent: validator failed for field "AgentLane.resend_after": %w`, err)}
 		}
 	}
 	return nil
@@ -392,6 +445,18 @@ func (_u *AgentLaneUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.HeadIDCleared() {
 		_spec.ClearField(agentlane.FieldHeadID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ResendFrom(); ok {
+		_spec.SetField(agentlane.FieldResendFrom, field.TypeTime, value)
+	}
+	if _u.mutation.ResendFromCleared() {
+		_spec.ClearField(agentlane.FieldResendFrom, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ResendAfter(); ok {
+		_spec.SetField(agentlane.FieldResendAfter, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Clearing(); ok {
+		_spec.SetField(agentlane.FieldClearing, field.TypeBool, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -640,6 +705,54 @@ func (_u *AgentLaneUpdateOne) ClearHeadID() *AgentLaneUpdateOne {
 	return _u
 }
 
+// SetResendFrom sets the "resend_from" field.
+func (_u *AgentLaneUpdateOne) SetResendFrom(v time.Time) *AgentLaneUpdateOne {
+	_u.mutation.SetResendFrom(v)
+	return _u
+}
+
+// SetNillableResendFrom sets the "resend_from" field if the given value is not nil.
+func (_u *AgentLaneUpdateOne) SetNillableResendFrom(v *time.Time) *AgentLaneUpdateOne {
+	if v != nil {
+		_u.SetResendFrom(*v)
+	}
+	return _u
+}
+
+// ClearResendFrom clears the value of the "resend_from" field.
+func (_u *AgentLaneUpdateOne) ClearResendFrom() *AgentLaneUpdateOne {
+	_u.mutation.ClearResendFrom()
+	return _u
+}
+
+// SetResendAfter sets the "resend_after" field.
+func (_u *AgentLaneUpdateOne) SetResendAfter(v string) *AgentLaneUpdateOne {
+	_u.mutation.SetResendAfter(v)
+	return _u
+}
+
+// SetNillableResendAfter sets the "resend_after" field if the given value is not nil.
+func (_u *AgentLaneUpdateOne) SetNillableResendAfter(v *string) *AgentLaneUpdateOne {
+	if v != nil {
+		_u.SetResendAfter(*v)
+	}
+	return _u
+}
+
+// SetClearing sets the "clearing" field.
+func (_u *AgentLaneUpdateOne) SetClearing(v bool) *AgentLaneUpdateOne {
+	_u.mutation.SetClearing(v)
+	return _u
+}
+
+// SetNillableClearing sets the "clearing" field if the given value is not nil.
+func (_u *AgentLaneUpdateOne) SetNillableClearing(v *bool) *AgentLaneUpdateOne {
+	if v != nil {
+		_u.SetClearing(*v)
+	}
+	return _u
+}
+
 // Mutation returns the AgentLaneMutation object of the builder.
 func (_u *AgentLaneUpdateOne) Mutation() *AgentLaneMutation {
 	return _u.mutation
@@ -705,6 +818,11 @@ func (_u *AgentLaneUpdateOne) check() error {
 	if v, ok := _u.mutation.HeadID(); ok {
 		if err := agentlane.HeadIDValidator(v); err != nil {
 			return &ValidationError{Name: "head_id", err: fmt.Errorf(`ent: validator failed for field "AgentLane.head_id": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.ResendAfter(); ok {
+		if err := agentlane.ResendAfterValidator(v); err != nil {
+			return &ValidationError{Name: "resend_after", err: fmt.Errorf(`ent: validator failed for field "AgentLane.resend_after": %w`, err)}
 		}
 	}
 	return nil
@@ -807,6 +925,18 @@ func (_u *AgentLaneUpdateOne) sqlSave(ctx context.Context) (_node *AgentLane, er
 	}
 	if _u.mutation.HeadIDCleared() {
 		_spec.ClearField(agentlane.FieldHeadID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ResendFrom(); ok {
+		_spec.SetField(agentlane.FieldResendFrom, field.TypeTime, value)
+	}
+	if _u.mutation.ResendFromCleared() {
+		_spec.ClearField(agentlane.FieldResendFrom, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ResendAfter(); ok {
+		_spec.SetField(agentlane.FieldResendAfter, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Clearing(); ok {
+		_spec.SetField(agentlane.FieldClearing, field.TypeBool, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &AgentLane{config: _u.config}

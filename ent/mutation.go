@@ -3068,6 +3068,9 @@ type AgentLaneMutation struct {
 	released_at      *time.Time
 	head_at          *time.Time
 	head_id          *string
+	resend_from      *time.Time
+	resend_after     *string
+	clearing         *bool
 	clearedFields    map[string]struct{}
 	done             bool
 	oldValue         func(context.Context) (*AgentLane, error)
@@ -3748,6 +3751,127 @@ func (m *AgentLaneMutation) ResetHeadID() {
 	delete(m.clearedFields, agentlane.FieldHeadID)
 }
 
+// SetResendFrom sets the "resend_from" field.
+func (m *AgentLaneMutation) SetResendFrom(t time.Time) {
+	m.resend_from = &t
+}
+
+// ResendFrom returns the value of the "resend_from" field in the mutation.
+func (m *AgentLaneMutation) ResendFrom() (r time.Time, exists bool) {
+	v := m.resend_from
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldResendFrom returns the old "resend_from" field's value of the AgentLane entity.
+// If the AgentLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgentLaneMutation) OldResendFrom(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldResendFrom is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldResendFrom requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldResendFrom: %w", err)
+	}
+	return oldValue.ResendFrom, nil
+}
+
+// ClearResendFrom clears the value of the "resend_from" field.
+func (m *AgentLaneMutation) ClearResendFrom() {
+	m.resend_from = nil
+	m.clearedFields[agentlane.FieldResendFrom] = struct{}{}
+}
+
+// ResendFromCleared returns if the "resend_from" field was cleared in this mutation.
+func (m *AgentLaneMutation) ResendFromCleared() bool {
+	_, ok := m.clearedFields[agentlane.FieldResendFrom]
+	return ok
+}
+
+// ResetResendFrom resets all changes to the "resend_from" field.
+func (m *AgentLaneMutation) ResetResendFrom() {
+	m.resend_from = nil
+	delete(m.clearedFields, agentlane.FieldResendFrom)
+}
+
+// SetResendAfter sets the "resend_after" field.
+func (m *AgentLaneMutation) SetResendAfter(s string) {
+	m.resend_after = &s
+}
+
+// ResendAfter returns the value of the "resend_after" field in the mutation.
+func (m *AgentLaneMutation) ResendAfter() (r string, exists bool) {
+	v := m.resend_after
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldResendAfter returns the old "resend_after" field's value of the AgentLane entity.
+// If the AgentLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgentLaneMutation) OldResendAfter(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldResendAfter is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldResendAfter requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldResendAfter: %w", err)
+	}
+	return oldValue.ResendAfter, nil
+}
+
+// ResetResendAfter resets all changes to the "resend_after" field.
+func (m *AgentLaneMutation) ResetResendAfter() {
+	m.resend_after = nil
+}
+
+// SetClearing sets the "clearing" field.
+func (m *AgentLaneMutation) SetClearing(b bool) {
+	m.clearing = &b
+}
+
+// Clearing returns the value of the "clearing" field in the mutation.
+func (m *AgentLaneMutation) Clearing() (r bool, exists bool) {
+	v := m.clearing
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClearing returns the old "clearing" field's value of the AgentLane entity.
+// If the AgentLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgentLaneMutation) OldClearing(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClearing is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClearing requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClearing: %w", err)
+	}
+	return oldValue.Clearing, nil
+}
+
+// ResetClearing resets all changes to the "clearing" field.
+func (m *AgentLaneMutation) ResetClearing() {
+	m.clearing = nil
+}
+
 // Where appends a list predicates to the AgentLaneMutation builder.
 func (m *AgentLaneMutation) Where(ps ...predicate.AgentLane) {
 	m.predicates = append(m.predicates, ps...)
@@ -3782,7 +3906,7 @@ func (m *AgentLaneMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AgentLaneMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 15)
 	if m.workspace_id != nil {
 		fields = append(fields, agentlane.FieldWorkspaceID)
 	}
@@ -3819,6 +3943,15 @@ func (m *AgentLaneMutation) Fields() []string {
 	if m.head_id != nil {
 		fields = append(fields, agentlane.FieldHeadID)
 	}
+	if m.resend_from != nil {
+		fields = append(fields, agentlane.FieldResendFrom)
+	}
+	if m.resend_after != nil {
+		fields = append(fields, agentlane.FieldResendAfter)
+	}
+	if m.clearing != nil {
+		fields = append(fields, agentlane.FieldClearing)
+	}
 	return fields
 }
 
@@ -3851,6 +3984,12 @@ func (m *AgentLaneMutation) Field(name string) (ent.Value, bool) {
 		return m.HeadAt()
 	case agentlane.FieldHeadID:
 		return m.HeadID()
+	case agentlane.FieldResendFrom:
+		return m.ResendFrom()
+	case agentlane.FieldResendAfter:
+		return m.ResendAfter()
+	case agentlane.FieldClearing:
+		return m.Clearing()
 	}
 	return nil, false
 }
@@ -3884,6 +4023,12 @@ func (m *AgentLaneMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldHeadAt(ctx)
 	case agentlane.FieldHeadID:
 		return m.OldHeadID(ctx)
+	case agentlane.FieldResendFrom:
+		return m.OldResendFrom(ctx)
+	case agentlane.FieldResendAfter:
+		return m.OldResendAfter(ctx)
+	case agentlane.FieldClearing:
+		return m.OldClearing(ctx)
 	}
 	return nil, fmt.Errorf("unknown AgentLane field %s", name)
 }
@@ -3977,6 +4122,27 @@ func (m *AgentLaneMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetHeadID(v)
 		return nil
+	case agentlane.FieldResendFrom:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetResendFrom(v)
+		return nil
+	case agentlane.FieldResendAfter:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetResendAfter(v)
+		return nil
+	case agentlane.FieldClearing:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClearing(v)
+		return nil
 	}
 	return fmt.Errorf("unknown AgentLane field %s", name)
 }
@@ -4064,6 +4230,9 @@ func (m *AgentLaneMutation) ClearedFields() []string {
 	if m.FieldCleared(agentlane.FieldHeadID) {
 		fields = append(fields, agentlane.FieldHeadID)
 	}
+	if m.FieldCleared(agentlane.FieldResendFrom) {
+		fields = append(fields, agentlane.FieldResendFrom)
+	}
 	return fields
 }
 
@@ -4095,6 +4264,9 @@ func (m *AgentLaneMutation) ClearField(name string) error {
 		return nil
 	case agentlane.FieldHeadID:
 		m.ClearHeadID()
+		return nil
+	case agentlane.FieldResendFrom:
+		m.ClearResendFrom()
 		return nil
 	}
 	return fmt.Errorf("unknown AgentLane nullable field %s", name)
@@ -4139,6 +4311,15 @@ func (m *AgentLaneMutation) ResetField(name string) error {
 		return nil
 	case agentlane.FieldHeadID:
 		m.ResetHeadID()
+		return nil
+	case agentlane.FieldResendFrom:
+		m.ResetResendFrom()
+		return nil
+	case agentlane.FieldResendAfter:
+		m.ResetResendAfter()
+		return nil
+	case agentlane.FieldClearing:
+		m.ResetClearing()
 		return nil
 	}
 	return fmt.Errorf("unknown AgentLane field %s", name)

@@ -187,6 +187,16 @@ func init() {
 	agentlaneDescHeadID := agentlaneFields[12].Descriptor()
 	// agentlane.HeadIDValidator is a validator for the "head_id" field. It is called by the builders before save.
 	agentlane.HeadIDValidator = agentlaneDescHeadID.Validators[0].(func(string) error)
+	// agentlaneDescResendAfter is the schema descriptor for resend_after field.
+	agentlaneDescResendAfter := agentlaneFields[14].Descriptor()
+	// agentlane.DefaultResendAfter holds the default value on creation for the resend_after field.
+	agentlane.DefaultResendAfter = agentlaneDescResendAfter.Default.(string)
+	// agentlane.ResendAfterValidator is a validator for the "resend_after" field. It is called by the builders before save.
+	agentlane.ResendAfterValidator = agentlaneDescResendAfter.Validators[0].(func(string) error)
+	// agentlaneDescClearing is the schema descriptor for clearing field.
+	agentlaneDescClearing := agentlaneFields[15].Descriptor()
+	// agentlane.DefaultClearing holds the default value on creation for the clearing field.
+	agentlane.DefaultClearing = agentlaneDescClearing.Default.(bool)
 	// agentlaneDescID is the schema descriptor for id field.
 	agentlaneDescID := agentlaneFields[0].Descriptor()
 	// agentlane.IDValidator is a validator for the "id" field. It is called by the builders before save.

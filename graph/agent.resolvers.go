@@ -137,8 +137,7 @@ func (r *mutationResolver) StopAgent(ctx context.Context, input model.StopAgentI
 
 // ResumeAgent is the resolver for the resumeAgent field.
 func (r *mutationResolver) ResumeAgent(ctx context.Context, input model.ResumeAgentInput) (*model.ResumeAgentPayload, error) {
-	resumed, resent, err := r.resumeAgent(ctx, input)
-	out := &model.ResumeAgentPayload{Agent: resumed, WakeupRequests: append([]*ent.WakeupRequest{}, resent...)}
+	out, err := r.resumeAgent(ctx, input)
 	out.UserErrors, err = problems(err)
 	return out, err
 }

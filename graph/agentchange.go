@@ -6,15 +6,11 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
-	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
-
-// resentShown bounds the wakeups that resumeAgent shows.
-const resentShown = 100
 
 // presentAgent finds an agent that the caller sees and that is not deleted.
 func (r *Resolver) presentAgent(ctx context.Context, id xid.ID) (*ent.Agent, error) {
@@ -71,22 +67,22 @@ func (r *Resolver) holdAgent(ctx context.Context, id xid.ID, note *string, hold 
 }
 
 // resumeAgent lets an agent go on, routes what is sent again before it answers, and reads the first of it.
-func (r *Resolver) resumeAgent(ctx context.Context, in model.ResumeAgentInput) (*ent.Agent, []*ent.WakeupRequest, error) {
+func (r *Resolver) resumeAgent(ctx context.Context, in model.ResumeAgentInput) (*model.ResumeAgentPayload, error) {
+	out := &model.ResumeAgentPayload{WakeupRequests: noWakeups()}
 	a, err := r.presentAgent(ctx, in.AgentID)
 	if err != nil {
-		return nil, nil, err
+		return out, err
 	}
-	resent, err := r.Store.ResumeAgent(ctx, a.WorkspaceID, a.ID)
-	if err != nil || len(resent) == 0 {
-		return a, nil, err
-	}
-	r.route(ctx, a.ID)
-	shown, err := r.Reader.WakeupRequest.Query().Where(wakeuprequest.IDIn(resent[:min(len(resent), resentShown)]...)).
-		Order(wakeuprequest.ByRequestedAt(), wakeuprequest.ByID()).All(ctx)
+	resumed, err := r.Store.ResumeAgent(ctx, a.WorkspaceID, a.ID)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read wakeups sent again: %w", err)
+		return out, err
 	}
-	return a, shown, nil
+	out.Agent, out.WakeupRequestCount = a, resumed.Count
+	if len(resumed.Requests) > 0 {
+		r.route(ctx, a.ID)
+		out.WakeupRequests, err = r.wakeups(ctx, resumed.Requests)
+	}
+	return out, err
 }
 
 func (r *Resolver) deleteAgent(ctx context.Context, in model.DeleteAgentInput) error {

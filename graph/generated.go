@@ -168,6 +168,7 @@ type MutationResolver interface {
 	DeleteRoutine(ctx context.Context, input model.DeleteRoutineInput) (*model.DeleteRoutinePayload, error)
 	FireRoutine(ctx context.Context, input model.FireRoutineInput) (*model.FireRoutinePayload, error)
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
+	RetryRun(ctx context.Context, input model.RetryRunInput) (*model.RetryRunPayload, error)
 	CreateTask(ctx context.Context, input model.CreateTaskInput) (*model.CreateTaskPayload, error)
 	UpdateTask(ctx context.Context, input model.UpdateTaskInput) (*model.UpdateTaskPayload, error)
 	AssignTask(ctx context.Context, input model.AssignTaskInput) (*model.AssignTaskPayload, error)
@@ -437,6 +438,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
 			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
 			graphql.NewInputUnmarshaler("ResumeRoutineInput", ec.unmarshalInputResumeRoutineInput),
+			graphql.NewInputUnmarshaler("RetryRunInput", ec.unmarshalInputRetryRunInput),
 			graphql.NewInputUnmarshaler("RevokeApiTokenInput", ec.unmarshalInputRevokeApiTokenInput),
 			graphql.NewInputUnmarshaler("RotateTriggerSecretInput", ec.unmarshalInputRotateTriggerSecretInput),
 			graphql.NewInputUnmarshaler("RoutineFilter", ec.unmarshalInputRoutineFilter),
@@ -926,6 +928,8 @@ input ResumeAgentInput {
 type ResumeAgentPayload implements MutationPayload {
   "Wakeups that were sent again, oldest first; the first 100 of them."
   wakeupRequests: [WakeupRequest!]!
+  "How many wakeups the hold dropped that are sent again, wakeupRequests included. Of more than 250 the rest follows step by step within seconds; one whose reason is gone when its turn comes is counted, and not sent."
+  wakeupRequestCount: Int!
   "The agent; null on error."
   agent: Agent
   "Problems the caller can fix; empty on success."
@@ -4327,6 +4331,8 @@ extend type Query {
 extend type Mutation {
   "Cancel a queued or live run."
   cancelRun("Input." input: CancelRunInput!): CancelRunPayload! @requires(scopes: [OPERATE])
+  "Let a run be tried now. A parked one is due at once, whatever it waits for but open blockers; of one that FAILED or was CANCELLED the wakeups are sent again, the same ones, into a new run. Counts of failures, limits and losses start anew."
+  retryRun("Input." input: RetryRunInput!): RetryRunPayload! @requires(scopes: [OPERATE])
 }
 
 "Input of cancelRun."
@@ -4341,6 +4347,28 @@ input CancelRunInput {
 type CancelRunPayload implements MutationPayload {
   "The run; null on error. A live run shows cancelRequestedAt until its owner has ended it."
   run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of retryRun."
+input RetryRunInput {
+  "Run."
+  runId: ID!
+  "Remark, at most 1000 characters."
+  note: String
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of retryRun."
+type RetryRunPayload implements MutationPayload {
+  "The run that does the work now: the one named when it was parked, else the one that its wakeups were sent again into; null on error, and until they are routed."
+  run: Run
+  "Wakeups that were sent again, oldest first; the first 100 of them. None of a run that was parked."
+  wakeupRequests: [WakeupRequest!]!
+  "True when the key had been used and the first result is returned."
+  replayed: Boolean!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -6825,6 +6853,8 @@ func (ec *executionContext) childFields_ResumeAgentPayload(ctx context.Context, 
 	switch field.Name {
 	case "wakeupRequests":
 		return ec.fieldContext_ResumeAgentPayload_wakeupRequests(ctx, field)
+	case "wakeupRequestCount":
+		return ec.fieldContext_ResumeAgentPayload_wakeupRequestCount(ctx, field)
 	case "agent":
 		return ec.fieldContext_ResumeAgentPayload_agent(ctx, field)
 	case "userErrors":
@@ -6841,6 +6871,20 @@ func (ec *executionContext) childFields_ResumeRoutinePayload(ctx context.Context
 		return ec.fieldContext_ResumeRoutinePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ResumeRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RetryRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_RetryRunPayload_run(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_RetryRunPayload_wakeupRequests(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RetryRunPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RetryRunPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RetryRunPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_RevokeApiTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8637,6 +8681,20 @@ func (ec *executionContext) field_Mutation_resumeRoutine_args(ctx context.Contex
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.ResumeRoutineInput, error) {
 			return ec.unmarshalNResumeRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutineInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_retryRun_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RetryRunInput, error) {
+			return ec.unmarshalNRetryRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetryRunInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -19237,6 +19295,68 @@ func (ec *executionContext) fieldContext_Mutation_cancelRun(ctx context.Context,
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_retryRun(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_retryRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RetryRun(ctx, fc.Args["input"].(model.RetryRunInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"OPERATE"})
+				if err != nil {
+					var zeroVal *model.RetryRunPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.RetryRunPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RetryRunPayload) graphql.Marshaler {
+			return ec.marshalNRetryRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetryRunPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_retryRun(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RetryRunPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_retryRun_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_createTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -23583,6 +23703,29 @@ func (ec *executionContext) fieldContext_ResumeAgentPayload_wakeupRequests(_ con
 	return fc, nil
 }
 
+func (ec *executionContext) _ResumeAgentPayload_wakeupRequestCount(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeAgentPayload_wakeupRequestCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequestCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeAgentPayload_wakeupRequestCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResumeAgentPayload", field, false, false, "Int")
+}
+
 func (ec *executionContext) _ResumeAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -23701,6 +23844,125 @@ func (ec *executionContext) _ResumeRoutinePayload_userErrors(ctx context.Context
 func (ec *executionContext) fieldContext_ResumeRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "ResumeRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RetryRunPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetryRunPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RetryRunPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetryRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RetryRunPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetryRunPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetryRunPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetryRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RetryRunPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetryRunPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetryRunPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetryRunPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RetryRunPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetryRunPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetryRunPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetryRunPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -38928,6 +39190,62 @@ func UnmarshalResumeRoutineInput(ctx context.Context, raw any) (model.ResumeRout
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputRetryRunInput(ctx context.Context, obj any) (model.RetryRunInput, error) {
+	var it model.RetryRunInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"runId", "note", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "runId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RunID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRetryRunInput unmarshals raw into the RetryRunInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRetryRunInput(ctx context.Context, raw any) (model.RetryRunInput, error) {
+	var out model.RetryRunInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RetryRunInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRevokeApiTokenInput(ctx context.Context, obj any) (model.RevokeAPITokenInput, error) {
 	var it model.RevokeAPITokenInput
 	if obj == nil {
@@ -41534,6 +41852,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RevokeApiTokenPayload(ctx, sel, obj)
+	case model.RetryRunPayload:
+		return ec._RetryRunPayload(ctx, sel, &obj)
+	case *model.RetryRunPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._RetryRunPayload(ctx, sel, obj)
 	case model.ResumeRoutinePayload:
 		return ec._ResumeRoutinePayload(ctx, sel, &obj)
 	case *model.ResumeRoutinePayload:
@@ -45688,6 +46013,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "retryRun":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_retryRun(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "createTask":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_createTask(ctx, field)
@@ -46969,6 +47301,11 @@ func (ec *executionContext) _ResumeAgentPayload(ctx context.Context, sel ast.Sel
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "wakeupRequestCount":
+			out.Values[i] = ec._ResumeAgentPayload_wakeupRequestCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "agent":
 			out.Values[i] = ec._ResumeAgentPayload_agent(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -47014,6 +47351,54 @@ func (ec *executionContext) _ResumeRoutinePayload(ctx context.Context, sel ast.S
 			}
 		case "userErrors":
 			out.Values[i] = ec._ResumeRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var retryRunPayloadImplementors = []string{"RetryRunPayload", "MutationPayload"}
+
+func (ec *executionContext) _RetryRunPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RetryRunPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, retryRunPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RetryRunPayload")
+		case "run":
+			out.Values[i] = ec._RetryRunPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._RetryRunPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._RetryRunPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._RetryRunPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -53106,6 +53491,19 @@ func (ec *executionContext) marshalNResumeRoutinePayload2ᚖrouseᚗdevᚋrouse�
 		return graphql.Null
 	}
 	return ec._ResumeRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRetryRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetryRunInput(ctx context.Context, v any) (model.RetryRunInput, error) {
+	res, err := ec.unmarshalInputRetryRunInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRetryRunPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetryRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.RetryRunPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RetryRunPayload!")
+		return graphql.Null
+	}
+	return ec._RetryRunPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNRevokeApiTokenInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRevokeAPITokenInput(ctx context.Context, v any) (model.RevokeAPITokenInput, error) {

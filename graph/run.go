@@ -46,6 +46,39 @@ func (r *Resolver) cancelRun(ctx context.Context, in model.CancelRunInput) (*ent
 	return r.Reader.Run.Get(ctx, x.ID)
 }
 
+// retryRun lets a run be tried now, routes what is sent again before it answers, and reads what became of it.
+func (r *Resolver) retryRun(ctx context.Context, in model.RetryRunInput) (*model.RetryRunPayload, error) {
+	out := &model.RetryRunPayload{WakeupRequests: noWakeups()}
+	x, err := visible(r.Reader.Run.Get(ctx, in.RunID))
+	if err != nil {
+		return out, fmt.Errorf("look for run: %w", err)
+	}
+	if x == nil {
+		return out, notFound("runId", "run")
+	}
+	once, onceErr := idempotency(in, in.IdempotencyKey)
+	if err := joinProblems(checkTexts(in), onceErr); err != nil {
+		return out, err
+	}
+	done, err := r.Store.RetryRun(ctx, store.RetryRun{WorkspaceID: x.WorkspaceID, RunID: x.ID, Note: valueOf(in.Note), Idempotency: once})
+	if err != nil {
+		return out, err
+	}
+	out.Replayed = done.Replayed
+	if done.RunID != "" {
+		out.Run, err = r.Reader.Run.Get(ctx, done.RunID)
+		return out, err
+	}
+	r.route(ctx, done.AgentID)
+	if out.WakeupRequests, err = r.wakeups(ctx, done.Requests); err != nil || len(out.WakeupRequests) == 0 {
+		return out, err
+	}
+	if runID := out.WakeupRequests[0].RunID; runID != "" {
+		out.Run, err = r.Reader.Run.Get(ctx, runID)
+	}
+	return out, err
+}
+
 // tailOf watches a run that the caller sees. It watches before anything is read, so that no change falls in between.
 func (r *Resolver) tailOf(ctx context.Context, runID xid.ID) (tail, error) {
 	t := tail{look: r.Signals.WatchRun(ctx, runID), poll: r.Poll, log: r.Log.With("run_id", runID)}

@@ -26,6 +26,13 @@ func (r *mutationResolver) CancelRun(ctx context.Context, input model.CancelRunI
 	return out, err
 }
 
+// RetryRun is the resolver for the retryRun field.
+func (r *mutationResolver) RetryRun(ctx context.Context, input model.RetryRunInput) (*model.RetryRunPayload, error) {
+	out, err := r.retryRun(ctx, input)
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
 // Run is the resolver for the run field.
 func (r *queryResolver) Run(ctx context.Context, id xid.ID) (*ent.Run, error) {
 	return visible(r.Reader.Run.Get(ctx, id))

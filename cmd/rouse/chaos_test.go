@@ -42,12 +42,10 @@ const (
 	mostRepeats    = 0.01
 )
 
-// poisoned is a run that lost its process three times, which ends it (SPEC S8.4): so many kills meet one in thousands so often.
-const poisoned = `status = 'FAILED' AND end_reason = 'RETRIES_EXHAUSTED' AND abandonments = 3`
-
 // TestChaos lets four processes work on one database while one of them is killed each 150 ms and the database is
 // restarted at once now and then. All wakes are launched and end; few are launched twice; no capacity and no ceiling is
-// exceeded at any instant that is looked at; and nothing is left over.
+// exceeded at any instant that is looked at; and nothing is left over. No run fails because its processes were killed: what
+// was lost waits 10 s, then a minute, so that it meets no more than two or three kills of some minutes (SPEC S8.4).
 func TestChaos(t *testing.T) {
 	plan := planChaos()
 	c := newChaos(t)
@@ -271,14 +269,15 @@ LIMIT 1`
 func (c *chaos) check(plan chaosPlan) {
 	c.Helper()
 	for what, query := range map[string]string{
-		"runs have not ended well, nor been lost three times (SPEC S8.4)": `SELECT count(*) FROM runs WHERE (status <> 'FINISHED' OR outcome <> 'processed') AND NOT (` + poisoned + `)`,
+		"runs have not ended well":              `SELECT count(*) FROM runs WHERE status <> 'FINISHED' OR outcome <> 'processed'`,
+		"runs failed by crashes (SPEC S8.4)":    `SELECT count(*) FROM runs WHERE error_code = 'LEASE_LOST' OR status = 'FAILED'`,
 		"wakes were in no prompt":               `SELECT count(*) FROM wakeup_requests WHERE delivered_at IS NULL OR run_id IS NULL`,
 		"leases are left":                       `SELECT count(*) FROM attempt_leases`,
 		"attempts have no end":                  `SELECT count(*) FROM run_attempts WHERE finished_at IS NULL`,
 		"agents' counts or heads are left":      `SELECT count(*) FROM agent_lanes WHERE running <> 0 OR head_id IS NOT NULL`,
 		"workspaces' counts are left":           `SELECT count(*) FROM workspace_lanes WHERE running <> 0`,
 		"runs never launched":                   `SELECT count(*) FROM runs r WHERE NOT EXISTS (SELECT 1 FROM run_events e WHERE e.run_id = r.id AND e.kind = 'LAUNCHED')`,
-		"runs have other than one good attempt": `SELECT count(*) FROM runs r WHERE NOT (` + poisoned + `) AND 1 <> (SELECT count(*) FROM run_attempts a WHERE a.run_id = r.id AND a.status = 'SUCCEEDED')`,
+		"runs have other than one good attempt": `SELECT count(*) FROM runs r WHERE 1 <> (SELECT count(*) FROM run_attempts a WHERE a.run_id = r.id AND a.status = 'SUCCEEDED')`,
 	} {
 		if n := c.count(query); n != 0 {
 			c.Errorf("%d %s", n, what)
@@ -286,9 +285,6 @@ func (c *chaos) check(plan chaosPlan) {
 	}
 	if n := c.count(`SELECT count(*) FROM runs`); n != plan.runs {
 		c.Errorf("%d wakes became %d runs", plan.runs, n)
-	}
-	if n := c.count(`SELECT count(*) FROM runs WHERE ` + poisoned); n > 1+plan.runs/1000 {
-		c.Errorf("%d runs were lost three times and given up", n)
 	}
 	c.tellEnds()
 	repeats := c.count(`SELECT count(*) FROM (SELECT 1 FROM run_events WHERE kind = 'LAUNCHED' GROUP BY run_id HAVING count(*) > 1) x`)

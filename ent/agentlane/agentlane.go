@@ -39,6 +39,12 @@ const (
 	FieldHeadAt = "head_at"
 	// FieldHeadID holds the string denoting the head_id field in the database.
 	FieldHeadID = "head_id"
+	// FieldResendFrom holds the string denoting the resend_from field in the database.
+	FieldResendFrom = "resend_from"
+	// FieldResendAfter holds the string denoting the resend_after field in the database.
+	FieldResendAfter = "resend_after"
+	// FieldClearing holds the string denoting the clearing field in the database.
+	FieldClearing = "clearing"
 	// Table holds the table name of the agentlane in the database.
 	Table = "agent_lanes"
 )
@@ -58,6 +64,9 @@ var Columns = []string{
 	FieldReleasedAt,
 	FieldHeadAt,
 	FieldHeadID,
+	FieldResendFrom,
+	FieldResendAfter,
+	FieldClearing,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -81,6 +90,12 @@ var (
 	DefaultRunning int
 	// HeadIDValidator is a validator for the "head_id" field. It is called by the builders before save.
 	HeadIDValidator func(string) error
+	// DefaultResendAfter holds the default value on creation for the "resend_after" field.
+	DefaultResendAfter string
+	// ResendAfterValidator is a validator for the "resend_after" field. It is called by the builders before save.
+	ResendAfterValidator func(string) error
+	// DefaultClearing holds the default value on creation for the "clearing" field.
+	DefaultClearing bool
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
 	IDValidator func(string) error
 )
@@ -173,6 +188,21 @@ func ByHeadAt(opts ...sql.OrderTermOption) OrderOption {
 // ByHeadID orders the results by the head_id field.
 func ByHeadID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHeadID, opts...).ToFunc()
+}
+
+// ByResendFrom orders the results by the resend_from field.
+func ByResendFrom(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldResendFrom, opts...).ToFunc()
+}
+
+// ByResendAfter orders the results by the resend_after field.
+func ByResendAfter(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldResendAfter, opts...).ToFunc()
+}
+
+// ByClearing orders the results by the clearing field.
+func ByClearing(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldClearing, opts...).ToFunc()
 }
 
 var (

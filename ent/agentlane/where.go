@@ -115,6 +115,21 @@ func HeadID(v string) predicate.AgentLane {
 	return predicate.AgentLane(sql.FieldEQ(FieldHeadID, v))
 }
 
+// ResendFrom applies equality check predicate on the "resend_from" field. It's identical to ResendFromEQ.
+func ResendFrom(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldResendFrom, v))
+}
+
+// ResendAfter applies equality check predicate on the "resend_after" field. It's identical to ResendAfterEQ.
+func ResendAfter(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldResendAfter, v))
+}
+
+// Clearing applies equality check predicate on the "clearing" field. It's identical to ClearingEQ.
+func Clearing(v bool) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldClearing, v))
+}
+
 // WorkspaceIDEQ applies the EQ predicate on the "workspace_id" field.
 func WorkspaceIDEQ(v string) predicate.AgentLane {
 	return predicate.AgentLane(sql.FieldEQ(FieldWorkspaceID, v))
@@ -683,6 +698,131 @@ func HeadIDEqualFold(v string) predicate.AgentLane {
 // HeadIDContainsFold applies the ContainsFold predicate on the "head_id" field.
 func HeadIDContainsFold(v string) predicate.AgentLane {
 	return predicate.AgentLane(sql.FieldContainsFold(FieldHeadID, v))
+}
+
+// ResendFromEQ applies the EQ predicate on the "resend_from" field.
+func ResendFromEQ(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldResendFrom, v))
+}
+
+// ResendFromNEQ applies the NEQ predicate on the "resend_from" field.
+func ResendFromNEQ(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNEQ(FieldResendFrom, v))
+}
+
+// ResendFromIn applies the In predicate on the "resend_from" field.
+func ResendFromIn(vs ...time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldIn(FieldResendFrom, vs...))
+}
+
+// ResendFromNotIn applies the NotIn predicate on the "resend_from" field.
+func ResendFromNotIn(vs ...time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNotIn(FieldResendFrom, vs...))
+}
+
+// ResendFromGT applies the GT predicate on the "resend_from" field.
+func ResendFromGT(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGT(FieldResendFrom, v))
+}
+
+// ResendFromGTE applies the GTE predicate on the "resend_from" field.
+func ResendFromGTE(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGTE(FieldResendFrom, v))
+}
+
+// ResendFromLT applies the LT predicate on the "resend_from" field.
+func ResendFromLT(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLT(FieldResendFrom, v))
+}
+
+// ResendFromLTE applies the LTE predicate on the "resend_from" field.
+func ResendFromLTE(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLTE(FieldResendFrom, v))
+}
+
+// ResendFromIsNil applies the IsNil predicate on the "resend_from" field.
+func ResendFromIsNil() predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldIsNull(FieldResendFrom))
+}
+
+// ResendFromNotNil applies the NotNil predicate on the "resend_from" field.
+func ResendFromNotNil() predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNotNull(FieldResendFrom))
+}
+
+// ResendAfterEQ applies the EQ predicate on the "resend_after" field.
+func ResendAfterEQ(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldResendAfter, v))
+}
+
+// ResendAfterNEQ applies the NEQ predicate on the "resend_after" field.
+func ResendAfterNEQ(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNEQ(FieldResendAfter, v))
+}
+
+// ResendAfterIn applies the In predicate on the "resend_after" field.
+func ResendAfterIn(vs ...string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldIn(FieldResendAfter, vs...))
+}
+
+// ResendAfterNotIn applies the NotIn predicate on the "resend_after" field.
+func ResendAfterNotIn(vs ...string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNotIn(FieldResendAfter, vs...))
+}
+
+// ResendAfterGT applies the GT predicate on the "resend_after" field.
+func ResendAfterGT(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGT(FieldResendAfter, v))
+}
+
+// ResendAfterGTE applies the GTE predicate on the "resend_after" field.
+func ResendAfterGTE(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGTE(FieldResendAfter, v))
+}
+
+// ResendAfterLT applies the LT predicate on the "resend_after" field.
+func ResendAfterLT(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLT(FieldResendAfter, v))
+}
+
+// ResendAfterLTE applies the LTE predicate on the "resend_after" field.
+func ResendAfterLTE(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLTE(FieldResendAfter, v))
+}
+
+// ResendAfterContains applies the Contains predicate on the "resend_after" field.
+func ResendAfterContains(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldContains(FieldResendAfter, v))
+}
+
+// ResendAfterHasPrefix applies the HasPrefix predicate on the "resend_after" field.
+func ResendAfterHasPrefix(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldHasPrefix(FieldResendAfter, v))
+}
+
+// ResendAfterHasSuffix applies the HasSuffix predicate on the "resend_after" field.
+func ResendAfterHasSuffix(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldHasSuffix(FieldResendAfter, v))
+}
+
+// ResendAfterEqualFold applies the EqualFold predicate on the "resend_after" field.
+func ResendAfterEqualFold(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEqualFold(FieldResendAfter, v))
+}
+
+// ResendAfterContainsFold applies the ContainsFold predicate on the "resend_after" field.
+func ResendAfterContainsFold(v string) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldContainsFold(FieldResendAfter, v))
+}
+
+// ClearingEQ applies the EQ predicate on the "clearing" field.
+func ClearingEQ(v bool) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldClearing, v))
+}
+
+// ClearingNEQ applies the NEQ predicate on the "clearing" field.
+func ClearingNEQ(v bool) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNEQ(FieldClearing, v))
 }
 
 // And groups predicates with the AND operator between them.

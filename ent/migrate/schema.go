@@ -139,6 +139,9 @@ var (
 		{Name: "released_at", Type: field.TypeTime, Nullable: true},
 		{Name: "head_at", Type: field.TypeTime, Nullable: true},
 		{Name: "head_id", Type: field.TypeString, Nullable: true, Size: 64},
+		{Name: "resend_from", Type: field.TypeTime, Nullable: true},
+		{Name: "resend_after", Type: field.TypeString, Size: 64, Default: ""},
+		{Name: "clearing", Type: field.TypeBool, Default: "false"},
 	}
 	// AgentLanesTable holds the schema information for the "agent_lanes" table.
 	AgentLanesTable = &schema.Table{
@@ -151,7 +154,7 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{AgentLanesColumns[1], AgentLanesColumns[11], AgentLanesColumns[12], AgentLanesColumns[8]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "head_at IS NOT NULL AND running < max_sessions",
+					Where: "head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'",
 				},
 			},
 			{
@@ -167,7 +170,15 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{AgentLanesColumns[8]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "head_at IS NOT NULL AND running < max_sessions",
+					Where: "head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'",
+				},
+			},
+			{
+				Name:    "agent_lanes_backlog",
+				Unique:  false,
+				Columns: []*schema.Column{AgentLanesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "head_at IS NOT NULL AND status <> 'IDLE' OR resend_from IS NOT NULL AND status = 'IDLE' OR clearing",
 				},
 			},
 		},

@@ -71,7 +71,9 @@ func (Agent) Annotations() []schema.Annotation {
 type AgentLane struct{ ent.Schema }
 
 // Fields of AgentLane. head_at and head_id name the oldest due queued run; released_at is when a session last fell free of
-// an agent that had none.
+// an agent that had none. What is too much for one transaction is done in steps: resend_from and resend_after are the end
+// and the id of the request up to which a resume has come, none when it is through; clearing says that a deleted agent
+// still has something queued.
 func (AgentLane) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("agent_id").MaxRuneLen(64),
@@ -87,16 +89,21 @@ func (AgentLane) Fields() []ent.Field {
 		field.Time("released_at").Optional().Nillable(),
 		field.Time("head_at").Optional().Nillable(),
 		field.String("head_id").MaxRuneLen(64).Optional().Nillable(),
+		field.Time("resend_from").Optional().Nillable(),
+		field.String("resend_after").MaxRuneLen(64).Default("").Annotations(entsql.Default("")),
+		field.Bool("clearing").Default(false).Annotations(entsql.Default("false")),
 	}
 }
 
 // Indexes of AgentLane: what a claim may take, oldest first, where eligible_at is looked at in the index so that ten
-// thousand resting lanes in front cost no look at their rows; the next end of a rest; and who a budget holds.
+// thousand resting lanes in front cost no look at their rows; the next end of a rest; who a budget holds; and which lanes
+// have something to be ended or sent again in steps. A held lane is never among those that a claim may take.
 func (AgentLane) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("workspace_id", "head_at", "head_id", "eligible_at").StorageKey("agent_lanes_due").Annotations(where("head_at IS NOT NULL AND running < max_sessions")),
+		index.Fields("workspace_id", "head_at", "head_id", "eligible_at").StorageKey("agent_lanes_due").Annotations(where("head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'")),
 		index.Fields("workspace_id", "id").StorageKey("agent_lanes_over_budget").Annotations(where("pause_reason = 'BUDGET'")),
-		index.Fields("eligible_at").StorageKey("agent_lanes_resting").Annotations(where("head_at IS NOT NULL AND running < max_sessions")),
+		index.Fields("eligible_at").StorageKey("agent_lanes_resting").Annotations(where("head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'")),
+		index.Fields("id").StorageKey("agent_lanes_backlog").Annotations(where("head_at IS NOT NULL AND status <> 'IDLE' OR resend_from IS NOT NULL AND status = 'IDLE' OR clearing")),
 	}
 }
 

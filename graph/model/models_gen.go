@@ -1338,6 +1338,8 @@ type ResumeAgentInput struct {
 type ResumeAgentPayload struct {
 	// Wakeups that were sent again, oldest first; the first 100 of them.
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// How many wakeups the hold dropped that are sent again, wakeupRequests included. Of more than 250 the rest follows step by step within seconds; one whose reason is gone when its turn comes is counted, and not sent.
+	WakeupRequestCount int `json:"wakeupRequestCount"`
 	// The agent; null on error.
 	Agent *ent.Agent `json:"agent,omitempty"`
 	// Problems the caller can fix; empty on success.
@@ -1361,6 +1363,30 @@ type ResumeRoutinePayload struct {
 }
 
 func (ResumeRoutinePayload) IsMutationPayload() {}
+
+// Input of retryRun.
+type RetryRunInput struct {
+	// Run.
+	RunID xid.ID `json:"runId"`
+	// Remark, at most 1000 characters.
+	Note *string `json:"note,omitempty"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of retryRun.
+type RetryRunPayload struct {
+	// The run that does the work now: the one named when it was parked, else the one that its wakeups were sent again into; null on error, and until they are routed.
+	Run *ent.Run `json:"run,omitempty"`
+	// Wakeups that were sent again, oldest first; the first 100 of them. None of a run that was parked.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// True when the key had been used and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (RetryRunPayload) IsMutationPayload() {}
 
 // Input of revokeApiToken.
 type RevokeAPITokenInput struct {

@@ -1,7 +1,13 @@
 package domain
 
-// MaxAbandonments is how often a run may lose its lease before it counts as poison (SPEC S8.4).
-const MaxAbandonments = 3
+import "time"
+
+// lossWaits are how long a run waits after each loss of the process that ran it. A process that is restarted again and again
+// is back by then, and a run that brings its process down takes the others along only a few times.
+var lossWaits = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}
+
+// MaxLosses is how often the process of a launched run may be lost before the run fails (SPEC S8.4).
+var MaxLosses = len(lossWaits) + 1
 
 // Fate is what becomes of a run whose attempt ended without success.
 type Fate string
@@ -15,15 +21,32 @@ const (
 	FatePark    Fate = "PARK"    // waits for a worker to ask
 )
 
-// AfterAbandonment decides about a run that has now been abandoned the given number of times.
-func AfterAbandonment(abandonments int, cancelRequested bool) Fate {
+// LossFacts is an attempt whose process was lost. Losses are those of the run before it, since a person's last retry.
+type LossFacts struct {
+	Launched        bool // an agent may have been at work
+	Losses          int
+	CancelRequested bool
+}
+
+// Loss is what becomes of the run: its losses now, and how long it waits when it is tried again.
+type Loss struct {
+	Fate   Fate
+	Losses int
+	Wait   time.Duration // of RETRY
+}
+
+// AfterLoss decides about a run whose process was lost. An attempt that had not launched is no loss of the run's: it cannot
+// have brought the process down (SPEC S8.4).
+func AfterLoss(f LossFacts) Loss {
 	switch {
-	case cancelRequested:
-		return FateCancel
-	case abandonments >= MaxAbandonments:
-		return FateFail
+	case f.CancelRequested:
+		return Loss{Fate: FateCancel, Losses: f.Losses}
+	case !f.Launched:
+		return Loss{Fate: FateRequeue, Losses: f.Losses}
+	case f.Losses+1 >= MaxLosses:
+		return Loss{Fate: FateFail, Losses: f.Losses + 1}
 	}
-	return FateRequeue
+	return Loss{Fate: FateRetry, Losses: f.Losses + 1, Wait: lossWaits[f.Losses]}
 }
 
 // AfterFailure decides about a run whose attempt failed; giveUp is the retry policy's word.

@@ -1,23 +1,31 @@
 package domain
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
-func TestAfterAbandonment(t *testing.T) {
+func TestAfterLoss(t *testing.T) {
+	launched := func(losses int) LossFacts { return LossFacts{Launched: true, Losses: losses} }
 	for _, c := range []struct {
-		name         string
-		abandonments int
-		cancel       bool
-		want         Fate
+		name string
+		loss LossFacts
+		want Loss
 	}{
-		{"C83 the first lost lease re-queues the run", 1, false, FateRequeue},
-		{"C83 the second too", 2, false, FateRequeue},
-		{"C83 the third fails it", 3, false, FateFail},
-		{"C305 a cancel that was asked is honoured by rescue", 1, true, FateCancel},
-		{"C305 also at the third", 3, true, FateCancel},
+		{"S8.4 an attempt that had not launched never counts", LossFacts{}, Loss{Fate: FateRequeue}},
+		{"S8.4 nor after four losses", LossFacts{Losses: 4}, Loss{Fate: FateRequeue, Losses: 4}},
+		{"C83 after the first loss the run waits 10 s", launched(0), Loss{FateRetry, 1, 10 * time.Second}},
+		{"C83 after the second a minute", launched(1), Loss{FateRetry, 2, time.Minute}},
+		{"S8.4 after the third five minutes", launched(2), Loss{FateRetry, 3, 5 * time.Minute}},
+		{"S8.4 after the fourth fifteen", launched(3), Loss{FateRetry, 4, 15 * time.Minute}},
+		{"S8.4 the fifth fails it", launched(4), Loss{Fate: FateFail, Losses: 5}},
+		{"more than that, too", launched(9), Loss{Fate: FateFail, Losses: 10}},
+		{"C305 a cancel that was asked is honoured by rescue", LossFacts{Launched: true, CancelRequested: true}, Loss{Fate: FateCancel}},
+		{"C305 also at the fifth, and when it had not launched", LossFacts{Losses: 4, CancelRequested: true}, Loss{Fate: FateCancel, Losses: 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := AfterAbandonment(c.abandonments, c.cancel); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
+			if got := AfterLoss(c.loss); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
 	}

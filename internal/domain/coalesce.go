@@ -24,7 +24,8 @@ type CoalesceRequest struct {
 	Class         WakeClass
 	Source        WakeupSource
 	Basis         WakeBasis
-	PersonWaiting bool      // USER, manual fire, mention: no window (SPEC S3.7)
+	PersonWaiting bool      // USER, manual fire, mention, a person's queueRun or move to In Progress: no window (SPEC S3.7)
+	PersonSpoke   bool      // a person's comment: it keeps the window, and ends a backoff
 	Resend        bool      // routed before: no window (SPEC S3.6)
 	TaskBlocked   bool      // its task has an open blocker, where the router knows (SPEC S5.3)
 	RequestedAt   time.Time // zero: now
@@ -165,12 +166,15 @@ func unblocked(f CoalesceFacts, merged ScopeRun, plan CoalescePlan) (list []Unpa
 	return list
 }
 
-// unparks says whether merging this request ends the parking: a person does not wait for a window or a backoff, and any
-// event but the assignment itself is reason to look at a blocked task (SPEC S3.7, S5.3).
+// unparks says whether merging this request ends the parking: a person does not wait for a window or a backoff, though what
+// they write waits for the rest of a burst, and any event but the assignment itself is reason to look at a blocked task
+// (SPEC S3.7, S5.3). A rate limit ends by none: trying again would only meet it.
 func unparks(request CoalesceRequest, parked ParkedReason) bool {
 	switch parked {
-	case ParkedReasonWindow, ParkedReasonBackoff:
+	case ParkedReasonWindow:
 		return request.PersonWaiting
+	case ParkedReasonBackoff:
+		return request.PersonWaiting || request.PersonSpoke
 	case ParkedReasonTaskBlocked:
 		return request.Class == WakeClassEvent && !request.assignment()
 	}

@@ -20,6 +20,7 @@ var (
 	claimedBeat   = ScopeRun{ID: "run_live", Status: RunStatusClaimed, WakeClass: WakeClassPeriodic, RoutineID: "R", Fingerprint: "f"}
 	startedBeat   = ScopeRun{ID: "run_live", Status: RunStatusClaimed, Started: true, WakeClass: WakeClassPeriodic, RoutineID: "R", Fingerprint: "f"}
 	comment       = CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceComment}
+	spoken        = CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceComment, PersonSpoke: true}
 	person        = CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceUser, PersonWaiting: true}
 	assignment    = CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceTaskAssigned, Basis: WakeBasisAssignee}
 	review        = CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceTaskAssigned, Basis: WakeBasisReviewer}
@@ -77,7 +78,12 @@ func TestCoalesce(t *testing.T) {
 		{"a person waits for a budget reservation", []ScopeRun{parked(ParkedReasonBudgetReserved, later)}, person, merge("run_parked")},
 		{"a person waits for a worker", []ScopeRun{parked(ParkedReasonNoWorker, time.Time{})}, person, merge("run_parked")},
 		{"a person waits for a guard", []ScopeRun{parked(ParkedReasonGuardError, later)}, person, merge("run_parked")},
-		{"a comment does not end a backoff", []ScopeRun{parked(ParkedReasonBackoff, later)}, comment, merge("run_parked")},
+		{"an agent's comment does not end a backoff", []ScopeRun{parked(ParkedReasonBackoff, later)}, comment, merge("run_parked")},
+		{"S3.7 a person's comment ends a backoff", []ScopeRun{parked(ParkedReasonBackoff, later)}, spoken, with(merge("run_parked"), makeDue)},
+		{"S3.7 and keeps the window: a burst is one run", []ScopeRun{parked(ParkedReasonWindow, later)}, spoken, merge("run_parked")},
+		{"S3.7 a person ends a window", []ScopeRun{parked(ParkedReasonWindow, later)}, person, with(merge("run_parked"), makeDue)},
+		{"S3.7 a rate limit ends by no wake", []ScopeRun{parked(ParkedReasonRateLimit, later)}, person, merge("run_parked")},
+		{"S3.7 nor by a person's comment", []ScopeRun{parked(ParkedReasonRateLimit, later)}, spoken, merge("run_parked")},
 		{"a comment unparks a run held by a blocker", []ScopeRun{parked(ParkedReasonTaskBlocked, time.Time{})}, comment, with(merge("run_parked"), makeDue)},
 		{"a review unparks a run held by a blocker", []ScopeRun{parked(ParkedReasonTaskBlocked, time.Time{})}, review, with(merge("run_parked"), makeDue)},
 		{"the end of the blockers unparks", []ScopeRun{parked(ParkedReasonTaskBlocked, time.Time{})},

@@ -26,6 +26,7 @@ type PassLane struct {
 	AgentID              string
 	MaxSessions, Running int
 	EligibleAt           time.Time
+	Held                 bool // its agent is paused, stopped or deleted: what is due ends without a launch, apart from the claims
 	Runs                 []PassRun
 }
 
@@ -60,7 +61,6 @@ type passLane struct {
 	byID  map[string]*PassRun
 	taken map[string]bool // claimed or settled by this pass
 	ahead []string        // claimed by this pass
-	held  bool            // paused by this pass, since a budget is spent: what comes up next is settled
 }
 
 // Foresee goes through the next pass.
@@ -82,7 +82,20 @@ func Foresee(f PassFacts) *Pass {
 			*p.places--
 		}
 	}
+	for _, l := range p.order {
+		l.clear()
+	}
 	return p
+}
+
+// clear ends what is due of a held agent: that takes neither a session nor a place, and no rest is waited for.
+func (l *passLane) clear() {
+	for l.Held && len(l.due) > 0 {
+		run := l.due[0]
+		l.due = l.due[1:]
+		l.settle(run)
+		l.releaseScope(run)
+	}
 }
 
 // promote makes runs due whose parking is over, oldest first; one whose scope is taken waits for it instead.
@@ -130,7 +143,7 @@ func (p *Pass) oldest() *passLane {
 	}
 	var first *passLane
 	for _, l := range p.order {
-		if len(l.due) == 0 || l.full() || l.EligibleAt.After(p.now) {
+		if len(l.due) == 0 || l.Held || l.full() || l.EligibleAt.After(p.now) {
 			continue
 		}
 		if first == nil || compareRuns(l.due[0], first.due[0]) < 0 {
@@ -150,14 +163,14 @@ func (p *Pass) takeHead(l *passLane) (claimed bool) {
 	charge := BudgetCharge{WorkspaceID: p.workspaceID, AgentID: l.AgentID, ProjectID: run.ProjectID}
 	answer := p.ledger.Admit(charge)
 	switch {
-	case run.Settles || l.held:
+	case run.Settles:
 		l.settle(run)
 	case run.Blocked:
 		run.ParkedReason = ParkedReasonTaskBlocked
 	case p.held[run.TaskID]:
 		l.settle(run) // another agent's run has just taken the task
 	case answer.Blocked != nil:
-		l.held = true
+		l.Held = true
 		l.settle(run)
 	case answer.Reserved != nil:
 		run.ParkedReason, run.ParkedUntil = ParkedReasonBudgetReserved, p.now.Add(BudgetRetry)

@@ -32,7 +32,7 @@ type TaskWake struct {
 	AgentID       string
 	Source        WakeupSource
 	Basis         WakeBasis // of TASK_ASSIGNED
-	PersonWaiting bool      // a mention: no window (SPEC S3.7)
+	PersonWaiting bool      // a mention, a person's queueRun or move to In Progress: no window (SPEC S3.7)
 	Reason        string    // short label
 	Payload       Payload
 	Key           string
@@ -85,17 +85,24 @@ func (c TaskChange) assigneeWakes() []TaskWake {
 	if b.AssigneeID == "" || b.AssigneeID == c.ByAgentID {
 		return nil
 	}
-	started := a.ID != "" && a.State != b.State && b.State == TaskStateInProgress
+	started := c.started()
 	switch {
 	case started && a.State == TaskStateInReview && c.ReturnCommentID != "":
-		return []TaskWake{commentWake(b.ID, c.ReturnCommentID, b.AssigneeID, false)}
+		return []TaskWake{commentWake(b.ID, c.ReturnCommentID, b.AssigneeID, c.personStarted())}
 	case started, a.AssigneeID != b.AssigneeID, !a.Office:
-		return []TaskWake{{AgentID: b.AssigneeID, Source: WakeupSourceTaskAssigned, Basis: WakeBasisAssignee, Reason: "task assigned",
+		return []TaskWake{{AgentID: b.AssigneeID, Source: WakeupSourceTaskAssigned, Basis: WakeBasisAssignee, Reason: "task assigned", PersonWaiting: c.personStarted(),
 			Payload: &TaskPayload{TaskID: b.ID, Basis: WakeBasisAssignee},
 			Key:     fmt.Sprintf("task_assigned:%s:%s:%d", b.ID, b.AssigneeID, b.Generation)}}
 	}
 	return nil
 }
+
+// started says whether the task was moved to In Progress; personStarted, whether a person did it, who waits for the agent.
+func (c TaskChange) started() bool {
+	return c.Before.ID != "" && c.Before.State != c.After.State && c.After.State == TaskStateInProgress
+}
+
+func (c TaskChange) personStarted() bool { return c.started() && c.ByAgentID == "" }
 
 // reviewWakes call the reviewers of a task that came into review, and those who join while it is there.
 func (c TaskChange) reviewWakes() []TaskWake {
@@ -142,7 +149,9 @@ func (c TaskChange) stepWakes(others []TaskWake) []TaskWake {
 	if !asked || slices.ContainsFunc(others, func(w TaskWake) bool { return w.AgentID == b.AssigneeID }) {
 		return nil
 	}
-	return []TaskWake{QueueRunWake(b.ID, b.AssigneeID, "step entered", fmt.Sprintf("%s.%d", b.StepID, b.Generation))}
+	w := QueueRunWake(b.ID, b.AssigneeID, "step entered", fmt.Sprintf("%s.%d", b.StepID, b.Generation))
+	w.PersonWaiting = c.personStarted()
+	return []TaskWake{w}
 }
 
 // QueueRunWake is a run asked for by name: a step's action, or the mutation queueRun with its key, "" for none.

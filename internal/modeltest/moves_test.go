@@ -325,6 +325,24 @@ func (q *sequence) cancelAny(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// retryAny lets a person want a run to be tried now; what the rule refuses changes nothing.
+func (q *sequence) retryAny(ctx context.Context) (bool, error) {
+	run, ok := pick(q.rand, q.model.Runs)
+	if !ok {
+		return false, nil
+	}
+	q.note("retry %s", q.id(run))
+	want := q.model.Retry(run)
+	_, err := q.RetryRun(ctx, store.RetryRun{WorkspaceID: q.workspace, RunID: q.id(run)})
+	if want {
+		return true, err
+	}
+	if allowed(err) != nil || err == nil {
+		return true, fmt.Errorf("a retry that is to be refused gave %w", err)
+	}
+	return true, nil
+}
+
 func (q *sequence) obeyCancel(ctx context.Context) (bool, error) {
 	for _, a := range q.live() {
 		if a.run.CancelAsked {

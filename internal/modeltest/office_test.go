@@ -39,6 +39,7 @@ var officeMoves = append([]move{
 	{"report too late", 2, (*sequence).reportLate},
 	{"cancel", 6, (*sequence).cancelAny},
 	{"obey cancel", 30, (*sequence).obeyCancel},
+	{"retry", 4, (*sequence).retryAny},
 	{"time passes", 16, (*sequence).passAny},
 	{"cool down", 12, (*sequence).coolAny},
 	{"ceiling", 1, (*sequence).liftCeiling},

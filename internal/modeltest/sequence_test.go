@@ -121,6 +121,7 @@ var moves = []move{
 	{"report for another", 3, (*sequence).reportForeign},
 	{"cancel", 5, (*sequence).cancelAny},
 	{"obey cancel", 8, (*sequence).obeyCancel},
+	{"retry", 6, (*sequence).retryAny},
 	{"time passes", 16, (*sequence).passAny},
 	{"cool down", 8, (*sequence).coolAny},
 	{"capacity", 1, (*sequence).resizeAny},

@@ -107,7 +107,7 @@ func (s *Store) offerDue(ctx context.Context, in Acquire) (offered int, err erro
 		if err != nil {
 			return 0, errors.Join(append(problems, &listError{"due lanes of the queue", err})...)
 		}
-		done := s.claimApart(ctx, claimOrder{agents: lanes, limit: claimBatch, queue: in.Queue, wait: true, more: len(lanes) >= claimBatch})
+		done := s.claimApart(ctx, claimOrder{agents: lanes, limit: claimBatch, settles: settlesPerPass, queue: in.Queue, wait: true, more: len(lanes) >= claimBatch})
 		problems = append(problems, done.problems...)
 		if done.offered > 0 || len(done.failed) == 0 || endsAll(ctx, errors.Join(problems...)) {
 			return done.offered, errors.Join(problems...)
@@ -122,7 +122,7 @@ const offerLanes = 1000
 const offerLanesQuery = `
 WITH due AS MATERIALIZED (
   SELECT agent_id, head_at, head_id FROM agent_lanes
-  WHERE workspace_id = $1 AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= statement_timestamp()
+  WHERE workspace_id = $1 AND ` + laneDue + ` AND eligible_at <= statement_timestamp()
     AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) AND agent_id <> ALL($6)
   ORDER BY head_at, head_id LIMIT $5)
 SELECT due.agent_id FROM due JOIN runs r ON r.id = due.head_id WHERE ` + queueOfRun + ` = $2 ORDER BY head_at, head_id LIMIT $4`

@@ -11,7 +11,8 @@ import (
 )
 
 // DeleteAgent removes an agent for good; its history stays (SPEC S2). Its lane is STOPPED from now on. What is queued or
-// unrouted ends CANCELLED (AGENT_DELETED); a live run is asked to end, and ends so when its owner obeys.
+// unrouted ends CANCELLED (AGENT_DELETED), the first of it at once and the rest step by step (SettleBacklog), none of it is
+// launched; a live run is asked to end, and ends so when its owner obeys.
 func (s *Store) DeleteAgent(ctx context.Context, workspaceID, agentID xid.ID) error {
 	return wrap("delete agent", s.withAgent(ctx, workspaceID, agentID, func(t *tx, l lane) error { return t.deleteAgent(ctx, l) }))
 }
@@ -24,8 +25,11 @@ func (t *tx) deleteAgent(ctx context.Context, l lane) error {
 	if err := t.writeHold(ctx, l, domain.AgentHold{Status: domain.AgentStatusStopped, Since: &t.now}); err != nil {
 		return err
 	}
-	cancelled, err := t.cancelQueued(ctx, l, queuedOf{reason: domain.EndReasonAgentDeleted, why: "its agent was deleted"})
+	queued, err := queryOne[int](ctx, t, `SELECT count(*) FROM runs WHERE agent_id = $1 AND status = 'QUEUED'`, l.agentID)
 	if err != nil {
+		return fmt.Errorf("count the agent's queued runs: %w", err)
+	}
+	if err := t.clearDeleted(ctx, l, callerOr(ctx, "agents")); err != nil {
 		return err
 	}
 	asked, err := t.cancelAllLive(ctx, l)
@@ -35,80 +39,94 @@ func (t *tx) deleteAgent(ctx context.Context, l lane) error {
 	if err := t.cancelOffered(ctx, l); err != nil {
 		return err
 	}
-	if err := t.fixHead(ctx, l); err != nil {
-		return err
-	}
 	return t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"),
 		summary: "The agent was deleted.", subjectID: l.agentID, agentID: l.agentID,
-		data: map[string]any{"deleted": true, "runsCancelled": cancelled, "runsAskedToEnd": asked}})
+		data: map[string]any{"deleted": true, "runsCancelled": queued, "runsAskedToEnd": asked}})
 }
 
-// queuedOf names what is to be ended of an agent's queue: all of it, or what a routine sent without a task; and why.
+// clearDeleted ends as much of a deleted agent's queue as one step may, and remembers on the lane whether there is more.
+// What its hold had dropped stays ended.
+func (t *tx) clearDeleted(ctx context.Context, l lane, by actor) error {
+	runs, more, err := t.someQueued(ctx, l, `true`, ``)
+	if err != nil {
+		return err
+	}
+	of := queuedOf{reason: domain.EndReasonAgentDeleted, why: "its agent was deleted", by: by}
+	if err := t.cancelRuns(ctx, runs, of); err != nil {
+		return err
+	}
+	unrouted, err := t.cancelUnrouted(ctx, l, of, ptr(backlogRequests))
+	if err != nil {
+		return err
+	}
+	more = more || unrouted == backlogRequests
+	const left = `UPDATE agent_lanes SET clearing = $2, resend_from = NULL, resend_after = '' WHERE agent_id = $1`
+	if err := execOne(ctx, t, left, l.agentID, more); err != nil {
+		return fmt.Errorf("note what is left of the agent's queue: %w", err)
+	}
+	if more {
+		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	}
+	return t.fixHead(ctx, l)
+}
+
+// queuedOf says why something queued is to be ended, and who does it.
 type queuedOf struct {
-	routineID xid.ID // "": all
-	reason    domain.EndReason
-	why       string // for people
+	reason domain.EndReason
+	why    string // for people
+	by     actor
+
+	routineID xid.ID // only what this routine sent without a task; "": all
 }
 
-// cancelQueued ends queued runs of a locked lane, with their requests, and unrouted requests, in as many statements for
-// one as for a thousand.
-func (t *tx) cancelQueued(ctx context.Context, l lane, of queuedOf) (int, error) {
-	const lock = `SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND ($2 = '' OR r.routine_id = $2 AND r.task_id IS NULL)
-ORDER BY r.id FOR NO KEY UPDATE`
-	runs, err := collect(ctx, t, scanRun, lock, l.agentID, string(of.routineID))
+// cancelQueuedOf ends the queued runs of a routine in a locked lane, with their requests, and its unrouted requests. They
+// are no more than an agent's backlog may hold of fires (SPEC S3.10).
+func (t *tx) cancelQueuedOf(ctx context.Context, l lane, of queuedOf) (int, error) {
+	const lock = `SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND r.routine_id = $2 AND r.task_id IS NULL ORDER BY r.id FOR NO KEY UPDATE`
+	runs, err := collect(ctx, t, scanRun, lock, l.agentID, of.routineID)
 	if err != nil {
 		return 0, fmt.Errorf("lock the queued runs: %w", err)
 	}
-	runIDs := make([]xid.ID, len(runs))
-	for i, run := range runs {
-		runIDs[i] = run.id
+	if err := t.cancelRuns(ctx, runs, of); err != nil {
+		return 0, err
 	}
-	const end = `
-WITH r AS (
-  UPDATE runs SET status = 'CANCELLED', end_reason = $6, finished_at = $2, parked_reason = NULL, parked_until = NULL,
-    revision = revision + 1, event_seq = event_seq + 1
-  WHERE id = ANY($1) RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, attempt),
-e AS (
-  INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, 'CANCELLED', NULLIF(attempt, 0), jsonb_build_object('reason', $6::text), $2 FROM r)` + activityInto + `
-SELECT n.id, r.workspace_id, 'RUN_CANCELLED', 'The run was cancelled: ' || $7::text || '.', $4, $5, r.id, r.agent_id, r.task_id,
-  jsonb_build_object('reason', $6::text), r.causation_id, $2
-FROM unnest($3::text[], $1::text[]) AS n (id, run) JOIN r ON r.id = n.run`
-	by := callerOr(ctx, "agents")
-	if _, err := exec(ctx, t, end, ids(runIDs), t.now, ids(newIDs("act", len(runs))), by.kind, by.name, of.reason, of.why); err != nil {
-		return 0, fmt.Errorf("end the queued runs: %w", err)
-	}
-	for _, run := range runs {
-		t.countEnd(run, runEnd{status: domain.RunStatusCancelled, reason: &of.reason}, run.sessionID)
-	}
-	return len(runs), t.endQueuedRequests(ctx, l, runIDs, of)
+	_, err = t.cancelUnrouted(ctx, l, of, nil)
+	return len(runs), err
 }
 
-// endQueuedRequests ends the requests of queued runs and those that were not routed yet, and the fires behind them.
-func (t *tx) endQueuedRequests(ctx context.Context, l lane, runIDs []xid.ID, of queuedOf) error {
+// cancelRuns ends queued runs of one lane, with their requests and the fires behind them, in as many statements for one as
+// for a thousand.
+func (t *tx) cancelRuns(ctx context.Context, runs []runRow, of queuedOf) error {
+	end := domain.Settlement{Run: domain.RunStatusCancelled, Request: domain.WakeupStatusCancelled, Reason: of.reason}
+	told := entry{code: domain.ActivityCodeRunCancelled, by: of.by, summary: "The run was cancelled: " + of.why + ".", data: map[string]any{"reason": of.reason}}
+	if err := t.endUnlaunched(ctx, runs, end, told); err != nil {
+		return err
+	}
+	_, err := t.endRequestsOf(ctx, runs, end)
+	return err
+}
+
+// cancelUnrouted ends requests that were not routed yet, at most so many, and the fires behind them.
+func (t *tx) cancelUnrouted(ctx context.Context, l lane, of queuedOf, most *int) (int, error) {
+	const query = `
+UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $3, finished_at = $2 WHERE id IN (
+  SELECT id FROM wakeup_requests WHERE agent_id = $1 AND status = 'QUEUED' AND run_id IS NULL AND ($4 = '' OR routine_id = $4 AND task_id IS NULL) LIMIT $5)
+RETURNING routine_run_id, task_id`
 	var fires, tasks []xid.ID
-	for _, which := range []string{
-		`run_id = ANY($3) AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') AND $5::text IS NOT NULL`,
-		`$3::text[] IS NOT NULL AND status = 'QUEUED' AND run_id IS NULL AND ($5::text = '' OR routine_id = $5 AND task_id IS NULL)`,
-	} {
-		query := `
-UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $4, finished_at = $2
-WHERE agent_id = $1 AND ` + which + ` RETURNING routine_run_id, task_id`
-		_, err := collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
-			var fire, task xid.ID
-			err = rows.Scan(&fire, &task)
-			fires, tasks = append(fires, fire), append(tasks, task)
-			return struct{}{}, err
-		}, query, l.agentID, t.now, ids(runIDs), of.reason, string(of.routineID))
-		if err != nil {
-			return fmt.Errorf("end the queued requests: %w", err)
-		}
+	_, err := collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+		var fire, task xid.ID
+		err := rows.Scan(&fire, &task)
+		fires, tasks = append(fires, fire), append(tasks, task)
+		return struct{}{}, err
+	}, query, l.agentID, t.now, of.reason, string(of.routineID), most)
+	if err != nil {
+		return 0, fmt.Errorf("end unrouted requests: %w", err)
 	}
 	end := routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &of.reason}
 	if err := t.endRoutineRuns(ctx, fires, end); err != nil {
-		return err
+		return 0, err
 	}
-	return t.endFiresOfTasks(ctx, tasks, end)
+	return len(fires), t.endFiresOfTasks(ctx, tasks, end)
 }
 
 // cancelAllLive asks the owners of a lane's live runs to end them.

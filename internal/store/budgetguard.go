@@ -71,7 +71,7 @@ func (c *claimer) lookForProjects(ctx context.Context, lanes []lane) error {
 	if len(agents) == 0 {
 		return nil
 	}
-	found, err := collect(ctx, c, scanOne[xid.ID], dueProjectsQuery, ids(agents), settlesPerLane+claimBatch)
+	found, err := collect(ctx, c, scanOne[xid.ID], dueProjectsQuery, ids(agents), settlesPerPass+claimBatch)
 	if err != nil {
 		return fmt.Errorf("look for the projects of due runs: %w", err)
 	}

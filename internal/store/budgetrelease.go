@@ -123,12 +123,12 @@ func (t *tx) releaseAgent(ctx context.Context, agentID xid.ID) (bool, error) {
 	if slices.ContainsFunc(list, holds) {
 		return false, nil
 	}
-	resent, err := t.resume(ctx, l, now)
+	resumed, err := t.resume(ctx, l, now)
 	if err != nil {
 		return false, err
 	}
 	return true, t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
-		summary: "The agent was resumed: no budget of it is exceeded any more.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": len(resent)}})
+		summary: "The agent was resumed: no budget of it is exceeded any more.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": resumed.Count}})
 }
 
 // blockedProjects is the projects of the tasks whose wakes a budget blocked since the agent is held.

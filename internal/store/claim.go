@@ -38,54 +38,64 @@ type Claimed struct {
 
 // Bounds of one claim.
 const (
-	claimBatch        = 16  // runs in one transaction
-	settlesPerLane    = 100 // heads of one lane that a claim settles before it goes on
-	passesBeforeWait  = 3   // passes a lane is found due but locked before it is claimed alone, waiting
-	promotionsPerPass = 64  // parked runs whose lanes a pass looks at; it makes all of theirs due
+	claimBatch        = 16 // runs in one transaction
+	settlesPerPass    = 32 // heads that a pass settles one by one before it goes past the lanes of such heads
+	passesBeforeWait  = 3  // passes a lane is found due but locked before it is claimed alone, waiting
+	promotionsPerPass = 64 // parked runs whose lanes a pass looks at; it makes all of theirs due
 )
 
 // Claim takes up to max due runs of agents with a free session, oldest first, settles what a guard refuses, and leases
 // the rest to owner (SPEC S6.1, S6.2). Fewer than max may come although more are due: call it again until none comes.
 // None means that nothing is due: a lane that is only locked is looked at again, and in the end waited for. Runs that
 // workers execute are offered to their queue, and are not among those that come (SPEC S7.1). A lane that fails keeps no
-// other: the error joins those of such lanes, and what came is claimed, unless CutShort says otherwise.
+// other: the error joins those of such lanes, and what came is claimed, unless CutShort says otherwise. Heads that guards
+// refuse are few in one call: when a pass has settled its share, it goes past the lanes of others. What held agents have
+// queued is ended when nothing else is to be claimed, a bounded part in each call.
 func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
 	promoting := s.promoteDue(ctx)
 	if endsAll(ctx, promoting) {
 		return nil, promoting
 	}
 	claimed, err := s.claimDue(ctx, claimOrder{owner: owner, limit: min(max, claimBatch), lease: lease})
-	return claimed, errors.Join(promoting, err)
+	if err = errors.Join(promoting, err); len(claimed) > 0 || CutShort(err) {
+		return claimed, err
+	}
+	return nil, errors.Join(err, s.SettleBacklog(ctx))
 }
 
 // claimDue is Claim without the runs whose parking is over.
 func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
-	var failed []xid.ID
+	var passed []xid.ID // lanes that failed, or whose heads this call has no share left to settle
 	var problems []error
-	for {
-		lanes, err := s.dueLanes(ctx, o.limit, failed)
+	for o.settles = settlesPerPass; ; {
+		lanes, err := s.dueLanes(ctx, o.limit, passed)
 		if err != nil {
 			return nil, errors.Join(append(problems, &listError{"due lanes", err})...)
 		}
-		if len(lanes) == 0 {
+		if len(lanes) == 0 || len(passed) >= lanesPassedOver {
 			return nil, errors.Join(problems...)
 		}
 		o.agents, o.more = lanes, len(lanes) >= o.limit
+		onlyAhead := o.settles == 0
 		pass := s.claimApart(ctx, o)
 		for _, agentID := range s.starved.update(remaining(lanes, pass.failed), pass.locked) {
 			if endsAll(ctx, errors.Join(pass.problems...)) {
 				break
 			}
-			alone := s.claimApart(ctx, claimOrder{owner: o.owner, agents: []xid.ID{agentID}, limit: min(1, o.limit-len(pass.claimed)), lease: o.lease, wait: true})
+			alone := s.claimApart(ctx, claimOrder{owner: o.owner, agents: []xid.ID{agentID}, limit: min(1, o.limit-len(pass.claimed)), lease: o.lease, settles: min(1, o.settles), wait: true})
 			alone.locked = nil // it was not free
 			pass.add(alone)
 		}
 		problems = append(problems, pass.problems...)
-		nothingElse := pass.settled+pass.offered == 0 && len(pass.locked) == len(lanes) // none of them failed or was held
+		o.settles = max(0, o.settles-pass.settled)
+		nothingElse := !onlyAhead && pass.settled+pass.offered == 0 && len(pass.locked) == len(lanes) // none of them failed or was held
 		if len(pass.claimed) > 0 || nothingElse || endsAll(ctx, errors.Join(problems...)) {
 			return pass.claimed, errors.Join(problems...)
 		}
-		failed = append(failed, pass.failed...)
+		if onlyAhead {
+			pass.failed = lanes
+		}
+		passed = append(passed, pass.failed...)
 	}
 }
 
@@ -93,7 +103,7 @@ func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 func (s *Store) claimApart(ctx context.Context, o claimOrder) (all batch) {
 	all.problems = apart(ctx, o.agents, func(some []xid.ID) error {
 		part := o
-		part.agents, part.limit = some, o.limit-len(all.claimed)-all.offered
+		part.agents, part.limit, part.settles = some, o.limit-len(all.claimed)-all.offered, max(0, o.settles-all.settled)
 		part.more = o.more || len(some) < len(o.agents)
 		if part.limit <= 0 {
 			return nil
@@ -110,13 +120,17 @@ func (s *Store) claimApart(ctx context.Context, o claimOrder) (all batch) {
 	return all
 }
 
+// laneDue says of a lane that a claim may take its head, once its agent has rested. What a held agent has queued is ended
+// apart from the claims (settleBacklog), so that it never stands in front of others.
+const laneDue = `head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'`
+
 // workspacesDue is the workspaces that have a due lane, found by a loose index scan: one probe for each of them, however
 // many lanes or idle workspaces there are. It is a part of a WITH RECURSIVE.
 const workspacesDue = `
 due_workspaces AS (
-  (SELECT workspace_id FROM agent_lanes WHERE head_at IS NOT NULL AND running < max_sessions ORDER BY workspace_id LIMIT 1)
+  (SELECT workspace_id FROM agent_lanes WHERE ` + laneDue + ` ORDER BY workspace_id LIMIT 1)
   UNION ALL
-  SELECT (SELECT l.workspace_id FROM agent_lanes l WHERE l.head_at IS NOT NULL AND l.running < l.max_sessions AND l.workspace_id > d.workspace_id
+  SELECT (SELECT l.workspace_id FROM agent_lanes l WHERE ` + laneDue + ` AND l.workspace_id > d.workspace_id
           ORDER BY l.workspace_id LIMIT 1)
   FROM due_workspaces d WHERE d.workspace_id IS NOT NULL),
 open_workspaces AS (
@@ -133,7 +147,7 @@ const dueLanesQuery = `
 WITH RECURSIVE ` + workspacesDue + `
 SELECT l.agent_id FROM open_workspaces w CROSS JOIN LATERAL (
   SELECT agent_id, head_at, head_id FROM agent_lanes
-  WHERE workspace_id = w.workspace_id AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= statement_timestamp()
+  WHERE workspace_id = w.workspace_id AND ` + laneDue + ` AND eligible_at <= statement_timestamp()
     AND agent_id <> ALL($2)
   ORDER BY head_at, head_id LIMIT $1) l
 ORDER BY l.head_at, l.head_id LIMIT $1`
@@ -160,9 +174,11 @@ type claimOrder struct {
 	agents []xid.ID
 	limit  int
 	lease  time.Duration
-	more   bool // lanes that are not among these may be due
-	wait   bool // for lanes that somebody holds; else they are left out
-	queue  string
+
+	settles int  // heads that guards refuse, to be settled at most; 0: past the lanes of such heads
+	more    bool // lanes that are not among these may be due
+	wait    bool // for lanes that somebody holds; else they are left out
+	queue   string
 }
 
 // claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
@@ -175,7 +191,7 @@ func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err e
 		if err != nil || len(lanes) == 0 {
 			return err
 		}
-		c := claimer{tx: t, claimOrder: o, taken: map[xid.ID]int{}, settled: map[xid.ID]int{}, busy: map[xid.ID]bool{}}
+		c := claimer{tx: t, claimOrder: o, taken: map[xid.ID]int{}, foreign: map[xid.ID]bool{}, busy: map[xid.ID]bool{}}
 		if o.more {
 			c.newest = ptr(lanes[len(lanes)-1])
 		}
@@ -211,7 +227,7 @@ func (c *claimer) claimAll(ctx context.Context, lanes []lane, done *batch) (err 
 			return err
 		}
 	}
-	for l := c.oldest(lanes); l != nil && len(done.claimed) < c.limit; l = c.oldest(lanes) {
+	for l := c.oldest(lanes); l != nil && len(done.claimed) < c.limit && done.settled < c.settles; l = c.oldest(lanes) {
 		got, err := c.claimHead(ctx, l)
 		if err != nil {
 			return err
@@ -255,5 +271,5 @@ func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]la
 // lockDueQuery locks in the order of the agents, as all who wait for several lanes do.
 const lockDueQuery = `
 SELECT ` + laneColumns + ` FROM agent_lanes
-WHERE agent_id = ANY($1) AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= clock_timestamp()
+WHERE agent_id = ANY($1) AND ` + laneDue + ` AND eligible_at <= clock_timestamp()
 ORDER BY agent_id FOR NO KEY UPDATE`

@@ -102,17 +102,25 @@ FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places) JOIN agents a ON a
 ORDER BY r.requested_at, r.id`
 
 // admitted is the runs to claim: in their order, within the workspaces' ceilings, up to the first that a guard refuses and
-// to the newest head that was looked at.
+// to the newest head that was looked at. Where nothing may be settled any more, it goes past the lane of one that is refused.
 func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
 	taken, tasks, ledger := map[xid.ID]int{}, map[xid.ID]bool{}, c.budgets.ledger.Clone()
+	refused := map[xid.ID]bool{}
 	for _, x := range candidates {
 		places, bound := c.free[x.run.workspaceID]
-		if bound && taken[x.run.workspaceID] >= places {
+		if bound && taken[x.run.workspaceID] >= places || refused[x.run.agentID] {
 			continue
 		}
-		if len(runs) == limit || c.beyond(x.run) || x.busy || tasks[x.run.taskID] || !domain.Admit(x.facts).Launches() ||
-			c.budgets.unlocked(x.run) || ledger.Admit(c.budgets.charge(x.run)) != (domain.BudgetAnswer{}) {
+		if len(runs) == limit || c.beyond(x.run) {
 			break
+		}
+		if x.busy || tasks[x.run.taskID] || !domain.Admit(x.facts).Launches() ||
+			c.budgets.unlocked(x.run) || ledger.Admit(c.budgets.charge(x.run)) != (domain.BudgetAnswer{}) {
+			if c.settles > 0 {
+				break
+			}
+			refused[x.run.agentID] = true
+			continue
 		}
 		if x.run.taskID != "" {
 			tasks[x.run.taskID] = true

@@ -16,7 +16,7 @@ type claimer struct {
 	claimOrder
 	free    map[xid.ID]int  // free places of workspaces that have a ceiling
 	taken   map[xid.ID]int  // runs claimed, by workspace
-	settled map[xid.ID]int  // runs ended or parked by a guard, by lane
+	foreign map[xid.ID]bool // lanes whose head is not for the queue that the claim is about
 	newest  *lane           // the newest head that may be taken; nil: there are no other lanes
 	busy    map[xid.ID]bool // lanes whose head is about a task that somebody holds, or of a project that was not looked at
 	budgets budgets
@@ -59,7 +59,7 @@ func (c *claimer) oldest(lanes []lane) *lane {
 	for i := range lanes {
 		l := &lanes[i]
 		places, bound := c.free[l.workspaceID]
-		if l.headAt == nil || c.busy[l.agentID] || l.running >= l.maxSessions || c.settled[l.agentID] >= settlesPerLane || bound && places <= 0 {
+		if l.headAt == nil || l.held() || c.busy[l.agentID] || c.foreign[l.agentID] || l.running >= l.maxSessions || bound && places <= 0 {
 			continue
 		}
 		if first == nil || l.headBefore(first) {
@@ -91,14 +91,12 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 			return nil, err
 		}
 		if foreign {
-			c.settled[l.agentID] = settlesPerLane // the lane's next turn is not this claim's
+			c.foreign[l.agentID] = true // the lane's next turn is not this claim's
 			return nil, nil
 		}
 	}
 	if got != nil {
 		taken = 1
-	} else {
-		c.settled[l.agentID]++
 	}
 	return got, c.moveLane(ctx, l, taken)
 }

@@ -100,31 +100,6 @@ func (t *tx) countEnd(run runRow, e runEnd, session *string) {
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
 }
 
-// settle ends a run that is not launched, with all its requests alike, COALESCED and earlier delivered ones too (SPEC
-// S3.8). It touches neither running nor cooldown.
-func (t *tx) settle(ctx context.Context, run runRow, s domain.Settlement) error {
-	err := t.endRun(ctx, run, runEnd{status: s.Run, outcome: s.Outcome, reason: &s.Reason, event: eventOf(s.Run), eventData: map[string]any{"reason": s.Reason}})
-	if err != nil {
-		return err
-	}
-	requests, err := t.endAllRequests(ctx, run, s.Request, s.Reason)
-	if err != nil {
-		return err
-	}
-	if err := t.endFiresOfTasks(ctx, []xid.ID{run.taskID}, routineRunEnd{status: settledFire(s.Request), reason: &s.Reason}); err != nil {
-		return err
-	}
-	t.tellDropped(run, requests, s.Activity, s.Reason)
-	if err := t.releaseScope(ctx, run.agentID, run.scope); err != nil {
-		return err
-	}
-	by := system("queue")
-	if s.Reason == domain.EndReasonCancelledByUser {
-		by = callerOr(ctx, "cancel")
-	}
-	return t.activity(ctx, run, s.Activity, by, "The run was not launched: "+string(s.Reason), withNote(map[string]any{"reason": s.Reason}, s.Note))
-}
-
 func eventOf(s domain.RunStatus) domain.RunEventKind {
 	switch s {
 	case domain.RunStatusFailed:

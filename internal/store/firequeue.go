@@ -39,7 +39,7 @@ const awaitsRun = `EXISTS (SELECT 1 FROM wakeup_requests u WHERE u.task_id = k.i
     OR u.status = 'SKIPPED' AND u.end_reason = 'CHECKOUT_HELD' AND k.checkout_run_id IS NOT NULL
     OR u.end_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED') AND u.wake_class = 'EVENT' AND EXISTS (
       SELECT 1 FROM agent_lanes l JOIN agents a ON a.id = l.agent_id
-      WHERE l.agent_id = u.agent_id AND l.status IN ('PAUSED', 'STOPPED') AND u.finished_at >= l.paused_at AND a.deleted_at IS NULL)))`
+      WHERE l.agent_id = u.agent_id AND u.finished_at >= least(l.paused_at, l.resend_from) AND a.deleted_at IS NULL)))`
 
 // hasRun says in SQL that a run of the task k is queued or live.
 const hasRun = `EXISTS (SELECT 1 FROM runs o WHERE o.task_id = k.id AND o.status IN ('QUEUED', 'CLAIMED'))`

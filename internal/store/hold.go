@@ -66,43 +66,54 @@ func (t *tx) noteHold(ctx context.Context, l lane, h domain.AgentHold, note stri
 	return t.note(ctx, e)
 }
 
+// Resumed is what a resume sends again: the requests of its first step, oldest first, and how many there are at most.
+type Resumed struct {
+	Requests []xid.ID
+	Count    int
+}
+
 // ResumeAgent lets a held agent go on and sends again what its hold dropped and still has its reason (SPEC S6.3): the
-// same rows, unrouted, at their places in the order. It returns those requests, oldest first; none when nothing was held.
-func (s *Store) ResumeAgent(ctx context.Context, workspaceID, agentID xid.ID) (resent []xid.ID, err error) {
+// same rows, unrouted, at their places in the order; the first of them at once, more than one transaction should hold step
+// by step (SettleBacklog). What the hold has not dropped yet stays queued. Nothing is returned when nothing was held.
+func (s *Store) ResumeAgent(ctx context.Context, workspaceID, agentID xid.ID) (resumed Resumed, err error) {
 	err = s.withAgent(ctx, workspaceID, agentID, func(t *tx, l lane) error {
-		resent = nil
+		resumed = Resumed{}
 		now, err := t.readHold(ctx, agentID)
 		if err != nil || !now.Held() {
 			return err
 		}
-		if resent, err = t.resume(ctx, l, now); err != nil {
+		if resumed, err = t.resume(ctx, l, now); err != nil {
 			return err
 		}
 		return t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
-			summary: "The agent was resumed.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": len(resent)}})
+			summary: "The agent was resumed.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": resumed.Count}})
 	})
-	return resent, wrap("resume agent", err)
+	return resumed, wrap("resume agent", err)
 }
 
-// resume ends a hold. The lane is locked.
-func (t *tx) resume(ctx context.Context, l lane, now domain.AgentHold) ([]xid.ID, error) {
-	var resent []xid.ID
-	if now.Since != nil {
-		dropped, err := t.droppedSince(ctx, l, *now.Since)
+// resume ends a hold. The lane is locked. A resume that an earlier hold interrupted goes on from where it was.
+func (t *tx) resume(ctx context.Context, l lane, now domain.AgentHold) (Resumed, error) {
+	var from resendFrom
+	const place = `SELECT coalesce(resend_from, paused_at), resend_after FROM agent_lanes WHERE agent_id = $1`
+	if err := queryRow(ctx, t, []any{&from.at, &from.id}, place, l.agentID); err != nil {
+		return Resumed{}, fmt.Errorf("read since when the agent is held: %w", err)
+	}
+	var done Resumed
+	if from.at != nil {
+		next, sent, err := t.resendDropped(ctx, l, from)
 		if err != nil {
-			return nil, err
+			return Resumed{}, err
 		}
-		if resent, err = t.holding(ctx, l, dropped); err != nil {
-			return nil, err
+		left, err := t.left(ctx, l, next)
+		if err != nil {
+			return Resumed{}, err
 		}
-		if err := t.resend(ctx, l, resent); err != nil {
-			return nil, err
-		}
+		done = Resumed{Requests: sent, Count: len(sent) + left}
 	}
 	if err := t.writeHold(ctx, l, now.Resume()); err != nil {
-		return nil, err
+		return Resumed{}, err
 	}
-	return resent, t.fixHead(ctx, l)
+	return done, t.fixHead(ctx, l)
 }
 
 func (t *tx) readHold(ctx context.Context, agentID xid.ID) (h domain.AgentHold, err error) {

@@ -17,8 +17,8 @@ func (w *world) pause(agentID xid.ID) {
 
 func (w *world) resume(agentID xid.ID) []xid.ID {
 	w.Helper()
-	resent, err := w.ResumeAgent(w.Context(), w.workspace, agentID)
-	return must(w, resent, err)
+	resumed, err := w.ResumeAgent(w.Context(), w.workspace, agentID)
+	return must(w, resumed, err).Requests
 }
 
 // refused checks that an error is one problem of this code.

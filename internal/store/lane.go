@@ -50,6 +50,9 @@ func (t *tx) lockLanes(ctx context.Context, locking string, args ...any) ([]lane
 	}, query, args...)
 }
 
+// held says whether the agent launches nothing.
+func (l *lane) held() bool { return domain.AgentHold{Status: l.status}.Held() }
+
 // headBefore says whether the lane's head comes before the other's; both have one.
 func (l *lane) headBefore(other *lane) bool {
 	if c := l.headAt.Compare(*other.headAt); c != 0 {

@@ -149,7 +149,9 @@ func (r *livenessRead) eligible(ctx context.Context) (err error) {
 const stuckRunsQuery = `
 WITH workspace AS (SELECT CASE WHEN max_running IS NULL THEN NULL ELSE greatest(max_running - running, 0) END AS places, released_at FROM workspace_lanes WHERE workspace_id = $1),
 agents AS (
-  SELECT agent_id FROM agent_lanes WHERE workspace_id = $1 AND head_at IS NOT NULL AND running < max_sessions
+  SELECT agent_id FROM agent_lanes WHERE workspace_id = $1 AND ` + laneDue + `
+  UNION
+  SELECT agent_id FROM agent_lanes WHERE workspace_id = $1 AND head_at IS NOT NULL AND status <> 'IDLE'
   UNION
   SELECT agent_id FROM runs WHERE status = 'QUEUED' AND parked_until <= $2 AND workspace_id = $1),
 claimable AS (

@@ -21,17 +21,20 @@ func (s *Store) promoteDue(ctx context.Context) error {
 			problems = append(problems, fmt.Errorf("list lanes with parked runs: %w", err))
 			break
 		}
-		promoted := 0
+		served, room := 0, promotedRuns
 		_, err = each(ctx, agents, func(agentID xid.ID) error {
-			held := false
-			err := s.inTx(ctx, func(t *tx) (err error) { held, err = t.promote(ctx, agentID); return err })
+			if room <= 0 {
+				return nil
+			}
+			n, held := 0, false
+			err := s.inTx(ctx, func(t *tx) (err error) { n, held, err = t.promote(ctx, agentID, room); return err })
 			if err == nil && !held {
-				promoted++
+				served, room = served+1, room-n
 			}
 			return err
 		}, blaming("promote parked runs of lane"))
 		problems = appendError(problems, err)
-		if len(agents) == 0 || promoted > 0 || endsAll(ctx, err) {
+		if len(agents) == 0 || served > 0 || endsAll(ctx, err) {
 			break
 		}
 		left = append(left, agents...)
@@ -39,8 +42,10 @@ func (s *Store) promoteDue(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// lanesPassedOver bounds the lanes behind which a pass looks for others.
-const lanesPassedOver = 1000
+const (
+	lanesPassedOver = 1000 // the lanes behind which a pass looks for others
+	promotedRuns    = 1000 // the runs that a pass makes due
+)
 
 const parkedLanesQuery = `
 SELECT DISTINCT agent_id FROM (
@@ -48,31 +53,46 @@ SELECT DISTINCT agent_id FROM (
   ORDER BY parked_until LIMIT $1) due`
 
 // promote makes the lane's parked runs due, oldest first; one whose scope is taken waits SCOPE_BUSY instead: there is at
-// most one due run in a scope, and none while one is live (queue rule 5). A lane that somebody holds is left alone.
-func (t *tx) promote(ctx context.Context, agentID xid.ID) (held bool, err error) {
+// most one due run in a scope, and none while one is live (queue rule 5). A lane that somebody holds is left alone. It
+// returns how many runs it promoted, at most so many.
+func (t *tx) promote(ctx context.Context, agentID xid.ID, most int) (n int, held bool, err error) {
 	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE SKIP LOCKED`, agentID)
 	if err != nil || len(lanes) == 0 {
-		return true, wrap("lock lane", err)
+		return 0, true, wrap("lock lane", err)
 	}
-	type entry struct{ id, scope string }
-	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, parkedRunsQuery, agentID, t.now)
+	var runs, scopes []string
+	var first []bool
+	seen := map[string]bool{}
+	_, err = collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+		var id, scope string
+		err := rows.Scan(&id, &scope)
+		runs, scopes, first = append(runs, id), append(scopes, scope), append(first, !seen[scope])
+		seen[scope] = true
+		return struct{}{}, err
+	}, parkedRunsQuery, agentID, t.now, most)
 	if err != nil {
-		return false, fmt.Errorf("read parked runs: %w", err)
+		return 0, false, fmt.Errorf("read parked runs: %w", err)
 	}
-	for _, run := range runs {
-		if err := execOne(ctx, t, unparkQuery, run.id, agentID, run.scope); err != nil {
-			return false, fmt.Errorf("make run due: %w", err)
-		}
+	if _, err := exec(ctx, t, promoteQuery, textArray(runs), textArray(scopes), boolArray(first), agentID); err != nil {
+		return 0, false, fmt.Errorf("make runs due: %w", err)
 	}
-	return false, t.fixHead(ctx, lanes[0])
+	return len(runs), false, t.fixHead(ctx, lanes[0])
 }
 
 // The order of the inner query is that of runs_parked_lane: without it a plan made on an empty table may go through the
 // agent's whole queue.
 const parkedRunsQuery = `
 WITH parked AS MATERIALIZED (
-  SELECT id FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_until IS NOT NULL AND parked_until <= $2 ORDER BY parked_until LIMIT 1000)
+  SELECT id FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_until IS NOT NULL AND parked_until <= $2 ORDER BY parked_until LIMIT $3)
 SELECT r.id, r.scope FROM parked p JOIN runs r ON r.id = p.id WHERE r.status = 'QUEUED' ORDER BY r.requested_at, r.id FOR NO KEY UPDATE OF r`
+
+// promoteQuery makes runs due of which none is yet: the first of each scope, when no other of it is live or due.
+const promoteQuery = `
+UPDATE runs SET parked_until = NULL, due_at = parked_until, revision = revision + 1, parked_reason = CASE WHEN NOT n.first
+    OR EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = $4 AND o.scope = n.scope AND o.status = 'CLAIMED')
+    OR EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = $4 AND o.scope = n.scope AND o.status = 'QUEUED' AND o.parked_reason IS NULL)
+  THEN 'SCOPE_BUSY' END
+FROM unnest($1::text[], $2::text[], $3::boolean[]) AS n (run, scope, first) WHERE runs.id = n.run AND runs.id = ANY($1)`
 
 // One EXISTS for each partial index: no index serves the two conditions ORed.
 const unparkQuery = `

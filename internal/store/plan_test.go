@@ -23,13 +23,16 @@ func claimStatements(workspace, agent xid.ID) []struct{ name, query, types, args
 	lane, tenant := `'`+string(agent)+`'`, `'`+string(workspace)+`'`
 	return []struct{ name, query, types, args string }{
 		{"parked_lanes", parkedLanesQuery, "int, text[]", "64, '{}'"},
-		{"parked_runs", parkedRunsQuery, "text, timestamptz", lane + ", clock_timestamp()"},
+		{"parked_runs", parkedRunsQuery, "text, timestamptz, int", lane + ", clock_timestamp(), 1000"},
+		{"promote", promoteQuery, "text[], text[], boolean[], text", `'{run_parked}', '{task:parked}', '{true}', ` + lane},
 		{"unpark", unparkQuery, "text, text, text", `'run_parked', ` + lane + `, 'task:parked'`},
 		{"due_lanes", dueLanesQuery, "int, text[]", "16, '{}'"},
 		{"lock_due", lockDueQuery, "text[]", `ARRAY[` + lane + `]`},
 		{"head", headQuery, "text", lane},
 		{"change_lane", changeLaneQuery, "text, int, boolean, timestamptz, timestamptz", lane + ", 0, false, now(), now()"},
 		{"release_scope", releaseScopeQuery, "text, text", lane + ", 'task:7'"},
+		{"release_scopes", releaseScopesQuery, "text, text[]", lane + ", '{task:7,task:8}'"},
+		{"backlog_lanes", backlogLanesQuery, "text, int", "'', 5"},
 		{"unrouted", unroutedQuery, "text[], int", `ARRAY[` + lane + `], 500`},
 		{"scopes", scopesQuery, "text[], text[]", `ARRAY[` + lane + `, ` + lane + `], ARRAY['task:7', 'task:700']`},
 		{"fix_heads", fixHeadsQuery, "text[]", `ARRAY[` + lane + `]`},

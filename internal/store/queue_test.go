@@ -590,17 +590,37 @@ func TestLeasesThatMayNeedRescue(t *testing.T) {
 	}
 }
 
-func TestAThirdLostLeaseFailsTheRun(t *testing.T) {
+// S8.4: attempts that had not launched never count; between losses the run waits longer and longer; the fifth fails it.
+func TestTheFifthLostLeaseFailsTheRun(t *testing.T) {
 	w := newWorld(t)
-	run := w.runOf(w.wake(w.agent("worker")))
-	for range domain.MaxAbandonments {
+	request := w.wake(w.agent("worker"))
+	run := w.runOf(request)
+	for range 7 {
+		c := w.claimOne()
+		must(w, first(w.Abandon(t.Context(), c.Attempt, true)), nil)
+		w.wantRun(run, domain.RunStatusQueued, "")
+	}
+	for i, wait := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 0} {
 		c := w.claimOne()
 		w.start(c)
 		must(w, first(w.Abandon(t.Context(), c.Attempt, true)), nil)
 		w.sound()
+		if i == 4 {
+			break
+		}
+		w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonBackoff)
+		why := must(w, first(w.Waiting(t.Context(), []xid.ID{run}, []xid.ID{request})), nil)
+		lost := one[time.Time](w, `SELECT max(finished_at) FROM run_attempts`)
+		if got := why[request]; got.Hold != domain.QueueHoldBackoff || !got.Until.Equal(lost.Add(wait)) {
+			t.Errorf("after loss %d it waits %s until %s, want until %s", i+1, got.Hold, got.Until, lost.Add(wait))
+		}
+		if len(w.claim(1)) != 0 {
+			t.Error("it was claimed before its wait was over")
+		}
+		w.sql(`UPDATE runs SET parked_until = now() - interval '1 second' WHERE id = $1`, run)
 	}
 	w.wantRun(run, domain.RunStatusFailed, "")
-	if n := one[int](w, `SELECT count(*) FROM run_attempts WHERE status = 'ABANDONED'`); n != domain.MaxAbandonments {
+	if n := one[int](w, `SELECT count(*) FROM run_attempts WHERE status = 'ABANDONED'`); n != 7+domain.MaxLosses {
 		t.Errorf("C83 %d attempts are ABANDONED", n)
 	}
 }

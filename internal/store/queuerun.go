@@ -63,7 +63,9 @@ func (t *tx) queueRun(ctx context.Context, in QueueRun) (Made, error) {
 	if in.Reason == "" {
 		in.Reason = "run asked for"
 	}
-	sent, err := t.sendWakes(ctx, *r, by, []domain.TaskWake{domain.QueueRunWake(string(r.id), string(in.AgentID), in.Reason, in.Key)})
+	wake := domain.QueueRunWake(string(r.id), string(in.AgentID), in.Reason, in.Key)
+	wake.PersonWaiting = by.agentID == ""
+	sent, err := t.sendWakes(ctx, *r, by, []domain.TaskWake{wake})
 	if err != nil {
 		return Made{}, err
 	}

@@ -113,9 +113,10 @@ const nextInstantQuery = `
 WITH RECURSIVE ` + workspacesDue + `
 SELECT least(
   (SELECT parked_until FROM runs WHERE status = 'QUEUED' AND parked_until IS NOT NULL ORDER BY parked_until LIMIT 1),
-  (SELECT eligible_at FROM agent_lanes WHERE head_at IS NOT NULL AND running < max_sessions AND eligible_at > statement_timestamp()
+  (SELECT eligible_at FROM agent_lanes WHERE ` + laneDue + ` AND eligible_at > statement_timestamp()
    ORDER BY eligible_at LIMIT 1),
   (SELECT clock_timestamp() FROM open_workspaces w CROSS JOIN LATERAL (
-     SELECT 1 FROM agent_lanes WHERE workspace_id = w.workspace_id AND head_at IS NOT NULL AND running < max_sessions
-       AND eligible_at <= statement_timestamp() ORDER BY head_at, head_id LIMIT 1) l LIMIT 1)),
+     SELECT 1 FROM agent_lanes WHERE workspace_id = w.workspace_id AND ` + laneDue + `
+       AND eligible_at <= statement_timestamp() ORDER BY head_at, head_id LIMIT 1) l LIMIT 1),
+  (SELECT clock_timestamp() FROM agent_lanes WHERE ` + laneBacklog + ` LIMIT 1)),
   clock_timestamp()`

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -71,8 +72,8 @@ FROM attempt_leases WHERE lease_until < clock_timestamp() OR (host = $2 AND owne
 	return leftovers, nil
 }
 
-// Abandon ends an attempt whose owner is gone: ABANDONED, and the run is due again as its next attempt; the third time it
-// fails (SPEC S8.4). dead says that the owner was seen to be dead; without it the lease must have run out, by the
+// Abandon ends an attempt whose owner is gone: ABANDONED, and the run is tried again as its next attempt, at once when no
+// agent can have been at work, else after a wait; the fifth such loss fails it (SPEC S8.4). dead says that the owner was seen to be dead; without it the lease must have run out, by the
 // database's clock. It returns false when the attempt is not the live one any more, or its lease was renewed.
 func (s *Store) Abandon(ctx context.Context, a Attempt, dead bool) (bool, error) {
 	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
@@ -94,23 +95,46 @@ func (s *Store) Abandon(ctx context.Context, a Attempt, dead bool) (bool, error)
 }
 
 func (t *tx) abandon(ctx context.Context, l lane, run runRow) error {
-	run.abandonments++
-	if err := execOne(ctx, t, `UPDATE runs SET abandonments = $2 WHERE id = $1`, run.id, run.abandonments); err != nil {
-		return fmt.Errorf("count the abandonment: %w", err)
+	loss := domain.AfterLoss(domain.LossFacts{Launched: run.launched(), Losses: run.abandonments, CancelRequested: run.cancelRequestedAt != nil})
+	if err := execOne(ctx, t, `UPDATE runs SET abandonments = $2 WHERE id = $1`, run.id, loss.Losses); err != nil {
+		return fmt.Errorf("count the loss: %w", err)
 	}
 	if err := t.keepLostSession(ctx, run); err != nil {
 		return err
 	}
-	switch domain.AfterAbandonment(run.abandonments, run.cancelRequestedAt != nil) {
+	switch loss.Fate {
 	case domain.FateCancel:
 		return t.cancelLive(ctx, l, run)
 	case domain.FateFail:
 		f := Failure{Code: domain.RunErrorCodeLeaseLost, Permanent: true,
-			Message: fmt.Sprintf("the process that ran it was lost %d times; look whether this run brings it down", run.abandonments)}
+			Message: fmt.Sprintf("the process that ran it was lost %d times; look whether this run brings it down, then let it be tried again (retryRun)", loss.Losses)}
 		return t.fail(ctx, l, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusAbandoned)
+	case domain.FateRetry:
+		return t.waitAfterLoss(ctx, l, run, loss)
 	}
 	if err := t.activity(ctx, run, domain.ActivityCodeRunRescued, system("rescue"), "The process that ran it was lost; the run is due again.", nil); err != nil {
 		return err
 	}
-	return t.giveBack(ctx, l, run, domain.RunAttemptStatusAbandoned, run.launched())
+	return t.giveBack(ctx, l, run, domain.RunAttemptStatusAbandoned, false)
+}
+
+// waitAfterLoss parks a run whose process was lost while its agent may have been at work.
+func (t *tx) waitAfterLoss(ctx context.Context, l lane, run runRow, loss domain.Loss) error {
+	until := t.now.Add(loss.Wait)
+	data := map[string]any{"attempt": domain.RunAttemptStatusAbandoned, "parked": domain.ParkedReasonBackoff, "until": until, "losses": loss.Losses}
+	if err := t.activity(ctx, run, domain.ActivityCodeRunRescued, system("rescue"), "The process that ran it was lost; the run is tried again after a wait.", maps.Clone(data)); err != nil {
+		return err
+	}
+	if err := t.requeue(ctx, run, ptr(domain.ParkedReasonBackoff), &until); err != nil {
+		return err
+	}
+	const requests = `
+UPDATE wakeup_requests SET scheduled_retry_at = $2, retry_source = $3 WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED') AND finished_at IS NULL`
+	if _, err := exec(ctx, t, requests, run.id, until, domain.RetrySourceBackoff); err != nil {
+		return fmt.Errorf("plan the requests' retry: %w", err)
+	}
+	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, run.endData(data)); err != nil {
+		return err
+	}
+	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusAbandoned, launched: true})
 }

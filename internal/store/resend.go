@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -14,28 +16,88 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// droppedRequest is an event request that ended because its agent was held or its budget was spent.
+// droppedRequest is a request that ended because its agent was held or its budget was spent.
 type droppedRequest struct {
-	id, taskID xid.ID
-	source     domain.WakeupSource
-	basis      *domain.WakeBasis
+	id, taskID              xid.ID
+	source                  domain.WakeupSource
+	basis                   *domain.WakeBasis
+	class                   domain.WakeClass
+	routineGone             bool
+	requestedAt, finishedAt time.Time
 }
 
-// droppedSince lists the event requests of a locked lane that ended AGENT_INACTIVE or BUDGET_BLOCKED from an instant on,
-// oldest first. A periodic one is not among them, since its next slot does the same, nor one whose routine was deleted.
-func (t *tx) droppedSince(ctx context.Context, l lane, since time.Time) ([]droppedRequest, error) {
+// dropped lists requests of a locked lane that ended AGENT_INACTIVE or BUDGET_BLOCKED behind a place, in the order in which
+// they ended, as many as one step looks at.
+func (t *tx) dropped(ctx context.Context, l lane, from resendFrom) ([]droppedRequest, error) {
 	const query = `
-SELECT id, task_id, source, basis FROM wakeup_requests
-WHERE agent_id = $1 AND finished_at >= $2 AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED') AND wake_class = 'EVENT'
-  AND NOT EXISTS (SELECT 1 FROM routines o WHERE o.id = wakeup_requests.routine_id AND o.deleted_at IS NOT NULL)
-ORDER BY requested_at, id`
+SELECT id, task_id, source, basis, wake_class, EXISTS (SELECT 1 FROM routines o WHERE o.id = q.routine_id AND o.deleted_at IS NOT NULL), requested_at, finished_at
+FROM wakeup_requests q
+WHERE agent_id = $1 AND finished_at >= $2 AND (finished_at, id) > ($2, $3) AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED')
+ORDER BY finished_at, id LIMIT $4`
 	dropped, err := collect(ctx, t, func(rows *sql.Rows) (d droppedRequest, err error) {
-		return d, rows.Scan(&d.id, &d.taskID, &d.source, &d.basis)
-	}, query, l.agentID, since)
+		return d, rows.Scan(&d.id, &d.taskID, &d.source, &d.basis, &d.class, &d.routineGone, &d.requestedAt, &d.finishedAt)
+	}, query, l.agentID, from.at, from.id, backlogRuns)
 	if err != nil {
 		return nil, fmt.Errorf("read what the hold dropped: %w", err)
 	}
 	return dropped, nil
+}
+
+// resendDropped sends what a hold dropped again, one step of it from a place on, and returns the place that it came to and
+// the requests, oldest first. A periodic one is not sent, since its next slot does the same, nor one whose routine was
+// deleted or that has lost its reason.
+func (t *tx) resendDropped(ctx context.Context, l lane, from resendFrom) (resendFrom, []xid.ID, error) {
+	looked, err := t.dropped(ctx, l, from)
+	if err != nil {
+		return from, nil, err
+	}
+	next := resendFrom{}
+	if len(looked) == backlogRuns {
+		last := looked[len(looked)-1]
+		next = resendFrom{at: &last.finishedAt, id: string(last.id)}
+	}
+	events := slices.DeleteFunc(looked, func(d droppedRequest) bool { return d.class != domain.WakeClassEvent || d.routineGone })
+	slices.SortFunc(events, func(a, b droppedRequest) int {
+		return cmp.Or(a.requestedAt.Compare(b.requestedAt), cmp.Compare(a.id, b.id))
+	})
+	sent, err := t.holding(ctx, l, events)
+	if err != nil {
+		return from, nil, err
+	}
+	if err := t.resend(ctx, l, sent); err != nil {
+		return from, nil, err
+	}
+	const place = `UPDATE agent_lanes SET resend_from = $2, resend_after = $3 WHERE agent_id = $1`
+	if err := execOne(ctx, t, place, l.agentID, next.at, next.id); err != nil {
+		return from, nil, fmt.Errorf("note how far the resume is: %w", err)
+	}
+	if next.at != nil {
+		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	}
+	return next, sent, nil
+}
+
+// resendOn takes a resume one step further, once what it sent before is routed.
+func (t *tx) resendOn(ctx context.Context, l lane, from resendFrom) error {
+	const query = `SELECT count(*) FROM (SELECT 1 FROM wakeup_requests WHERE agent_id = $1 AND status = 'QUEUED' AND run_id IS NULL LIMIT $2) q`
+	unrouted, err := queryOne[int](ctx, t, query, l.agentID, backlogRuns)
+	if err != nil || unrouted == backlogRuns {
+		return wrap("count unrouted requests", err)
+	}
+	_, _, err = t.resendDropped(ctx, l, from)
+	return err
+}
+
+// left counts the events behind a place that a resume has still to look at.
+func (t *tx) left(ctx context.Context, l lane, from resendFrom) (int, error) {
+	const query = `
+SELECT count(*) FROM wakeup_requests
+WHERE agent_id = $1 AND finished_at >= $2 AND (finished_at, id) > ($2, $3) AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED') AND wake_class = 'EVENT'`
+	if from.at == nil {
+		return 0, nil
+	}
+	n, err := queryOne[int](ctx, t, query, l.agentID, from.at, from.id)
+	return n, wrap("count what the hold dropped", err)
 }
 
 // holding keeps the requests that still have their reason. It locks the tasks they are about, in id order, so that nobody
@@ -93,8 +155,7 @@ func basisFacts(agentID xid.ID, d droppedRequest, x *ent.Task) domain.BasisFacts
 }
 
 // resend returns ended requests of a locked lane to the router: the same rows, at their places in the order, one resend
-// more (SPEC S3.6, C304). The fires that their guard skipped, and those of their
-// tasks, are open again (SPEC S4.6).
+// more (SPEC S3.6, C304). The fires that ended with them, and those of their tasks, are open again (SPEC S4.6).
 func (t *tx) resend(ctx context.Context, l lane, requests []xid.ID) error {
 	if len(requests) == 0 {
 		return nil
@@ -105,8 +166,7 @@ WITH sent AS (
     delivered_at = NULL, finished_at = NULL, scheduled_retry_at = NULL, retry_source = NULL
   WHERE id = ANY($1) AND finished_at IS NOT NULL RETURNING routine_run_id)
 UPDATE routine_runs SET status = CASE WHEN task_id IS NULL THEN 'ENQUEUED' ELSE 'TASK_CREATED' END, skip_reason = NULL, error = NULL, completed_at = NULL
-WHERE id IN (SELECT routine_run_id FROM sent) AND (status = 'SKIPPED' AND skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED')
-  OR status IN ('SKIPPED', 'FAILED', 'CANCELLED') AND task_id IS NOT NULL)`
+WHERE id IN (SELECT routine_run_id FROM sent) AND (status IN ('FAILED', 'CANCELLED') OR status = 'SKIPPED' AND (task_id IS NOT NULL OR skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED')))`
 	if _, err := exec(ctx, t, query, ids(requests)); err != nil {
 		return fmt.Errorf("send requests again: %w", err)
 	}

@@ -32,7 +32,7 @@ const (
 var openTask = `EXISTS (SELECT 1 FROM tasks k WHERE k.id = x.task_id AND ` + isOpen("k") + `)`
 
 // histories are all kinds. Live rows have no end and are no history; runs and requests of open tasks stay, and so does
-// what an agent that is held may get again when it is resumed (SPEC S6.3). Costs stay for ever: they are accounts.
+// what an agent that is held, or was just resumed, may get again (SPEC S6.3). Costs stay for ever: they are accounts.
 var histories = []history{
 	{
 		name: "runs", age: historyAge, count: func(r *domain.Removed) *int { return &r.Runs },
@@ -40,7 +40,7 @@ var histories = []history{
 SELECT x.id FROM agent_lanes l JOIN workspaces w ON w.id = l.workspace_id JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
   SELECT x.id FROM runs x WHERE x.agent_id = l.agent_id AND x.finished_at < ` + beforeLookback + `
     AND x.finished_at < (SELECT n.finished_at FROM runs n WHERE n.agent_id = l.agent_id AND n.finished_at IS NOT NULL ORDER BY n.finished_at DESC OFFSET $3 - 1 LIMIT 1)
-    AND NOT ` + openTask + ` AND (l.paused_at IS NULL OR x.finished_at < l.paused_at OR a.deleted_at IS NOT NULL)
+    AND NOT ` + openTask + ` AND (coalesce(x.finished_at < least(l.paused_at, l.resend_from), true) OR a.deleted_at IS NOT NULL)
   ORDER BY x.finished_at LIMIT $2) x LIMIT $2`,
 		drop: `
 , d1 AS (DELETE FROM run_log_lines WHERE run_id IN (SELECT id FROM old)), d2 AS (DELETE FROM run_events WHERE run_id IN (SELECT id FROM old)),

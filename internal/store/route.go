@@ -13,17 +13,20 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// routeBatch bounds the requests that one transaction routes.
-const routeBatch = 500
+const (
+	routeBatch  = 500 // the requests that one transaction routes
+	routeRounds = 10  // the transactions of one call for the same agents: the next pass goes on
+)
 
 // Route turns every unrouted request of the agents into a run or merges it into one, under their lanes' locks (SPEC S3.2).
 // It returns how many it routed; routing again is a no-op (C58). Several agents are routed in one transaction, those whose
-// lanes are held by others after the rest; what fails is found by halves and keeps no other. The error joins one for each
-// agent that failed.
+// lanes are held by others after the rest; what fails is found by halves and keeps no other. Of some thousand requests it
+// leaves the newest to the next call. The error joins one for each agent that failed.
 func (s *Store) Route(ctx context.Context, agents ...xid.ID) (int, error) {
 	total := 0
 	failed := apart(ctx, agents, func(some []xid.ID) error {
-		for wait := len(some) == 1; ; {
+		rounds, wait := 0, len(some) == 1
+		for {
 			b := routing{}
 			err := s.inTx(ctx, func(t *tx) (err error) {
 				b, err = t.route(ctx, wait, some)
@@ -32,8 +35,8 @@ func (s *Store) Route(ctx context.Context, agents ...xid.ID) (int, error) {
 			if err != nil {
 				return err
 			}
-			total += b.requests
-			if b.requests < routeBatch {
+			total, rounds = total+b.requests, rounds+1
+			if b.requests < routeBatch || rounds == routeRounds {
 				if some = remaining(some, b.locked); len(some) == 0 || wait {
 					return nil
 				}
@@ -70,7 +73,7 @@ SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT $1`
 
 func (t *tx) route(ctx context.Context, wait bool, agents []xid.ID) (out routing, err error) {
 	r := router{tx: t, scopes: map[scopeKey][]domain.ScopeRun{}, byRun: map[string]*merge{}, parked: map[string]domain.ScopeRun{},
-		touched: map[xid.ID]bool{}}
+		touched: map[xid.ID]bool{}, orphans: map[xid.ID][]xid.ID{}}
 	if out.locked, err = r.lock(ctx, wait, agents); err != nil || len(out.locked) == 0 {
 		return out, err
 	}
@@ -153,7 +156,8 @@ type router struct {
 	parked  map[string]domain.ScopeRun // runs whose parking a merge changed, as it is now
 	merges  []*merge
 	byRun   map[string]*merge
-	touched map[xid.ID]bool // agents whose lane may have another head
+	touched map[xid.ID]bool     // agents whose lane may have another head
+	orphans map[xid.ID][]xid.ID // requests whose agents were deleted, by workspace
 }
 
 // scopeKey is a scope of an agent.
@@ -231,10 +235,11 @@ func (r *router) readScopes(ctx context.Context, requests []unroutedRequest) err
 
 func (r *router) route(ctx context.Context, q unroutedRequest) error {
 	if q.agentDeleted {
-		return r.endUnrouted(ctx, q.requestRow, domain.WakeupStatusCancelled, domain.EndReasonAgentDeleted)
+		r.orphans[q.workspaceID] = append(r.orphans[q.workspaceID], q.id)
+		return nil
 	}
 	if reason := domain.HopLimit(q.hops); reason != "" {
-		if err := r.endUnrouted(ctx, q.requestRow, domain.WakeupStatusSkipped, reason); err != nil {
+		if err := r.endUnrouted(ctx, []xid.ID{q.id}, domain.WakeupStatusSkipped, reason); err != nil {
 			return err
 		}
 		return r.inbox(ctx, q.workspaceID, domain.InboxKindLoopBreaker, "hop_limit:"+string(q.causationID),
@@ -253,7 +258,7 @@ func (r *router) route(ctx context.Context, q unroutedRequest) error {
 
 func (q requestRow) coalesce() domain.CoalesceRequest {
 	c := domain.CoalesceRequest{
-		Class: q.class, Source: q.source, PersonWaiting: q.personWaiting, Resend: q.resends > 0, RequestedAt: q.requestedAt, RoutineID: string(q.routineID),
+		Class: q.class, Source: q.source, PersonWaiting: q.personWaiting, Resend: q.resends > 0, PersonSpoke: q.source == domain.WakeupSourceComment && q.hops == 0, RequestedAt: q.requestedAt, RoutineID: string(q.routineID),
 	}
 	if q.basis != nil {
 		c.Basis = *q.basis
@@ -320,15 +325,26 @@ func (r *router) scopeRun(key scopeKey, runID string) *domain.ScopeRun {
 	return &runs[slices.IndexFunc(runs, func(run domain.ScopeRun) bool { return run.ID == runID })]
 }
 
-func (r *router) endUnrouted(ctx context.Context, q requestRow, status domain.WakeupStatus, reason domain.EndReason) error {
-	if err := execOne(ctx, r, `UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4 WHERE id = $1`, q.id, status, reason, r.now); err != nil {
-		return fmt.Errorf("end request: %w", err)
+// endOrphans ends the requests whose agents were deleted.
+func (r *router) endOrphans(ctx context.Context) error {
+	for workspaceID, requests := range r.orphans {
+		if err := r.endUnrouted(ctx, requests, domain.WakeupStatusCancelled, domain.EndReasonAgentDeleted); err != nil {
+			return err
+		}
+		err := r.noteRequests(ctx, workspaceID, requests, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.", domain.EndReasonAgentDeleted)
+		if err != nil {
+			return err
+		}
 	}
-	if err := r.endRoutineRuns(ctx, []xid.ID{q.routineRunID}, routineRunEnd{status: settledFire(status), reason: &reason}); err != nil {
-		return err
+	return nil
+}
+
+// endUnrouted ends requests that no run is to be made for, and the fires behind them.
+func (r *router) endUnrouted(ctx context.Context, requests []xid.ID, status domain.WakeupStatus, reason domain.EndReason) error {
+	const query = `UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4 WHERE id = ANY($1) RETURNING routine_run_id`
+	fires, err := collect(ctx, r, scanOne[xid.ID], query, ids(requests), status, reason, r.now)
+	if err != nil {
+		return fmt.Errorf("end requests: %w", err)
 	}
-	if status != domain.WakeupStatusCancelled {
-		return nil // a hop limit has no code: a person finds it in the inbox
-	}
-	return r.noteRequests(ctx, q.workspaceID, []xid.ID{q.id}, domain.ActivityCodeWakeupStaleCancelled, system("router"), "The wakeup was cancelled: its agent was deleted.", reason)
+	return r.endRoutineRuns(ctx, fires, routineRunEnd{status: settledFire(status), reason: &reason})
 }

@@ -13,6 +13,9 @@ import (
 
 // write writes what the router decided, then the lanes' heads, which must see it.
 func (r *router) write(ctx context.Context) error {
+	if err := r.endOrphans(ctx); err != nil {
+		return err
+	}
 	if err := r.writeRuns(ctx); err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func (t *tx) deleteRoutine(ctx context.Context, lanes []lane, r routineRow) erro
 	}
 	cancelled := 0
 	for _, l := range lanes {
-		n, err := t.cancelQueued(ctx, l, queuedOf{routineID: r.id, reason: domain.EndReasonRoutineDeleted, why: "its routine was deleted"})
+		n, err := t.cancelQueuedOf(ctx, l, queuedOf{routineID: r.id, reason: domain.EndReasonRoutineDeleted, why: "its routine was deleted", by: callerOr(ctx, "agents")})
 		if err != nil {
 			return err
 		}

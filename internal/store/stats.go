@@ -48,7 +48,7 @@ const statsQuery = `
 WITH workspace AS (SELECT running, CASE WHEN max_running IS NULL THEN $2::bigint ELSE greatest(max_running - running, 0) END AS places FROM workspace_lanes WHERE workspace_id = $1),
 lanes AS (
   SELECT agent_id, max_sessions - running AS free FROM agent_lanes
-  WHERE workspace_id = $1 AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= statement_timestamp()
+  WHERE workspace_id = $1 AND ` + laneDue + ` AND eligible_at <= statement_timestamp()
   ORDER BY head_at, head_id LIMIT $2),
 claimable AS (
   SELECT count(*) AS n, min(r.requested_at) AS oldest FROM lanes l CROSS JOIN LATERAL (

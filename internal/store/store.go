@@ -55,6 +55,7 @@ type Store struct {
 	stats    statsCache
 	awaited  awaited
 	grumbles grumbles
+	turn     turn
 
 	// Of what the API shows: claims, leases and reports never wait for one of these connections.
 	reads      *sql.DB

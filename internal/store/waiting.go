@@ -208,7 +208,7 @@ const waitLanesQuery = `
 WITH front AS (
   SELECT l.agent_id FROM unnest($2::text[], $3::bigint[]) AS w(workspace_id, places) CROSS JOIN LATERAL (
     SELECT agent_id FROM agent_lanes
-    WHERE workspace_id = w.workspace_id AND head_at IS NOT NULL AND running < max_sessions AND eligible_at <= $4
+    WHERE workspace_id = w.workspace_id AND ` + laneDue + ` AND eligible_at <= $4
     ORDER BY head_at, head_id LIMIT w.places) l),
 promoted AS (
   SELECT agent_id FROM (SELECT agent_id, workspace_id FROM runs WHERE status = 'QUEUED' AND parked_until <= $4 AND cardinality($2::text[]) > 0
@@ -241,6 +241,7 @@ func (f *waitFacts) readLanes(ctx context.Context) error {
 		l := waitLane{known: map[string]bool{}}
 		err := rows.Scan(&l.AgentID, &l.workspaceID, &l.MaxSessions, &l.Running, &l.EligibleAt, &l.guards.AgentStatus, &l.guards.AgentDeleted,
 			&l.guards.SkipIdleWakeups, &l.guards.ActionableTasks)
+		l.Held = domain.AgentHold{Status: l.guards.AgentStatus}.Held()
 		f.lanes[xid.ID(l.AgentID)] = &l
 		return struct{}{}, err
 	}, waitLanesQuery, ids(keys(agents)), ids(bounded), intArray(room), f.now, waitingSettles)

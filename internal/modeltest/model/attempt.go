@@ -168,20 +168,66 @@ func (w *World) HandBack(run *Run) {
 	w.leave(run, false)
 }
 
-// Abandon ends an attempt whose owner is gone (S8.4): due again, and given up the third time.
+// Abandon ends an attempt whose owner is gone (S8.4): due again when it had not launched, else after a wait, and given up
+// the fifth time.
 func (w *World) Abandon(run *Run) {
 	w.tick()
-	run.Abandonments++
 	switch {
 	case run.CancelAsked:
 		w.cancelLive(run)
-	case run.Abandonments >= maxLost:
-		w.giveUp(run, "RETRIES_EXHAUSTED")
-	default:
-		launched := run.Started
+		return
+	case !run.Started:
 		w.requeue(run)
-		w.leave(run, launched)
+		w.leave(run, false)
+		return
 	}
+	if run.Abandonments++; run.Abandonments >= maxLost {
+		w.giveUp(run, "RETRIES_EXHAUSTED")
+		return
+	}
+	run.Parked, run.Until = "BACKOFF", lossWaits[run.Abandonments-1]+w.clock
+	w.requeue(run)
+	w.leave(run, true)
+}
+
+// Retry is a person's wish that a run be tried now (S8.7); false when it is refused.
+func (w *World) Retry(run *Run) bool {
+	w.tick()
+	switch run.Status {
+	case "QUEUED":
+		if run.Parked == "SCOPE_BUSY" || run.Parked == "TASK_BLOCKED" && len(run.Task.open()) > 0 {
+			return false
+		}
+		if run.Parked != "" {
+			run.Parked, run.Until, run.Over = "", 0, false
+			if w.takenNow(run) {
+				run.Parked = "SCOPE_BUSY"
+			}
+		}
+		run.Retries, run.Abandonments = 0, 0
+		for _, q := range w.requestsOf(run) {
+			q.Retries = 0
+		}
+		return true
+	case "FAILED", "CANCELLED":
+		return w.retryEnded(run)
+	}
+	return false
+}
+
+// retryEnded sends again what a run ended with and still has its reason.
+func (w *World) retryEnded(run *Run) (sent bool) {
+	for _, q := range w.Requests {
+		if q.Run != run || !q.Ended || q.stale() != "" {
+			continue
+		}
+		q.sendAgain()
+		q.Retries, sent = 0, true
+		if f := q.Fire; f != nil && f.Completed && (f.Status == "FAILED" || f.Status == "CANCELLED") {
+			f.Status, f.Completed, f.Reason = "ENQUEUED", false, ""
+		}
+	}
+	return sent
 }
 
 // leave is every way out of CLAIMED; the cooldown follows launched attempts only.

@@ -10,6 +10,7 @@ func (w *World) Claim(most int) []*Run {
 	for {
 		lanes := w.dueLanes(most)
 		if len(lanes) == 0 {
+			w.clearHeld()
 			return nil
 		}
 		taken := slices.DeleteFunc(w.claimOldest(lanes, most), func(r *Run) bool { return r.Offered })
@@ -27,7 +28,7 @@ func (w *World) claimOldest(lanes []*Agent, most int) (taken []*Run) {
 		newest = w.head(lanes[most-1])
 	}
 	for len(taken) < most && !w.full() {
-		lanes = slices.DeleteFunc(lanes, func(a *Agent) bool { return w.head(a) == nil || a.running >= a.Capacity })
+		lanes = slices.DeleteFunc(lanes, func(a *Agent) bool { return w.head(a) == nil || a.Paused || a.running >= a.Capacity })
 		if len(lanes) == 0 {
 			break
 		}
@@ -40,6 +41,15 @@ func (w *World) claimOldest(lanes []*Agent, most int) (taken []*Run) {
 		}
 	}
 	return taken
+}
+
+// clearHeld ends what paused agents have due: that takes neither a session nor a place, and no rest is waited for.
+func (w *World) clearHeld() {
+	for _, a := range w.Agents {
+		for a.Paused && w.head(a) != nil {
+			w.refuse(w.head(a))
+		}
+	}
 }
 
 func (w *World) full() bool { return w.Ceiling > 0 && w.running() >= w.Ceiling }
@@ -66,7 +76,7 @@ func (w *World) takenNow(run *Run) bool {
 func (w *World) dueLanes(most int) []*Agent {
 	var lanes []*Agent
 	for _, a := range w.Agents {
-		if !w.full() && w.head(a) != nil && a.running < a.Capacity && !a.Cooling {
+		if !w.full() && !a.Paused && w.head(a) != nil && a.running < a.Capacity && !a.Cooling {
 			lanes = append(lanes, a)
 		}
 	}

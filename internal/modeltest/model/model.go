@@ -103,10 +103,13 @@ const (
 	rateLimitEnd = 1230 * second
 	maxHops      = 25
 	perStep      = 1 << 20 // requests of one step, far fewer of which are made
-	maxLost      = 3
+	maxLost      = 5
 )
 
 var backoffs = []int{120 * second, 600 * second, 1800 * second, 7200 * second}
+
+// lossWaits are how long a run waits after the loss of a process that had launched it.
+var lossWaits = []int{10 * second, 60 * second, 300 * second, 900 * second}
 
 // tick begins a step.
 func (w *World) tick() { w.clock++ }

@@ -100,8 +100,12 @@ func (w *World) merge(q *Request, run *Run) {
 // they hold back (S5.3); beside a live or due run of the scope it waits for that.
 func (w *World) hasten(q *Request, run *Run) {
 	switch run.Parked {
-	case "WINDOW", "BACKOFF":
+	case "WINDOW":
 		if !q.Person {
+			return
+		}
+	case "BACKOFF":
+		if !q.Person && (q.Source != "COMMENT" || q.Hops > 0) {
 			return
 		}
 	case "TASK_BLOCKED":

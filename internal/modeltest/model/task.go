@@ -72,10 +72,11 @@ func (w *World) send(t *Task, a *Agent, source, basis string, by By) *Request {
 }
 
 // tellAssignee says to an assignee that the task is its own; its own run's doing is no news to it (S5.2).
-func (w *World) tellAssignee(t *Task, by By) {
+func (w *World) tellAssignee(t *Task, by By) *Request {
 	if t.Office() && !t.ended() && t.Assignee != nil && t.Assignee != by.Agent {
-		w.send(t, t.Assignee, "TASK_ASSIGNED", "ASSIGNEE", by)
+		return w.send(t, t.Assignee, "TASK_ASSIGNED", "ASSIGNEE", by)
 	}
+	return nil
 }
 
 // Assign gives a task to an agent, or to nobody (S5.5). What the former assignee was to begin, or to try again, ends; false
@@ -208,10 +209,12 @@ func (w *World) enter(t *Task, state string, by By) {
 	switch {
 	case state == "IN_PROGRESS" && from == "IN_REVIEW":
 		if t.Office() && t.Assignee != nil && t.Assignee != by.Agent {
-			w.send(t, t.Assignee, "COMMENT", "", by)
+			w.send(t, t.Assignee, "COMMENT", "", by).Person = by.Agent == nil
 		}
 	case state == "IN_PROGRESS":
-		w.tellAssignee(t, by)
+		if q := w.tellAssignee(t, by); q != nil {
+			q.Person = by.Agent == nil
+		}
 	case state == "IN_REVIEW":
 		w.callReviewers(t, t.Reviewers, by)
 	}
@@ -346,7 +349,7 @@ func (w *World) QueueRun(t *Task, a *Agent) bool {
 	if t.ended() || a == nil {
 		return false
 	}
-	w.send(t, a, "TASK_ASSIGNED", "EXPLICIT", By{})
+	w.send(t, a, "TASK_ASSIGNED", "EXPLICIT", By{}).Person = true
 	return true
 }
 

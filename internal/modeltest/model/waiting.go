@@ -8,6 +8,7 @@ func (w *World) Waiting() map[int]string {
 	c := w.clone()
 	c.promote()
 	c.claimOldest(c.dueLanes(len(c.Agents)), len(c.Runs)+1)
+	c.clearHeld()
 	why := map[int]string{}
 	for i, run := range w.Runs {
 		if run.Status == "QUEUED" {
