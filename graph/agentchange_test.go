@@ -57,16 +57,17 @@ func TestAHeldAgentIsResumedAndShowsWhatIsSentAgain(t *testing.T) {
 	}
 	var resumed struct {
 		ResumeAgent struct {
-			Agent          struct{ Status string }
-			WakeupRequests []struct {
+			Agent              struct{ Status string }
+			WakeupRequestCount int
+			WakeupRequests     []struct {
 				Status  string
 				Resends int
 				Run     *struct{ Status string }
 			}
 		}
 	}
-	e := w.mutate("resumeAgent", "agent { status } wakeupRequests { status resends run { status } }", agent, &resumed)
-	if r := resumed.ResumeAgent; e != "" || r.Agent.Status != "IDLE" || len(r.WakeupRequests) != 1 || r.WakeupRequests[0].Resends != 1 || r.WakeupRequests[0].Run == nil {
+	e := w.mutate("resumeAgent", "agent { status } wakeupRequestCount wakeupRequests { status resends run { status } }", agent, &resumed)
+	if r := resumed.ResumeAgent; e != "" || r.Agent.Status != "IDLE" || len(r.WakeupRequests) != 1 || r.WakeupRequestCount != 1 || r.WakeupRequests[0].Resends != 1 || r.WakeupRequests[0].Run == nil {
 		t.Errorf("C313 resumed: %q %+v", e, r)
 	}
 }

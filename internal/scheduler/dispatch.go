@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -91,8 +92,8 @@ func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}, problems
 func (d *dispatcher) claim(ctx context.Context, enough <-chan struct{}, problems *failures) (cut bool) {
 	for !closed(enough) {
 		free := min(claimBatch, d.worker.Free())
-		if free <= 0 { // workers elsewhere may have one
-			err := d.store.OfferAwaited(ctx)
+		if free <= 0 { // workers elsewhere may have one, and what is to be ended needs none
+			err := errors.Join(d.store.OfferAwaited(ctx), d.store.SettleBacklog(ctx))
 			problems.add(err)
 			return store.Disconnected(err)
 		}

@@ -116,6 +116,13 @@ func (f *fakeStore) routeOne(agent xid.ID) (int, error) {
 	return 1, nil
 }
 
+func (f *fakeStore) SettleBacklog(context.Context) error {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("settle")
+	return err
+}
+
 func (f *fakeStore) OfferAwaited(context.Context) error {
 	unlock, err := f.lock()
 	defer unlock()

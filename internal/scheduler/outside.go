@@ -27,6 +27,7 @@ type queue interface {
 	UnroutedAgents(ctx context.Context, limit int) ([]xid.ID, error)
 	Claim(ctx context.Context, owner store.Owner, max int, lease time.Duration) ([]store.Claimed, error)
 	OfferAwaited(ctx context.Context) error
+	SettleBacklog(ctx context.Context) error
 }
 
 // router routes what waits for some agents. Its error joins those of the agents that failed.
