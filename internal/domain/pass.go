@@ -27,6 +27,7 @@ type PassLane struct {
 	MaxSessions, Running int
 	EligibleAt           time.Time
 	Held                 bool // its agent is paused, stopped or deleted: what is due ends without a launch, apart from the claims
+	Deleted              bool // its agent is deleted: what is parked ends, too
 	Runs                 []PassRun
 }
 
@@ -88,8 +89,16 @@ func Foresee(f PassFacts) *Pass {
 	return p
 }
 
-// clear ends what is due of a held agent: that takes neither a session nor a place, and no rest is waited for.
+// clear ends what is due of a held agent, and all that is queued of a deleted one: that takes neither a session nor a place, and no rest is waited for.
 func (l *passLane) clear() {
+	for i := range l.Runs {
+		if run := &l.Runs[i]; l.Deleted && run.Status == RunStatusQueued {
+			l.settle(run)
+		}
+	}
+	if l.Deleted {
+		return
+	}
 	for l.Held && len(l.due) > 0 {
 		run := l.due[0]
 		l.due = l.due[1:]

@@ -296,6 +296,7 @@ func TestAWorkersReportsAreFenced(t *testing.T) {
 	if done, err := w.Abandon(t.Context(), attempt, false); !done || err != nil {
 		t.Fatalf("the lost worker's run was not rescued: %v", err)
 	}
+	w.waited(run)
 	second := w.acquireOne("gpu")
 	if second.Number != 2 || second.Token == first.Token {
 		t.Errorf("second lease %+v", second)

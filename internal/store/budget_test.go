@@ -84,6 +84,7 @@ func TestASpentBudgetHoldsTheAgentUntilItMayGoOn(t *testing.T) {
 		t.Errorf("C224 claimed %s, want only the run of the agent without a budget", claimed.RunID)
 	}
 	w.wantRequest(blocked, domain.WakeupStatusSkipped)
+	w.claim(10) // what is queued of the agent ends when nothing else is to be claimed
 	w.wantRequest(behind, domain.WakeupStatusFinished)
 	if got := one[string](w, `SELECT outcome || ' ' || end_reason FROM runs WHERE id = $1`, w.runOf(blocked)); got != "budget_blocked BUDGET_BLOCKED" {
 		t.Errorf("C89 the run ended %s", got)

@@ -57,7 +57,7 @@ func TestCausation(t *testing.T) {
 		before := causation(w, run)
 		for name, step := range map[string]func(Claimed){
 			"hand-back": func(c Claimed) { w.ok(w.HandBack(t.Context(), c.Attempt, Unfinished{})) },
-			"rescue":    func(c Claimed) { must(w, first(w.Abandon(t.Context(), c.Attempt, true)), nil) },
+			"rescue":    func(c Claimed) { w.lose(c.Attempt) },
 			"retry": func(c Claimed) {
 				w.ok(w.Fail(t.Context(), c.Attempt, Failure{Code: domain.RunErrorCodeCrash, Message: "killed"}))
 				w.sql(`UPDATE runs SET parked_until = clock_timestamp() - interval '1 second'`)
@@ -118,7 +118,7 @@ func TestSessionsOfRuns(t *testing.T) {
 		w.wake(w.agent("worker"))
 		old := w.claimOne()
 		w.start(old)
-		must(w, first(w.Abandon(t.Context(), old.Attempt, true)), nil)
+		w.lose(old.Attempt)
 		fresh := w.claimOne()
 		must(w, first(w.Start(t.Context(), fresh.Attempt)), nil)
 		w.ok(w.RecordSession(t.Context(), fresh.Attempt, "second"))

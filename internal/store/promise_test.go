@@ -95,7 +95,7 @@ func TestACrashTouchesNoQueuedRun(t *testing.T) { // C216
 		t.Errorf("C216 to be rescued are %+v, want the live run alone", leases)
 	}
 	must(w, first(w.Abandon(t.Context(), c.Attempt, true)), nil)
-	w.wantRun(w.runOf(live), domain.RunStatusQueued, "")
+	w.wantRun(w.runOf(live), domain.RunStatusQueued, domain.ParkedReasonBackoff)
 	w.wantRun(w.runOf(waiting), domain.RunStatusQueued, "")
 	if n := one[int](w, `SELECT count(*) FROM runs WHERE id = $1 AND abandonments = 0 AND attempt = 0`, w.runOf(waiting)); n != 1 {
 		t.Error("C216 the queued run was touched")

@@ -527,6 +527,7 @@ func TestALateReportOfAnOlderAttemptChangesNothing(t *testing.T) {
 		t.Fatal("C83 a lease that ran out was not abandoned")
 	}
 	w.sound()
+	w.waited(old.RunID)
 	fresh := w.claimOne()
 	if fresh.RunID != old.RunID || fresh.Number != 2 {
 		t.Fatalf("C83 the next attempt is %+v", fresh)

@@ -181,6 +181,19 @@ func (w *world) start(c Claimed) *Launch {
 	return launch
 }
 
+// lose lets the process of an attempt die, and the wait after that be over.
+func (w *world) lose(a Attempt) {
+	w.Helper()
+	must(w, first(w.Abandon(w.Context(), a, true)), nil)
+	w.waited(a.RunID)
+}
+
+// waited ends the wait of a run that is to be tried again.
+func (w *world) waited(run xid.ID) {
+	w.Helper()
+	w.sql(`UPDATE runs SET parked_until = clock_timestamp() - interval '1 second' WHERE id = $1 AND parked_reason = 'BACKOFF'`, run)
+}
+
 func (w *world) finish(c Claimed) {
 	w.Helper()
 	w.ok(w.Finish(w.Context(), c.Attempt, Success{Summary: "done"}))

@@ -118,6 +118,7 @@ WHERE e.attempt = 1 AND e.cost_usd = 0.25 AND e.input_tokens = 7 AND e.output_to
 func TestTheNextAttemptResumesTheSessionOfOneThatWasEnded(t *testing.T) {
 	lost := func(w *world, ctx context.Context, a Attempt, _ Unfinished) error {
 		_, err := w.Abandon(ctx, a, true)
+		w.waited(a.RunID)
 		return err
 	}
 	for name, c := range map[string]struct {

@@ -241,7 +241,7 @@ func (f *waitFacts) readLanes(ctx context.Context) error {
 		l := waitLane{known: map[string]bool{}}
 		err := rows.Scan(&l.AgentID, &l.workspaceID, &l.MaxSessions, &l.Running, &l.EligibleAt, &l.guards.AgentStatus, &l.guards.AgentDeleted,
 			&l.guards.SkipIdleWakeups, &l.guards.ActionableTasks)
-		l.Held = domain.AgentHold{Status: l.guards.AgentStatus}.Held()
+		l.Held, l.Deleted = domain.AgentHold{Status: l.guards.AgentStatus}.Held(), l.guards.AgentDeleted
 		f.lanes[xid.ID(l.AgentID)] = &l
 		return struct{}{}, err
 	}, waitLanesQuery, ids(keys(agents)), ids(bounded), intArray(room), f.now, waitingSettles)

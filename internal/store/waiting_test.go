@@ -143,8 +143,8 @@ func (s *truth) fill(agent, workspace xid.ID) {
 		rest = 60
 	}
 	s.sql(`UPDATE agent_lanes l SET status = $2, max_sessions = $3, running = $4, eligible_at = clock_timestamp() + $5 * interval '1 minute',
-	  (head_at, head_id) = (SELECT requested_at, id FROM runs WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_reason IS NULL
-	                        ORDER BY requested_at, id LIMIT 1) WHERE agent_id = $1`, agent, status, sessions, live, rest)
+	  clearing = $6, (head_at, head_id) = (SELECT requested_at, id FROM runs WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_reason IS NULL
+	                        ORDER BY requested_at, id LIMIT 1) WHERE agent_id = $1`, agent, status, sessions, live, rest, deleted)
 	if s.chance(20) {
 		r := newRequest{workspaceID: workspace, agentID: agent, causationID: xid.New("cau"), scope: domain.ScopeTaskless, source: domain.WakeupSourceSelf,
 			class: domain.WakeClassEvent, reason: "random", payload: &domain.SelfPayload{Reason: "random"}}
