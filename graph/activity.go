@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"entgo.io/ent/dialect/sql"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/activity"
@@ -22,28 +19,24 @@ import (
 // pageOfActivity lists the feed, newest first.
 func (r *Resolver) pageOfActivity(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, first *int, f *model.ActivityFilter) (*model.ActivityConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byTime)
-	}
 	if err != nil {
 		return nil, err
 	}
 	q := r.Reader.Activity.Query().Where(activity.WorkspaceID(workspaceID))
 	filterActivity(q, f)
-	if after != nil {
-		at := after.Value.(time.Time)
-		q.Where(activity.OccurredAtLTE(at), activity.Or(activity.OccurredAtLT(at), activity.IDLT(after.ID)))
-	}
-	rows, err := q.Order(activity.ByOccurredAt(sql.OrderDesc()), activity.ByID(sql.OrderDesc())).Limit(*p.first + 1).All(ctx)
+	return activityPage(ctx, q, p, ordering{byTime, activity.FieldOccurredAt, true})
+}
+
+// activityPage reads a page of the feed's entries.
+func activityPage(ctx context.Context, q *ent.ActivityQuery, p page, by ordering) (*model.ActivityConnection, error) {
+	at := func(x *ent.Activity) ent.Cursor { return ent.Cursor{ID: x.ID, Value: x.OccurredAt} }
+	read, err := readPage(ctx, q, p, by, at)
 	if err != nil {
 		return nil, fmt.Errorf("list activity: %w", err)
 	}
-	out := &model.ActivityConnection{Edges: []*model.ActivityEdge{}}
-	for _, row := range rows[:min(len(rows), *p.first)] {
-		out.Edges = append(out.Edges, &model.ActivityEdge{Cursor: ent.Cursor{ID: row.ID, Value: row.OccurredAt}, Node: &model.Activity{Activity: row}})
-	}
-	out.PageInfo = pageInfo(after, len(rows) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
-	return out, nil
+	return &model.ActivityConnection{PageInfo: &read.info, Edges: edges(read.rows, func(x *ent.Activity) *model.ActivityEdge {
+		return &model.ActivityEdge{Cursor: at(x), Node: &model.Activity{Activity: x}}
+	})}, nil
 }
 
 func filterActivity(q *ent.ActivityQuery, f *model.ActivityFilter) {

@@ -98,15 +98,13 @@ func deciderOf(ctx context.Context, a *ent.Approval) (model.Actor, error) {
 // pageOfApprovals lists a task's approvals, oldest first; their ids sort so.
 func (r *Resolver) pageOfApprovals(ctx context.Context, taskID xid.ID, after *ent.Cursor, first *int) (*ent.ApprovalConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byID)
-	}
 	if err != nil {
 		return nil, err
 	}
-	page, err := r.Reader.Approval.Query().Where(approval.TaskID(taskID)).Paginate(forPage(ctx), p.after, p.first, nil, nil)
+	edge := func(x *ent.Approval) *ent.ApprovalEdge { return x.ToEdge(nil) }
+	read, err := readPage(ctx, r.Reader.Approval.Query().Where(approval.TaskID(taskID)), p, inOrderMade, func(x *ent.Approval) ent.Cursor { return edge(x).Cursor })
 	if err != nil {
 		return nil, fmt.Errorf("list approvals: %w", err)
 	}
-	return page, nil
+	return &ent.ApprovalConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }

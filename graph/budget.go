@@ -40,17 +40,11 @@ func (r *Resolver) budgets(ctx context.Context, ids []xid.ID) (map[xid.ID]*model
 // pageOfBudgets lists a workspace's budgets in the order they were made; their ids sort so.
 func (r *Resolver) pageOfBudgets(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, first *int) (*model.BudgetConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byID)
-	}
 	if err != nil {
 		return nil, err
 	}
-	q := r.Reader.BudgetPolicy.Query().Where(budgetpolicy.WorkspaceID(workspaceID))
-	if after != nil {
-		q.Where(budgetpolicy.IDGT(after.ID))
-	}
-	rows, err := q.Order(budgetpolicy.ByID()).Limit(*p.first + 1).All(ctx)
+	at := func(x *ent.BudgetPolicy) ent.Cursor { return idCursor(x.ID) }
+	read, err := readPage(ctx, r.Reader.BudgetPolicy.Query().Where(budgetpolicy.WorkspaceID(workspaceID)), p, inOrderMade, at)
 	if err != nil {
 		return nil, fmt.Errorf("list budgets: %w", err)
 	}
@@ -58,15 +52,14 @@ func (r *Resolver) pageOfBudgets(ctx context.Context, workspaceID xid.ID, after 
 	if err != nil {
 		return nil, err
 	}
-	out := &model.BudgetConnection{Edges: []*model.BudgetEdge{}}
-	for _, row := range rows[:min(len(rows), *p.first)] {
+	out := &model.BudgetConnection{Edges: []*model.BudgetEdge{}, PageInfo: &read.info}
+	for _, row := range read.rows {
 		node, err := model.BudgetOf(row, now)
 		if err != nil {
 			return nil, err
 		}
-		out.Edges = append(out.Edges, &model.BudgetEdge{Cursor: ent.Cursor{ID: row.ID}, Node: node})
+		out.Edges = append(out.Edges, &model.BudgetEdge{Cursor: at(row), Node: node})
 	}
-	out.PageInfo = pageInfo(after, len(rows) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
 	return out, nil
 }
 

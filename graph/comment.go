@@ -92,15 +92,13 @@ func moreThanOne(given ...bool) bool {
 // pageOfComments lists a task's comments, oldest first; their ids sort so.
 func (r *Resolver) pageOfComments(ctx context.Context, taskID xid.ID, after *ent.Cursor, first *int) (*ent.CommentConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byID)
-	}
 	if err != nil {
 		return nil, err
 	}
-	page, err := r.Reader.Comment.Query().Where(comment.TaskID(taskID)).Paginate(forPage(ctx), p.after, p.first, nil, nil)
+	edge := func(x *ent.Comment) *ent.CommentEdge { return x.ToEdge(nil) }
+	read, err := readPage(ctx, r.Reader.Comment.Query().Where(comment.TaskID(taskID)), p, inOrderMade, func(x *ent.Comment) ent.Cursor { return edge(x).Cursor })
 	if err != nil {
 		return nil, fmt.Errorf("list comments: %w", err)
 	}
-	return page, nil
+	return &ent.CommentConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }

@@ -3,9 +3,6 @@ package graph
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"entgo.io/ent/dialect/sql"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/inboxitem"
@@ -20,33 +17,19 @@ const inboxMax = 100
 // pageOfInbox lists what a person should look at, newest first.
 func (r *Resolver) pageOfInbox(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, first *int, f *model.InboxFilter) (*model.InboxItemConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byTime)
-	}
 	if err != nil {
 		return nil, err
 	}
 	q := r.Reader.InboxItem.Query().Where(inboxitem.WorkspaceID(workspaceID))
 	filterInbox(q, f)
-	out := &model.InboxItemConnection{Edges: []*model.InboxItemEdge{}}
-	if asksFor(ctx, "totalCount") {
-		if out.TotalCount, err = q.Clone().Count(ctx); err != nil {
-			return nil, fmt.Errorf("count inbox items: %w", err)
-		}
-	}
-	if after != nil {
-		at := after.Value.(time.Time)
-		q.Where(inboxitem.CreatedAtLTE(at), inboxitem.Or(inboxitem.CreatedAtLT(at), inboxitem.IDLT(after.ID)))
-	}
-	items, err := q.Order(inboxitem.ByCreatedAt(sql.OrderDesc()), inboxitem.ByID(sql.OrderDesc())).Limit(*p.first + 1).All(ctx)
+	at := func(x *ent.InboxItem) ent.Cursor { return ent.Cursor{ID: x.ID, Value: x.CreatedAt} }
+	read, err := readPage(ctx, q, p, ordering{byTime, inboxitem.FieldCreatedAt, true}, at)
 	if err != nil {
 		return nil, fmt.Errorf("list inbox items: %w", err)
 	}
-	for _, item := range items[:min(len(items), *p.first)] {
-		out.Edges = append(out.Edges, &model.InboxItemEdge{Cursor: ent.Cursor{ID: item.ID, Value: item.CreatedAt}, Node: &model.InboxItem{InboxItem: item}})
-	}
-	out.PageInfo = pageInfo(after, len(items) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
-	return out, nil
+	return &model.InboxItemConnection{PageInfo: &read.info, TotalCount: read.total, Edges: edges(read.rows, func(x *ent.InboxItem) *model.InboxItemEdge {
+		return &model.InboxItemEdge{Cursor: at(x), Node: &model.InboxItem{InboxItem: x}}
+	})}, nil
 }
 
 // filterInbox adds the conditions of f. Without one, what is open is meant.

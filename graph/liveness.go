@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"time"
 
@@ -189,25 +188,9 @@ func present[T any](ctx context.Context, l loader[*T], ids []xid.ID) ([]*T, erro
 // pageOfTrace lists the entries of a chain, oldest first.
 func (r *Resolver) pageOfTrace(ctx context.Context, t *model.Trace, after *ent.Cursor, first *int) (*model.ActivityConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byTime)
-	}
 	if err != nil {
 		return nil, err
 	}
 	q := r.Reader.Activity.Query().Where(activity.WorkspaceID(t.WorkspaceID), activity.CausationID(t.CausationID))
-	if after != nil {
-		at := after.Value.(time.Time)
-		q.Where(activity.OccurredAtGTE(at), activity.Or(activity.OccurredAtGT(at), activity.IDGT(after.ID)))
-	}
-	rows, err := q.Order(activity.ByOccurredAt(), activity.ByID()).Limit(*p.first + 1).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list the activity of a chain: %w", err)
-	}
-	out := &model.ActivityConnection{Edges: []*model.ActivityEdge{}}
-	for _, row := range rows[:min(len(rows), *p.first)] {
-		out.Edges = append(out.Edges, &model.ActivityEdge{Cursor: ent.Cursor{ID: row.ID, Value: row.OccurredAt}, Node: &model.Activity{Activity: row}})
-	}
-	out.PageInfo = pageInfo(after, len(rows) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
-	return out, nil
+	return activityPage(ctx, q, p, ordering{byTime, activity.FieldOccurredAt, false})
 }

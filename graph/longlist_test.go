@@ -1,8 +1,12 @@
 package graph_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // TestTheFirstPageOfALongListCostsWhatItShows is C231: the first 50 of 100,000 runs touch hardly more pages than the first
@@ -42,11 +46,41 @@ FROM generate_series($3::int, $4::int) i`, w.workspace, agent, from, to)
 		}
 		return pages, took
 	}
+	// The middle of the list is no dearer than its beginning, forwards or backwards.
+	middle := func() (pages int) {
+		t.Helper()
+		at := func(n int) string {
+			var id string
+			var requested time.Time
+			w.ok(w.db.QueryRow(`SELECT id, requested_at FROM runs ORDER BY requested_at, id OFFSET $1 LIMIT 1`, n).Scan(&id, &requested))
+			var text strings.Builder
+			ent.Cursor{ID: xid.ID(id), Value: requested}.MarshalGQL(&text)
+			return text.String()
+		}
+		var n int
+		w.ok(w.db.QueryRow(`SELECT count(*) FROM runs`).Scan(&n))
+		low, high := at(n/3), at(2*n/3)
+		for _, args := range []string{"last: 50", "first: 50, after: " + high, "last: 50, before: " + low, "first: 50, before: " + low, "last: 50, after: " + high, "first: 50, after: " + high + ", before: " + low} {
+			least := 1 << 30
+			for range 5 {
+				before := w.pages()
+				w.Do(t.Context(), `query($id: ID!) { workspace(id: $id) { runs(`+args+`) { edges { node { id } } pageInfo { hasNextPage hasPreviousPage } } } }`, map[string]any{"id": w.workspace}, &struct{}{})
+				least = min(least, w.pages()-before)
+			}
+			pages = max(pages, least)
+		}
+		return pages
+	}
 	fill(1, 1000)
 	list() // plans are made once
 	short, _ := list()
+	shortMiddle := middle()
 	fill(1001, 100_000)
 	long, took := list()
+	longMiddle := middle()
+	if longMiddle > 2*shortMiddle+20 || shortMiddle == 0 {
+		t.Errorf("50 runs from the middle of 100,000 touch %d pages, of 1,000 runs %d", longMiddle, shortMiddle)
+	}
 	t.Logf("C231 pages: %d at 1,000 runs, %d at 100,000, in %v", short, long, took)
 	if short == 0 {
 		t.Error("C231 the pages were not counted")

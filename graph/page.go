@@ -101,15 +101,6 @@ func withSelection(ctx context.Context, names ...string) context.Context {
 	})
 }
 
-// forPage is ctx for entgql's Paginate: it counts the rows only where the caller asked for totalCount.
-func forPage(ctx context.Context) context.Context {
-	names := []string{"edges"}
-	if asksFor(ctx, "totalCount") {
-		names = append(names, "totalCount")
-	}
-	return withSelection(ctx, names...)
-}
-
 // forNode is ctx for entgql's Noder: it makes it read every column and no edge.
 func forNode(ctx context.Context) context.Context { return withSelection(ctx, "*") }
 

@@ -7,6 +7,7 @@ import (
 	"entgo.io/contrib/entgql"
 
 	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/apitoken"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/routine"
@@ -23,22 +24,8 @@ var (
 	newestFires   = ent.RoutineRunOrder{Direction: entgql.OrderDirectionDesc, Field: ent.RoutineRunOrderFieldStartedAt}
 )
 
-// orderOf is the kind of the cursors of a list of records by name or by age.
-func orderOf(given, isName bool) order {
-	switch {
-	case !given:
-		return byID
-	case isName:
-		return byText
-	}
-	return byTime
-}
-
 func (r *Resolver) pageOfRuns(ctx context.Context, of predicate.Run, f *model.RunFilter, by *ent.RunOrder, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.RunConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
-	if err == nil {
-		err = p.check(byTime)
-	}
 	q := r.Reader.Run.Query().Where(of)
 	if err == nil {
 		err = r.filterRuns(q, f)
@@ -49,14 +36,16 @@ func (r *Resolver) pageOfRuns(ctx context.Context, of predicate.Run, f *model.Ru
 	if by == nil {
 		by = &newestRuns
 	}
-	return q.Paginate(forPage(ctx), p.after, p.first, p.before, p.last, ent.WithRunOrder(by))
+	edge := func(x *ent.Run) *ent.RunEdge { return x.ToEdge(by) }
+	read, err := readPage(ctx, q, p, orderedBy(by.Direction, by.Field), func(x *ent.Run) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return &ent.RunConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }
 
 func (r *Resolver) pageOfWakeups(ctx context.Context, of predicate.WakeupRequest, f *model.WakeupFilter, by *ent.WakeupRequestOrder, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.WakeupRequestConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
-	if err == nil {
-		err = p.check(byTime)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -65,14 +54,16 @@ func (r *Resolver) pageOfWakeups(ctx context.Context, of predicate.WakeupRequest
 	if by == nil {
 		by = &newestWakeups
 	}
-	return q.Paginate(forPage(ctx), p.after, p.first, p.before, p.last, ent.WithWakeupRequestOrder(by))
+	edge := func(x *ent.WakeupRequest) *ent.WakeupRequestEdge { return x.ToEdge(by) }
+	read, err := readPage(ctx, q, p, orderedBy(by.Direction, by.Field), func(x *ent.WakeupRequest) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list wakeup requests: %w", err)
+	}
+	return &ent.WakeupRequestConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }
 
 func (r *Resolver) pageOfRoutines(ctx context.Context, of predicate.Routine, f *model.RoutineFilter, by *ent.RoutineOrder, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.RoutineConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
-	if err == nil {
-		err = p.check(orderOf(by != nil, by != nil && by.Field.String() == ent.RoutineOrderFieldName.String()))
-	}
 	q := r.Reader.Routine.Query().Where(of, routine.DeletedAtIsNil())
 	if err == nil {
 		err = filterRoutines(q, f)
@@ -80,45 +71,80 @@ func (r *Resolver) pageOfRoutines(ctx context.Context, of predicate.Routine, f *
 	if err != nil {
 		return nil, err
 	}
-	return q.Paginate(forPage(ctx), p.after, p.first, p.before, p.last, ent.WithRoutineOrder(by))
+	if by == nil {
+		by = ent.DefaultRoutineOrder
+	}
+	edge := func(x *ent.Routine) *ent.RoutineEdge { return x.ToEdge(by) }
+	read, err := readPage(ctx, q, p, orderedBy(by.Direction, by.Field), func(x *ent.Routine) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list routines: %w", err)
+	}
+	return &ent.RoutineConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
+}
+
+func (r *Resolver) pageOfAgents(ctx context.Context, workspaceID xid.ID, f *model.AgentFilter, by *ent.AgentOrder, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.AgentConnection, error) {
+	p, err := pageOf(pageMax, after, first, before, last)
+	q := r.Reader.Agent.Query().Where(agent.WorkspaceID(workspaceID), agent.DeletedAtIsNil())
+	if err == nil {
+		err = filterAgents(q, f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if by == nil {
+		by = ent.DefaultAgentOrder
+	}
+	edge := func(x *ent.Agent) *ent.AgentEdge { return x.ToEdge(by) }
+	read, err := readPage(ctx, q, p, orderedBy(by.Direction, by.Field), func(x *ent.Agent) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list agents: %w", err)
+	}
+	return &ent.AgentConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
+}
+
+// pageOfWorkspaces lists workspaces in the order they were made.
+func (r *Resolver) pageOfWorkspaces(ctx context.Context, after *ent.Cursor, first *int) (*ent.WorkspaceConnection, error) {
+	p, err := pageOf(pageMax, after, first, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	edge := func(x *ent.Workspace) *ent.WorkspaceEdge { return x.ToEdge(nil) }
+	read, err := readPage(ctx, r.Reader.Workspace.Query(), p, inOrderMade, func(x *ent.Workspace) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list workspaces: %w", err)
+	}
+	return &ent.WorkspaceConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }
 
 func (r *Resolver) pageOfFires(ctx context.Context, of predicate.RoutineRun, f *model.RoutineRunFilter, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.RoutineRunConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
-	if err == nil {
-		err = p.check(byTime)
-	}
 	if err != nil {
 		return nil, err
 	}
 	q := r.Reader.RoutineRun.Query().Where(of)
 	filterFires(q, f)
-	return q.Paginate(forPage(ctx), p.after, p.first, p.before, p.last, ent.WithRoutineRunOrder(&newestFires))
+	edge := func(x *ent.RoutineRun) *ent.RoutineRunEdge { return x.ToEdge(&newestFires) }
+	read, err := readPage(ctx, q, p, orderedBy(newestFires.Direction, newestFires.Field), func(x *ent.RoutineRun) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list fires: %w", err)
+	}
+	return &ent.RoutineRunConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }
 
 // pageOfTokens lists tokens in the order they were made; their ids sort so.
 func (r *Resolver) pageOfTokens(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, first *int) (*model.APITokenConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byID)
-	}
 	if err != nil {
 		return nil, err
 	}
-	q := r.Reader.ApiToken.Query().Where(apitoken.WorkspaceID(workspaceID))
-	if after != nil {
-		q.Where(apitoken.IDGT(after.ID))
-	}
-	tokens, err := q.Order(apitoken.ByID()).Limit(*p.first + 1).All(ctx)
+	at := func(x *ent.ApiToken) ent.Cursor { return idCursor(x.ID) }
+	read, err := readPage(ctx, r.Reader.ApiToken.Query().Where(apitoken.WorkspaceID(workspaceID)), p, inOrderMade, at)
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
-	out := &model.APITokenConnection{Edges: []*model.APITokenEdge{}}
-	for _, t := range tokens[:min(len(tokens), *p.first)] {
-		out.Edges = append(out.Edges, &model.APITokenEdge{Cursor: ent.Cursor{ID: t.ID}, Node: &model.ApiToken{ApiToken: t}})
-	}
-	out.PageInfo = pageInfo(after, len(tokens) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
-	return out, nil
+	return &model.APITokenConnection{PageInfo: &read.info, Edges: edges(read.rows, func(x *ent.ApiToken) *model.APITokenEdge {
+		return &model.APITokenEdge{Cursor: at(x), Node: &model.ApiToken{ApiToken: x}}
+	})}, nil
 }
 
 func (r *Resolver) pageOfEvents(ctx context.Context, runID xid.ID, after *ent.Cursor, first *int) (*model.RunEventConnection, error) {
@@ -126,23 +152,26 @@ func (r *Resolver) pageOfEvents(ctx context.Context, runID xid.ID, after *ent.Cu
 	if err != nil {
 		return nil, err
 	}
-	at, err := positionOf(after, runID)
+	from, err := positionOf(after, runID)
 	if err != nil {
 		return nil, err
 	}
-	events, err := r.Store.RunEventsAfter(ctx, runID, at.event, *p.first+1)
+	p.after = position{run: runID, event: from.event}.start()
+	events, err := r.Store.RunEventsAfter(ctx, runID, max(from.event-1, 0), p.reach())
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	out := &model.RunEventConnection{Edges: []*model.RunEventEdge{}}
-	for _, e := range events[:min(len(events), *p.first)] {
+	at := func(e store.RunEvent) ent.Cursor { return position{run: runID}.withEvent(e).cursor() }
+	events, _, more := cut(p, events, at)
+	info := infoOf(p, events, at, p.after != nil, more) // a run keeps all its events: those up to the cursor's are there
+	out := &model.RunEventConnection{Edges: []*model.RunEventEdge{}, PageInfo: &info}
+	for _, e := range events {
 		node, err := eventOf(e, position{run: runID}.withEvent(e))
 		if err != nil {
 			return nil, err
 		}
 		out.Edges = append(out.Edges, &model.RunEventEdge{Cursor: node.Cursor, Node: node})
 	}
-	out.PageInfo = pageInfo(after, len(events) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
 	return out, nil
 }
 
@@ -151,7 +180,7 @@ func (r *Resolver) pageOfLines(ctx context.Context, runID xid.ID, after *ent.Cur
 	if err != nil {
 		return nil, err
 	}
-	at, err := positionOf(after, runID)
+	from, err := positionOf(after, runID)
 	if err != nil {
 		return nil, err
 	}
@@ -159,17 +188,25 @@ func (r *Resolver) pageOfLines(ctx context.Context, runID xid.ID, after *ent.Cur
 	if err != nil {
 		return nil, err
 	}
-	lines, err := r.Store.Log(ctx, runID, filter, at.line, *p.first+1)
+	p.after = position{run: runID, line: from.line}.start()
+	lines, err := r.Store.Log(ctx, runID, filter, from.line.JustBefore(), p.reach())
 	if err != nil {
 		return nil, fmt.Errorf("list log lines: %w", err)
 	}
-	out := &model.RunLogConnection{Edges: []*model.RunLogEdge{}}
-	for _, l := range lines[:min(len(lines), *p.first)] {
-		node := lineOf(l, position{run: runID}.withLine(l))
-		out.Edges = append(out.Edges, &model.RunLogEdge{Cursor: node.Cursor, Node: node})
+	at := func(l store.LogRow) ent.Cursor { return position{run: runID}.withLine(l).cursor() }
+	lines, met, more := cut(p, lines, at)
+	if p.after != nil && !met { // the filter hides the line of the cursor
+		oldest, err := r.Store.Log(ctx, runID, filter, store.LogPosition{}, 1)
+		if err != nil {
+			return nil, fmt.Errorf("look before the start of a page of log lines: %w", err)
+		}
+		met = len(oldest) > 0 && oldest[0].UpTo(from.line)
 	}
-	out.PageInfo = pageInfo(after, len(lines) > *p.first, len(out.Edges), func(i int) ent.Cursor { return out.Edges[i].Cursor })
-	return out, nil
+	info := infoOf(p, lines, at, met, more)
+	return &model.RunLogConnection{PageInfo: &info, Edges: edges(lines, func(l store.LogRow) *model.RunLogEdge {
+		node := lineOf(l, position{run: runID}.withLine(l))
+		return &model.RunLogEdge{Cursor: node.Cursor, Node: node}
+	})}, nil
 }
 
 func logFilter(f *model.RunLogFilter) (store.LogFilter, error) {
@@ -180,13 +217,4 @@ func logFilter(f *model.RunLogFilter) (store.LogFilter, error) {
 		return store.LogFilter{}, badInput("attempts are counted from 1, not from %d", *f.Attempt)
 	}
 	return store.LogFilter{Streams: f.Stream, Attempt: valueOf(f.Attempt), Search: valueOf(f.Search)}, checkText("filter.search", f.Search)
-}
-
-// pageInfo describes a page read from the start on.
-func pageInfo(after *ent.Cursor, more bool, n int, cursor func(int) ent.Cursor) *ent.PageInfo {
-	info := &ent.PageInfo{HasNextPage: more, HasPreviousPage: after != nil}
-	if n > 0 {
-		info.StartCursor, info.EndCursor = new(cursor(0)), new(cursor(n-1))
-	}
-	return info
 }

@@ -52,11 +52,13 @@ func (r *Resolver) updateProject(ctx context.Context, in model.UpdateProjectInpu
 // pageOfProjects lists projects in the order they were made; their ids sort so.
 func (r *Resolver) pageOfProjects(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.ProjectConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
-	if err == nil {
-		err = p.check(byID)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return r.Reader.Project.Query().Where(project.WorkspaceID(workspaceID), project.DeletedAtIsNil()).Paginate(forPage(ctx), p.after, p.first, p.before, p.last)
+	edge := func(x *ent.Project) *ent.ProjectEdge { return x.ToEdge(nil) }
+	read, err := readPage(ctx, r.Reader.Project.Query().Where(project.WorkspaceID(workspaceID), project.DeletedAtIsNil()), p, inOrderMade, func(x *ent.Project) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list projects: %w", err)
+	}
+	return &ent.ProjectConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }

@@ -28,6 +28,14 @@ func (p position) cursor() ent.Cursor {
 	return ent.Cursor{ID: p.run, Value: fmt.Sprintf("%d.%d.%d", p.event, p.line.Attempt, p.line.Seq)}
 }
 
+// start is the position as the cursor that a page begins after; nil at the beginning.
+func (p position) start() *ent.Cursor {
+	if p == (position{run: p.run}) {
+		return nil
+	}
+	return new(p.cursor())
+}
+
 // cursorText is a cursor as clients see it.
 func cursorText(c ent.Cursor) string {
 	var b strings.Builder

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"rouse.dev/rouse/ent"
@@ -13,13 +14,15 @@ import (
 // pageOfSummaries lists an agent's summaries in the order they were first written.
 func (r *Resolver) pageOfSummaries(ctx context.Context, agentID xid.ID, after *ent.Cursor, first *int) (*ent.ContinuationSummaryConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byID)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return r.Reader.ContinuationSummary.Query().Where(continuationsummary.AgentID(agentID)).Paginate(forPage(ctx), p.after, p.first, p.before, p.last)
+	edge := func(x *ent.ContinuationSummary) *ent.ContinuationSummaryEdge { return x.ToEdge(nil) }
+	read, err := readPage(ctx, r.Reader.ContinuationSummary.Query().Where(continuationsummary.AgentID(agentID)), p, inOrderMade, func(x *ent.ContinuationSummary) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list summaries: %w", err)
+	}
+	return &ent.ContinuationSummaryConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }
 
 // summaryOf is the summary of a routine's chain: that of its present assignee.

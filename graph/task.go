@@ -225,9 +225,6 @@ var everyTask = &model.TaskFilter{IncludeArchived: new(true)}
 
 func (r *Resolver) pageOfTasks(ctx context.Context, of predicate.Task, f *model.TaskFilter, by *ent.TaskOrder, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.TaskConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
-	if err == nil {
-		err = p.check(orderOf(by != nil, false))
-	}
 	q := r.Reader.Task.Query().Where(of, task.DeletedAtIsNil())
 	if err == nil {
 		err = filterTasks(q, f)
@@ -235,7 +232,15 @@ func (r *Resolver) pageOfTasks(ctx context.Context, of predicate.Task, f *model.
 	if err != nil {
 		return nil, err
 	}
-	return q.Paginate(forPage(ctx), p.after, p.first, p.before, p.last, ent.WithTaskOrder(by))
+	if by == nil {
+		by = ent.DefaultTaskOrder
+	}
+	edge := func(x *ent.Task) *ent.TaskEdge { return x.ToEdge(by) }
+	read, err := readPage(ctx, q, p, orderedBy(by.Direction, by.Field), func(x *ent.Task) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
+	return &ent.TaskConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }
 
 // filterTasks adds the conditions of f, which may be nil.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"fmt"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/workflow"
@@ -34,11 +35,13 @@ func (r *Resolver) createWorkflow(ctx context.Context, in model.CreateWorkflowIn
 // pageOfWorkflows lists workflows in the order they were made; their ids sort so.
 func (r *Resolver) pageOfWorkflows(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, first *int) (*ent.WorkflowConnection, error) {
 	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byID)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return r.Reader.Workflow.Query().Where(workflow.WorkspaceID(workspaceID)).Paginate(forPage(ctx), p.after, p.first, nil, nil)
+	edge := func(x *ent.Workflow) *ent.WorkflowEdge { return x.ToEdge(nil) }
+	read, err := readPage(ctx, r.Reader.Workflow.Query().Where(workflow.WorkspaceID(workspaceID)), p, inOrderMade, func(x *ent.Workflow) ent.Cursor { return edge(x).Cursor })
+	if err != nil {
+		return nil, fmt.Errorf("list workflows: %w", err)
+	}
+	return &ent.WorkflowConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"entgo.io/contrib/entgql"
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
 	"rouse.dev/rouse/ent/run"
@@ -64,14 +63,7 @@ func (r *queryResolver) Workspace(ctx context.Context, id *xid.ID, slug *string)
 
 // Workspaces is the resolver for the workspaces field.
 func (r *queryResolver) Workspaces(ctx context.Context, first *int, after *entgql.Cursor[xid.ID]) (*ent.WorkspaceConnection, error) {
-	p, err := pageOf(pageMax, after, first, nil, nil)
-	if err == nil {
-		err = p.check(byID)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r.Reader.Workspace.Query().Paginate(forPage(ctx), p.after, p.first, nil, nil)
+	return r.pageOfWorkspaces(ctx, after, first)
 }
 
 // Settings is the resolver for the settings field.
@@ -90,18 +82,7 @@ func (r *workspaceResolver) EventCursor(ctx context.Context, obj *ent.Workspace)
 
 // Agents is the resolver for the agents field.
 func (r *workspaceResolver) Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *ent.AgentOrder) (*ent.AgentConnection, error) {
-	p, err := pageOf(pageMax, after, first, before, last)
-	if err == nil {
-		err = p.check(orderOf(orderBy != nil, orderBy != nil && orderBy.Field.String() == ent.AgentOrderFieldName.String()))
-	}
-	q := r.Reader.Agent.Query().Where(agent.WorkspaceID(obj.ID), agent.DeletedAtIsNil())
-	if err == nil {
-		err = filterAgents(q, filter)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return q.Paginate(forPage(ctx), p.after, p.first, p.before, p.last, ent.WithAgentOrder(orderBy))
+	return r.pageOfAgents(ctx, obj.ID, filter, orderBy, after, first, before, last)
 }
 
 // Routines is the resolver for the routines field.

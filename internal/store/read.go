@@ -41,6 +41,14 @@ type LogPosition struct {
 	Seq     int64
 }
 
+// JustBefore is the place before a line's, so that what comes after it begins with the line itself.
+func (p LogPosition) JustBefore() LogPosition { return LogPosition{p.Attempt, p.Seq - 1} }
+
+// UpTo says whether the place is not after another one.
+func (p LogPosition) UpTo(other LogPosition) bool {
+	return p.Attempt < other.Attempt || p.Attempt == other.Attempt && p.Seq <= other.Seq
+}
+
 // LogRow is a stored log line.
 type LogRow struct {
 	LogPosition
