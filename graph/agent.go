@@ -35,7 +35,7 @@ func (r *Resolver) createAgent(ctx context.Context, in model.CreateAgentInput) (
 		return store.Made{}, err
 	}
 	id := xid.New("agt")
-	executor, executorErr := executorSpec(in.Executor, []string{"executor"}, id, r.Sealer)
+	executor, executorErr := newExecutor(in.Executor, []string{"executor"}, id, r.Sealer)
 	once, onceErr := idempotency(in, in.IdempotencyKey)
 	if err := joinProblems(executorErr, onceErr); err != nil {
 		return store.Made{}, err

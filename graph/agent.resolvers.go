@@ -113,8 +113,8 @@ func (r *mutationResolver) CreateAgent(ctx context.Context, input model.CreateAg
 
 // UpdateAgent is the resolver for the updateAgent field.
 func (r *mutationResolver) UpdateAgent(ctx context.Context, input model.UpdateAgentInput) (*model.UpdateAgentPayload, error) {
-	changed, err := r.updateAgent(ctx, input)
-	out := &model.UpdateAgentPayload{Agent: changed}
+	changed, removed, err := r.updateAgent(ctx, input)
+	out := &model.UpdateAgentPayload{Agent: changed, RemovedSecrets: removedIf(err, removed)}
 	out.UserErrors, err = problems(err)
 	return out, err
 }

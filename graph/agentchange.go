@@ -24,16 +24,16 @@ func (r *Resolver) presentAgent(ctx context.Context, id xid.ID) (*ent.Agent, err
 	return a, nil
 }
 
-func (r *Resolver) updateAgent(ctx context.Context, in model.UpdateAgentInput) (*ent.Agent, error) {
+func (r *Resolver) updateAgent(ctx context.Context, in model.UpdateAgentInput) (row *ent.Agent, removed []string, err error) {
 	a, err := r.presentAgent(ctx, in.AgentID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	executor, executorErr := changeOfExecutor(in.Executor, []string{"executor"}, a.ID, r.Sealer)
 	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	err = r.Store.UpdateAgent(ctx, store.UpdateAgent{
+	removed, err = r.Store.UpdateAgent(ctx, store.UpdateAgent{
 		WorkspaceID: a.WorkspaceID, AgentID: a.ID, ExpectedRevision: in.ExpectedRevision, Executor: executor,
 		Patch: domain.AgentPatch{
 			Name: changeOf(in.Name), Instructions: changeOf(in.Instructions), Sessions: changeOf(in.MaxConcurrentSessions),
@@ -42,9 +42,10 @@ func (r *Resolver) updateAgent(ctx context.Context, in model.UpdateAgentInput) (
 		},
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r.Reader.Agent.Get(ctx, a.ID)
+	row, err = r.Reader.Agent.Get(ctx, a.ID)
+	return row, removed, err
 }
 
 func (r *Resolver) pauseAgent(ctx context.Context, in model.PauseAgentInput) (*ent.Agent, error) {

@@ -41,3 +41,11 @@ func checkTexts(input any) error {
 	_, err := idempotency(input, nil)
 	return err
 }
+
+// removedIf are the secrets that a change removed: none where it failed. The list is never nil.
+func removedIf(err error, removed []string) []string {
+	if err != nil {
+		return []string{}
+	}
+	return append([]string{}, removed...)
+}

@@ -59,8 +59,18 @@ func oneMember(set ...bool) bool {
 	return n == 1
 }
 
-// executorSpec turns an input into a spec for the record holder, its values sealed. What the caller can fix is a
-// *domain.UserError with paths below path. A nil input is no spec.
+// newExecutor is executorSpec for a record that is made, and has no stored values to keep.
+func newExecutor(in *model.ExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
+	spec, err := executorSpec(in, path, holder, sealer)
+	if err != nil {
+		return nil, err
+	}
+	_, problems := domain.KeepSecrets(nil, spec, path)
+	return spec, domain.AsUserError(problems)
+}
+
+// executorSpec turns an input into a spec for the record holder, its values sealed; those that are kept are marked, for the
+// store. What the caller can fix is a *domain.UserError with paths below path. A nil input is no spec.
 func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
 	if in == nil {
 		return nil, nil
@@ -170,7 +180,7 @@ func checkVariables(r *report, list []*model.NameValueInput, path []string) {
 	}
 	seen := map[string]bool{}
 	for i, v := range list {
-		name, value := below(path, strconv.Itoa(i), "name"), below(path, strconv.Itoa(i), "value")
+		name := below(path, strconv.Itoa(i), "name")
 		switch {
 		case !variableName.MatchString(v.Name):
 			r.add(name, domain.UserErrorCodeInvalid, "must be letters, digits and _, at most 200, and not begin with a digit")
@@ -180,20 +190,34 @@ func checkVariables(r *report, list []*model.NameValueInput, path []string) {
 			r.add(name, domain.UserErrorCodeInvalid, "%s is given twice", v.Name)
 		}
 		seen[v.Name] = true
-		if !plain(v.Value) {
-			r.add(value, domain.UserErrorCodeInvalid, "must be UTF-8 text without NUL")
-		}
-		if len(v.Value) > valueBytesMax {
-			r.add(value, domain.UserErrorCodeTooLong, "must be at most %d bytes", valueBytesMax)
-		}
+		checkValue(r, v, below(path, strconv.Itoa(i)))
 	}
 }
 
-// sealAll seals each value for its place: the record that holds it and its name.
+// checkValue holds the value of a variable or header to its bounds: it is given, or kept.
+func checkValue(r *report, v *model.NameValueInput, path []string) {
+	switch {
+	case v.Keep && v.Value != nil:
+		r.add(below(path, "keep"), domain.UserErrorCodeInvalid, "keeps the stored value, and value gives another one: leave one of them out")
+	case v.Keep:
+	case v.Value == nil:
+		r.add(below(path, "value"), domain.UserErrorCodeRequired, "give a value, which may be empty, or keep: true for the stored one")
+	case !plain(*v.Value):
+		r.add(below(path, "value"), domain.UserErrorCodeInvalid, "must be UTF-8 text without NUL")
+	case len(*v.Value) > valueBytesMax:
+		r.add(below(path, "value"), domain.UserErrorCodeTooLong, "must be at most %d bytes", valueBytesMax)
+	}
+}
+
+// sealAll seals each value for its place: the record that holds it and its name. What is kept has no value yet.
 func sealAll(list []*model.NameValueInput, holder xid.ID, sealer Sealer) ([]domain.SealedValue, error) {
 	var out []domain.SealedValue
 	for _, v := range list {
-		sealed, err := sealer.Seal(v.Value, domain.SealPlace(holder, v.Name))
+		if v.Keep {
+			out = append(out, domain.SealedValue{Name: v.Name, Keep: true})
+			continue
+		}
+		sealed, err := sealer.Seal(valueOf(v.Value), domain.SealPlace(holder, v.Name))
 		if err != nil {
 			return nil, fmt.Errorf("seal variable %s of %s: %w", v.Name, holder, err)
 		}

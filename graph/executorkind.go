@@ -55,11 +55,14 @@ func httpSpec(r *report, h *model.HTTPExecutorInput, path []string, holder xid.I
 	if n := len(valueOf(h.Secret)); h.Secret != nil && (n < secretMin || n > secretMax) {
 		r.add(below(path, "secret"), domain.UserErrorCodeOutOfRange, "must be %d to %d bytes; `openssl rand -hex 32` makes a good one", secretMin, secretMax)
 	}
+	if h.KeepSecret && h.Secret != nil {
+		r.add(below(path, "keepSecret"), domain.UserErrorCodeInvalid, "keeps the stored secret, and secret gives another one: leave one of them out")
+	}
 	r.duration(below(path, "timeout"), h.Timeout, timeoutMin, timeoutMax)
 	if len(r.problems) > 0 {
 		return nil, domain.AsUserError(r.problems)
 	}
-	spec := &domain.HTTPSpec{URL: h.URL, Timeout: h.Timeout}
+	spec := &domain.HTTPSpec{URL: h.URL, Timeout: h.Timeout, KeepSecret: h.KeepSecret}
 	var err error
 	if spec.Headers, err = sealAll(h.Headers, holder, sealer); err != nil {
 		return nil, err
@@ -94,7 +97,7 @@ func checkHeaders(r *report, list []*model.NameValueInput, path []string) {
 	}
 	seen := map[string]bool{}
 	for i, v := range list {
-		name, value := below(path, strconv.Itoa(i), "name"), below(path, strconv.Itoa(i), "value")
+		name := below(path, strconv.Itoa(i), "name")
 		canonical := textproto.CanonicalMIMEHeaderKey(v.Name)
 		switch {
 		case !headerName.MatchString(v.Name):
@@ -105,11 +108,10 @@ func checkHeaders(r *report, list []*model.NameValueInput, path []string) {
 			r.add(name, domain.UserErrorCodeInvalid, "%s is given twice", canonical)
 		}
 		seen[canonical] = true
-		if strings.ContainsFunc(v.Value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) || !plain(v.Value) {
-			r.add(value, domain.UserErrorCodeInvalid, "must be one line of text")
+		if strings.ContainsFunc(valueOf(v.Value), func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+			r.add(below(path, strconv.Itoa(i), "value"), domain.UserErrorCodeInvalid, "must be one line of text")
+			continue
 		}
-		if len(v.Value) > valueBytesMax {
-			r.add(value, domain.UserErrorCodeTooLong, "must be at most %d bytes", valueBytesMax)
-		}
+		checkValue(r, v, below(path, strconv.Itoa(i)))
 	}
 }

@@ -835,7 +835,7 @@ input CreateAgentInput {
   "Session rotation by age, at least PT1M."
   sessionMaxAge: Duration
   "Executor preference."
-  executor: ExecutorInput
+  executor: ExecutorInput @requires(scopes: [ADMIN])
   "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
   idempotencyKey: String
 }
@@ -874,14 +874,16 @@ input UpdateAgentInput {
   sessionMaxRuns: Int
   "Session rotation by age; null: none."
   sessionMaxAge: Duration
-  "Executor preference, whole: values of variables are not kept from the old one; null: none."
-  executor: ExecutorInput
+  "Executor preference, whole; values are kept from the old one where the input says keep. null: none."
+  executor: ExecutorInput @requires(scopes: [ADMIN])
 }
 
 "Result of updateAgent."
 type UpdateAgentPayload implements MutationPayload {
   "The agent; null on error."
   agent: Agent
+  "Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps."
+  removedSecrets: [String!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -1292,8 +1294,8 @@ type CommentOnTaskPayload implements MutationPayload {
   userErrors: [UserError!]!
 }
 `, BuiltIn: false},
-	{Name: "../schema/directive.graphql", Input: `"Least token scope a caller needs; checked before the resolver runs. ADMIN includes OPERATE, and OPERATE includes READ."
-directive @requires("Any of these is enough." scopes: [TokenScope!]!) on FIELD_DEFINITION
+	{Name: "../schema/directive.graphql", Input: `"Least token scope a caller needs; checked before the resolver runs. ADMIN includes OPERATE, and OPERATE includes READ. On an input field: needed where the field is present, null included, beyond what the mutation needs."
+directive @requires("Any of these is enough." scopes: [TokenScope!]!) on FIELD_DEFINITION | INPUT_FIELD_DEFINITION
 "Static cost of one value of this field, and the argument that multiplies it."
 directive @cost("Cost of one value." weight: Int!, "Argument that multiplies it: a number, or a list that counts." multiplier: String) on FIELD_DEFINITION
 "Marks a connection; the page-size rule (first xor last, 1..max) is enforced before execution."
@@ -3021,23 +3023,25 @@ type EchoExecutor {
 "Exactly one member."
 input ExecutorInput @oneOf {
   "Command line."
-  command: CommandExecutorInput
+  command: CommandExecutorInput @requires(scopes: [ADMIN])
   "Agent of the Agent Client Protocol."
-  acp: AcpExecutorInput
+  acp: AcpExecutorInput @requires(scopes: [ADMIN])
   "Agent service."
-  http: HttpExecutorInput
+  http: HttpExecutorInput @requires(scopes: [ADMIN])
   "Workers."
-  pull: PullExecutorInput
+  pull: PullExecutorInput @requires(scopes: [ADMIN])
   "Echo."
-  echo: EchoExecutorInput
+  echo: EchoExecutorInput @requires(scopes: [ADMIN])
 }
 
-"Name and value; the value is stored encrypted and never shown."
+"Name and value; the value is stored encrypted and never shown. Give either a value or keep."
 input NameValueInput {
   "Name of a header, or of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_."
   name: String!
-  "Value."
-  value: String!
+  "Value; not together with keep."
+  value: String
+  "Keep the value that is stored under this name: of a variable for a variable, of a header for a header (in any case), whatever else of the executor changes, its address included. Without a stored value it is INVALID."
+  keep: Boolean! = false
 }
 
 "Command executor."
@@ -3076,8 +3080,10 @@ input HttpExecutorInput {
   url: String!
   "Headers, at most 100; their values are stored encrypted."
   headers: [NameValueInput!]! = []
-  "Signs each request (HMAC-SHA256, X-Rouse-Signature); 16..1000 bytes, stored encrypted."
+  "Signs each request (HMAC-SHA256, X-Rouse-Signature); 16..1000 bytes, stored encrypted. Not together with keepSecret."
   secret: String
+  "Keep the secret that is stored. Without a stored one it is INVALID."
+  keepSecret: Boolean! = false
   "Ended after, PT1S..PT24H."
   timeout: Duration! = "PT30M"
 }
@@ -3602,7 +3608,7 @@ input CreateProjectInput {
   "Name, 1..200 characters."
   name: String!
   "Executor of its tasks' runs."
-  executor: ExecutorInput
+  executor: ExecutorInput @requires(scopes: [ADMIN])
   "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
   idempotencyKey: String
 }
@@ -3625,14 +3631,16 @@ input UpdateProjectInput {
   expectedRevision: Int
   "Name, 1..200 characters; null is refused."
   name: String
-  "Executor of its tasks' runs, whole; null: none."
-  executor: ExecutorInput
+  "Executor of its tasks' runs, whole; values are kept from the old one where the input says keep. null: none."
+  executor: ExecutorInput @requires(scopes: [ADMIN])
 }
 
 "Result of updateProject."
 type UpdateProjectPayload implements MutationPayload {
   "The project; null on error."
   project: Project
+  "Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps."
+  removedSecrets: [String!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -4557,7 +4565,7 @@ input CreateTaskInput {
   "Workflow; the parent's, or the office workflow by default."
   workflowId: ID
   "Executor override."
-  executor: ExecutorInput
+  executor: ExecutorInput @requires(scopes: [ADMIN])
   "Parent task. Forced to the run's task by a run's token."
   parentId: ID
   "Assignee."
@@ -4596,8 +4604,8 @@ input UpdateTaskInput {
   projectId: ID
   "Done needs an approval; null: it does not."
   requiresApproval: Boolean
-  "Executor override, whole: values of variables are not kept from the old one; null: none."
-  executor: ExecutorInput
+  "Executor override, whole; values are kept from the old one where the input says keep. null: none."
+  executor: ExecutorInput @requires(scopes: [ADMIN])
 }
 
 "Result of updateTask."
@@ -4606,6 +4614,8 @@ type UpdateTaskPayload implements MutationPayload {
   task: Task
   "Wakeups it caused, routed."
   wakeupRequests: [WakeupRequest!]!
+  "Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps."
+  removedSecrets: [String!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5006,7 +5016,7 @@ input WebhookSpecInput {
   "Refuse signatures without a timestamp."
   requireTimestamp: Boolean! = false
   "Own secret, 16 to 256 visible ASCII characters; made by default."
-  secret: String
+  secret: String @requires(scopes: [ADMIN])
   "May fire."
   enabled: Boolean = true
 }
@@ -5680,8 +5690,8 @@ input UpdateWorkspaceSettingsInput {
   expectedRevision: Int
   "Workflow whose tasks the loop may act on; null: those of projects alone."
   officeWorkflowId: ID
-  "Executor of last resort, whole: values of variables are not kept from the old one; null: none."
-  defaultExecutor: ExecutorInput
+  "Executor of last resort, whole; values are kept from the old one where the input says keep. null: none."
+  defaultExecutor: ExecutorInput @requires(scopes: [ADMIN])
   "Most live runs, 1..1000; null: no ceiling. Below the runs that are live it only keeps new ones from being claimed."
   maxConcurrentRuns: Int
   "How far back the recovery sweep looks, in hours, clamped to 1..720; null: 24."
@@ -5698,6 +5708,8 @@ type UpdateWorkspaceSettingsPayload implements MutationPayload {
   workspace: Workspace
   "Fields whose value was clamped."
   clamped: [String!]!
+  "Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps."
+  removedSecrets: [String!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -7607,6 +7619,8 @@ func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, 
 	switch field.Name {
 	case "agent":
 		return ec.fieldContext_UpdateAgentPayload_agent(ctx, field)
+	case "removedSecrets":
+		return ec.fieldContext_UpdateAgentPayload_removedSecrets(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateAgentPayload_userErrors(ctx, field)
 	}
@@ -7617,6 +7631,8 @@ func (ec *executionContext) childFields_UpdateProjectPayload(ctx context.Context
 	switch field.Name {
 	case "project":
 		return ec.fieldContext_UpdateProjectPayload_project(ctx, field)
+	case "removedSecrets":
+		return ec.fieldContext_UpdateProjectPayload_removedSecrets(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateProjectPayload_userErrors(ctx, field)
 	}
@@ -7641,6 +7657,8 @@ func (ec *executionContext) childFields_UpdateTaskPayload(ctx context.Context, f
 		return ec.fieldContext_UpdateTaskPayload_task(ctx, field)
 	case "wakeupRequests":
 		return ec.fieldContext_UpdateTaskPayload_wakeupRequests(ctx, field)
+	case "removedSecrets":
+		return ec.fieldContext_UpdateTaskPayload_removedSecrets(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateTaskPayload_userErrors(ctx, field)
 	}
@@ -7663,6 +7681,8 @@ func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx conte
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_workspace(ctx, field)
 	case "clamped":
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_clamped(ctx, field)
+	case "removedSecrets":
+		return ec.fieldContext_UpdateWorkspaceSettingsPayload_removedSecrets(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_userErrors(ctx, field)
 	}
@@ -31110,6 +31130,29 @@ func (ec *executionContext) fieldContext_UpdateAgentPayload_agent(_ context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _UpdateAgentPayload_removedSecrets(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateAgentPayload_removedSecrets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RemovedSecrets, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateAgentPayload_removedSecrets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateAgentPayload", field, false, false, "String")
+}
+
 func (ec *executionContext) _UpdateAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -31172,6 +31215,29 @@ func (ec *executionContext) fieldContext_UpdateProjectPayload_project(_ context.
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _UpdateProjectPayload_removedSecrets(ctx context.Context, field graphql.CollectedField, obj *model.UpdateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateProjectPayload_removedSecrets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RemovedSecrets, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateProjectPayload_removedSecrets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateProjectPayload", field, false, false, "String")
 }
 
 func (ec *executionContext) _UpdateProjectPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateProjectPayload) (ret graphql.Marshaler) {
@@ -31357,6 +31423,29 @@ func (ec *executionContext) fieldContext_UpdateTaskPayload_wakeupRequests(_ cont
 	return fc, nil
 }
 
+func (ec *executionContext) _UpdateTaskPayload_removedSecrets(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTaskPayload_removedSecrets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RemovedSecrets, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTaskPayload_removedSecrets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateTaskPayload", field, false, false, "String")
+}
+
 func (ec *executionContext) _UpdateTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -31505,6 +31594,29 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload_clamped(ctx context.
 	)
 }
 func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_clamped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateWorkspaceSettingsPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _UpdateWorkspaceSettingsPayload_removedSecrets(ctx context.Context, field graphql.CollectedField, obj *model.UpdateWorkspaceSettingsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateWorkspaceSettingsPayload_removedSecrets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RemovedSecrets, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_removedSecrets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("UpdateWorkspaceSettingsPayload", field, false, false, "String")
 }
 
@@ -36988,11 +37100,35 @@ func (ec *executionContext) unmarshalInputCreateAgentInput(ctx context.Context, 
 			it.SessionMaxAge = data
 		case "executor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
-			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
 			}
-			it.Executor = data
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.ExecutorInput); ok {
+				it.Executor = data
+			} else if tmp == nil {
+				it.Executor = nil
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.ExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		case "idempotencyKey":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -37114,11 +37250,35 @@ func (ec *executionContext) unmarshalInputCreateProjectInput(ctx context.Context
 			it.Name = data
 		case "executor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
-			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
 			}
-			it.Executor = data
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.ExecutorInput); ok {
+				it.Executor = data
+			} else if tmp == nil {
+				it.Executor = nil
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.ExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		case "idempotencyKey":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -37339,11 +37499,35 @@ func (ec *executionContext) unmarshalInputCreateTaskInput(ctx context.Context, o
 			it.WorkflowID = data
 		case "executor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
-			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
 			}
-			it.Executor = data
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.ExecutorInput); ok {
+				it.Executor = data
+			} else if tmp == nil {
+				it.Executor = nil
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.ExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		case "parentId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("parentId"))
 			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
@@ -37907,39 +38091,159 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 		switch k {
 		case "command":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("command"))
-			data, err := ec.unmarshalOCommandExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOCommandExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCommandExecutorInput(ctx, v)
 			}
-			it.Command = data
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.CommandExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.CommandExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.CommandExecutorInput); ok {
+				it.Command = data
+			} else if tmp == nil {
+				it.Command = nil
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.CommandExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		case "acp":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("acp"))
-			data, err := ec.unmarshalOAcpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcpExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOAcpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAcpExecutorInput(ctx, v)
 			}
-			it.Acp = data
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.AcpExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.AcpExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.AcpExecutorInput); ok {
+				it.Acp = data
+			} else if tmp == nil {
+				it.Acp = nil
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.AcpExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		case "http":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("http"))
-			data, err := ec.unmarshalOHttpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐHTTPExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOHttpExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐHTTPExecutorInput(ctx, v)
 			}
-			it.HTTP = data
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.HTTPExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.HTTPExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.HTTPExecutorInput); ok {
+				it.HTTP = data
+			} else if tmp == nil {
+				it.HTTP = nil
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.HTTPExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		case "pull":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("pull"))
-			data, err := ec.unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPullExecutorInput(ctx, v)
 			}
-			it.Pull = data
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.PullExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.PullExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.PullExecutorInput); ok {
+				it.Pull = data
+			} else if tmp == nil {
+				it.Pull = nil
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.PullExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		case "echo":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("echo"))
-			data, err := ec.unmarshalOEchoExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEchoExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOEchoExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐEchoExecutorInput(ctx, v)
 			}
-			it.Echo = data
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.EchoExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.EchoExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.EchoExecutorInput); ok {
+				it.Echo = data
+			} else if tmp == nil {
+				it.Echo = nil
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.EchoExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		}
 	}
 	return it, nil
@@ -38034,11 +38338,14 @@ func (ec *executionContext) unmarshalInputHttpExecutorInput(ctx context.Context,
 	if _, present := asMap["headers"]; !present {
 		asMap["headers"] = []any{}
 	}
+	if _, present := asMap["keepSecret"]; !present {
+		asMap["keepSecret"] = false
+	}
 	if _, present := asMap["timeout"]; !present {
 		asMap["timeout"] = "PT30M"
 	}
 
-	fieldsInOrder := [...]string{"url", "headers", "secret", "timeout"}
+	fieldsInOrder := [...]string{"url", "headers", "secret", "keepSecret", "timeout"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -38066,6 +38373,13 @@ func (ec *executionContext) unmarshalInputHttpExecutorInput(ctx context.Context,
 				return it, err
 			}
 			it.Secret = data
+		case "keepSecret":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("keepSecret"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.KeepSecret = data
 		case "timeout":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeout"))
 			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
@@ -38270,7 +38584,11 @@ func (ec *executionContext) unmarshalInputNameValueInput(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"name", "value"}
+	if _, present := asMap["keep"]; !present {
+		asMap["keep"] = false
+	}
+
+	fieldsInOrder := [...]string{"name", "value", "keep"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -38286,11 +38604,18 @@ func (ec *executionContext) unmarshalInputNameValueInput(ctx context.Context, ob
 			it.Name = data
 		case "value":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("value"))
-			data, err := ec.unmarshalNString2string(ctx, v)
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Value = data
+		case "keep":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("keep"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Keep = data
 		}
 	}
 	return it, nil
@@ -40661,11 +40986,35 @@ func (ec *executionContext) unmarshalInputUpdateAgentInput(ctx context.Context, 
 			it.SessionMaxAge = graphql.OmittableOf(data)
 		case "executor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
-			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
 			}
-			it.Executor = graphql.OmittableOf(data)
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.ExecutorInput); ok {
+				it.Executor = graphql.OmittableOf(data)
+			} else if tmp == nil {
+				it.Executor = graphql.OmittableOf[*model.ExecutorInput](nil)
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.ExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		}
 	}
 	return it, nil
@@ -40724,11 +41073,35 @@ func (ec *executionContext) unmarshalInputUpdateProjectInput(ctx context.Context
 			it.Name = graphql.OmittableOf(data)
 		case "executor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
-			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
 			}
-			it.Executor = graphql.OmittableOf(data)
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.ExecutorInput); ok {
+				it.Executor = graphql.OmittableOf(data)
+			} else if tmp == nil {
+				it.Executor = graphql.OmittableOf[*model.ExecutorInput](nil)
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.ExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		}
 	}
 	return it, nil
@@ -40913,11 +41286,35 @@ func (ec *executionContext) unmarshalInputUpdateTaskInput(ctx context.Context, o
 			it.RequiresApproval = graphql.OmittableOf(data)
 		case "executor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
-			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
 			}
-			it.Executor = graphql.OmittableOf(data)
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.ExecutorInput); ok {
+				it.Executor = graphql.OmittableOf(data)
+			} else if tmp == nil {
+				it.Executor = graphql.OmittableOf[*model.ExecutorInput](nil)
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.ExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		}
 	}
 	return it, nil
@@ -41067,11 +41464,35 @@ func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx conte
 			it.OfficeWorkflowID = graphql.OmittableOf(data)
 		case "defaultExecutor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("defaultExecutor"))
-			data, err := ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) {
+				return ec.unmarshalOExecutorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorInput(ctx, v)
 			}
-			it.DefaultExecutor = graphql.OmittableOf(data)
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ExecutorInput
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
+			}
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*model.ExecutorInput); ok {
+				it.DefaultExecutor = graphql.OmittableOf(data)
+			} else if tmp == nil {
+				it.DefaultExecutor = graphql.OmittableOf[*model.ExecutorInput](nil)
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *rouse.dev/rouse/graph/model.ExecutorInput`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		case "maxConcurrentRuns":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxConcurrentRuns"))
 			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
@@ -41444,11 +41865,33 @@ func (ec *executionContext) unmarshalInputWebhookSpecInput(ctx context.Context, 
 			it.RequireTimestamp = data
 		case "secret":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secret"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
-			if err != nil {
-				return it, err
+			directive0 := func(ctx context.Context) (any, error) { return ec.unmarshalOString2ᚖstring(ctx, v) }
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"ADMIN"})
+				if err != nil {
+					var zeroVal *string
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *string
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, obj, directive0, scopes)
 			}
-			it.Secret = data
+
+			tmp, err := directive1(ctx)
+			if err != nil {
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
+			if data, ok := tmp.(*string); ok {
+				it.Secret = data
+			} else if tmp == nil {
+				it.Secret = nil
+			} else {
+				err := fmt.Errorf(`unexpected type %T from directive, should be *string`, tmp)
+				return it, graphql.ErrorOnPath(ctx, err)
+			}
 		case "enabled":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
@@ -50021,6 +50464,11 @@ func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.Sel
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "removedSecrets":
+			out.Values[i] = ec._UpdateAgentPayload_removedSecrets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateAgentPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -50057,6 +50505,11 @@ func (ec *executionContext) _UpdateProjectPayload(ctx context.Context, sel ast.S
 		case "project":
 			out.Values[i] = ec._UpdateProjectPayload_project(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "removedSecrets":
+			out.Values[i] = ec._UpdateProjectPayload_removedSecrets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "userErrors":
@@ -50145,6 +50598,11 @@ func (ec *executionContext) _UpdateTaskPayload(ctx context.Context, sel ast.Sele
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "removedSecrets":
+			out.Values[i] = ec._UpdateTaskPayload_removedSecrets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateTaskPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -50223,6 +50681,11 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload(ctx context.Context,
 			}
 		case "clamped":
 			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_clamped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "removedSecrets":
+			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_removedSecrets(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -17,7 +17,7 @@ func (r *Resolver) createProject(ctx context.Context, in model.CreateProjectInpu
 		return nil, false, err
 	}
 	id := xid.New("prj")
-	executor, executorErr := executorSpec(in.Executor, []string{"executor"}, id, r.Sealer)
+	executor, executorErr := newExecutor(in.Executor, []string{"executor"}, id, r.Sealer)
 	once, onceErr := idempotency(in, in.IdempotencyKey)
 	if err := joinProblems(executorErr, onceErr); err != nil {
 		return nil, false, err
@@ -30,23 +30,24 @@ func (r *Resolver) createProject(ctx context.Context, in model.CreateProjectInpu
 	return row, made.Replayed, err
 }
 
-func (r *Resolver) updateProject(ctx context.Context, in model.UpdateProjectInput) (*ent.Project, error) {
+func (r *Resolver) updateProject(ctx context.Context, in model.UpdateProjectInput) (row *ent.Project, removed []string, err error) {
 	x, err := visible(r.Reader.Project.Query().Where(project.ID(in.ProjectID), project.DeletedAtIsNil()).Only(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("look for project: %w", err)
+		return nil, nil, fmt.Errorf("look for project: %w", err)
 	}
 	if x == nil {
-		return nil, notFound("projectId", "project")
+		return nil, nil, notFound("projectId", "project")
 	}
 	executor, executorErr := changeOfExecutor(in.Executor, []string{"executor"}, x.ID, r.Sealer)
 	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	err = r.Store.UpdateProject(ctx, store.UpdateProject{WorkspaceID: x.WorkspaceID, ProjectID: x.ID, ExpectedRevision: in.ExpectedRevision, Name: changeOf(in.Name), Executor: executor})
+	removed, err = r.Store.UpdateProject(ctx, store.UpdateProject{WorkspaceID: x.WorkspaceID, ProjectID: x.ID, ExpectedRevision: in.ExpectedRevision, Name: changeOf(in.Name), Executor: executor})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r.Reader.Project.Get(ctx, x.ID)
+	row, err = r.Reader.Project.Get(ctx, x.ID)
+	return row, removed, err
 }
 
 // pageOfProjects lists projects in the order they were made; their ids sort so.

@@ -24,8 +24,8 @@ func (r *mutationResolver) CreateProject(ctx context.Context, input model.Create
 
 // UpdateProject is the resolver for the updateProject field.
 func (r *mutationResolver) UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*model.UpdateProjectPayload, error) {
-	row, err := r.updateProject(ctx, input)
-	out := &model.UpdateProjectPayload{Project: row}
+	row, removed, err := r.updateProject(ctx, input)
+	out := &model.UpdateProjectPayload{Project: row, RemovedSecrets: removedIf(err, removed)}
 	out.UserErrors, err = problems(err)
 	return out, err
 }

@@ -6,25 +6,56 @@ import (
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 )
 
-// requires is directive @requires: the caller must be known and allowed one of the scopes.
-func requires(ctx context.Context, _ any, next graphql.Resolver, scopes []domain.TokenScope) (any, error) {
-	caller, ok := auth.FromContext(ctx)
-	if !ok || caller.Kind == "" {
-		return nil, &Error{Code: CodeUnauthenticated, Message: "who calls is not known: send a bearer token"}
+// requires is directive @requires: the caller must be known and allowed one of the scopes. It guards fields that are asked
+// for and, with the same words, fields of inputs that are present, wherever in the input they stand and however they came:
+// gqlgen calls it while it reads the arguments, before anything is done.
+func requires(ctx context.Context, object any, next graphql.Resolver, scopes []domain.TokenScope) (any, error) {
+	what, extensions := "this", map[string]any(nil)
+	if _, ofInput := object.(map[string]any); ofInput {
+		path := inputPath(ctx)
+		what, extensions = strings.Join(path, "."), map[string]any{"field": path, "scopes": scopes}
 	}
-	if caller.Kind == auth.KindRun && !caller.AllowsAny(scopes...) {
+	caller, ok := auth.FromContext(ctx)
+	switch {
+	case !ok || caller.Kind == "":
+		return nil, &Error{Code: CodeUnauthenticated, Message: "who calls is not known: send a bearer token"}
+	case caller.AllowsAny(scopes...):
+		return next(ctx)
+	case caller.Kind == auth.KindRun && extensions == nil:
 		return nil, &Error{Code: CodeForbidden, Message: "a run's token may not do this: by it an agent comments, moves its task, makes subtasks, asks for and gives approvals, and reports; " +
 			"what it has to know is in its prompt"}
+	case caller.Kind == auth.KindRun:
+		return nil, &Error{Code: CodeForbidden, Extensions: extensions, Message: fmt.Sprintf("%s needs scope %s, which no run's token has; leave it out, and ask a person to set it", what, join(scopes))}
+	case extensions != nil:
+		return nil, &Error{Code: CodeForbidden, Extensions: extensions, Message: fmt.Sprintf(
+			"%s needs scope %s, which the token does not have; leave it out, or use a token with it (null is refused, too: it would change what is set)", what, join(scopes))}
 	}
-	if !caller.AllowsAny(scopes...) {
-		return nil, &Error{Code: CodeForbidden, Message: fmt.Sprintf("this needs scope %s, which the token does not have; make one with it", join(scopes))}
+	return nil, &Error{Code: CodeForbidden, Message: fmt.Sprintf("this needs scope %s, which the token does not have; make one with it", join(scopes))}
+}
+
+// inputPath is the path of the input field that is being read, from the argument on: input, executor.
+func inputPath(ctx context.Context) []string {
+	var path []string
+	for _, part := range graphql.GetPath(ctx)[resolvedPath(ctx):] {
+		switch part := part.(type) {
+		case ast.PathName:
+			path = append(path, string(part))
+		case ast.PathIndex:
+			path = append(path, fmt.Sprint(int(part)))
+		}
 	}
-	return next(ctx)
+	return path
+}
+
+// resolvedPath is how long the path of the field is that is being resolved.
+func resolvedPath(ctx context.Context) int {
+	return len(graphql.GetFieldContext(ctx).Path())
 }
 
 func join(scopes []domain.TokenScope) string {

@@ -80,9 +80,6 @@ func (r *Resolver) changed(ctx context.Context, id xid.ID, sent, cancelled []xid
 
 // createTask makes a task. Its id is made here, since the values of its executor are sealed for it.
 func (r *Resolver) createTask(ctx context.Context, in model.CreateTaskInput) (*ent.Task, []*ent.WakeupRequest, bool, error) {
-	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun && in.Executor != nil {
-		return nil, noWakeups(), false, &Error{Code: CodeForbidden, Message: "a run's token makes tasks without an executor: what runs on the server is for its operators to say; leave executor out"}
-	}
 	if err := r.checkWorkspace(ctx, in.WorkspaceID); err != nil {
 		return nil, noWakeups(), false, err
 	}
@@ -91,7 +88,7 @@ func (r *Resolver) createTask(ctx context.Context, in model.CreateTaskInput) (*e
 		return nil, noWakeups(), false, err
 	}
 	id := xid.New("tsk")
-	executor, executorErr := executorSpec(in.Executor, []string{"executor"}, id, r.Sealer)
+	executor, executorErr := newExecutor(in.Executor, []string{"executor"}, id, r.Sealer)
 	once, onceErr := idempotency(in, in.IdempotencyKey)
 	if err := joinProblems(executorErr, onceErr); err != nil {
 		return nil, noWakeups(), false, err
@@ -123,21 +120,21 @@ func childOnly(ctx context.Context, given *xid.ID) (xid.ID, error) {
 	return caller.TaskID, nil
 }
 
-func (r *Resolver) updateTask(ctx context.Context, in model.UpdateTaskInput) (*ent.Task, []*ent.WakeupRequest, error) {
+func (r *Resolver) updateTask(ctx context.Context, in model.UpdateTaskInput) (row *ent.Task, wakes []*ent.WakeupRequest, removed []string, err error) {
 	x, err := r.presentTask(ctx, in.TaskID)
 	if err != nil {
-		return nil, noWakeups(), err
+		return nil, noWakeups(), nil, err
 	}
 	executor, executorErr := changeOfExecutor(in.Executor, []string{"executor"}, x.ID, r.Sealer)
 	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
-		return nil, noWakeups(), err
+		return nil, noWakeups(), nil, err
 	}
-	sent, err := r.Store.UpdateTask(ctx, store.UpdateTask{
+	sent, removed, err := r.Store.UpdateTask(ctx, store.UpdateTask{
 		WorkspaceID: x.WorkspaceID, TaskID: x.ID, ExpectedRevision: in.ExpectedRevision, Title: changeOf(in.Title), Description: changeOf(in.Description),
 		ProjectID: changeOfID(in.ProjectID), RequiresApproval: changeOf(in.RequiresApproval), Executor: executor,
 	})
-	row, wakes, _, err := r.changed(ctx, x.ID, sent, nil, err)
-	return row, wakes, err
+	row, wakes, _, err = r.changed(ctx, x.ID, sent, nil, err)
+	return row, wakes, removed, err
 }
 
 func (r *Resolver) assignTask(ctx context.Context, in model.AssignTaskInput) (row *ent.Task, wakes, cancelled []*ent.WakeupRequest, err error) {

@@ -31,8 +31,8 @@ func (r *mutationResolver) CreateTask(ctx context.Context, input model.CreateTas
 
 // UpdateTask is the resolver for the updateTask field.
 func (r *mutationResolver) UpdateTask(ctx context.Context, input model.UpdateTaskInput) (*model.UpdateTaskPayload, error) {
-	row, wakes, err := r.updateTask(ctx, input)
-	out := &model.UpdateTaskPayload{Task: row, WakeupRequests: wakes}
+	row, wakes, removed, err := r.updateTask(ctx, input)
+	out := &model.UpdateTaskPayload{Task: row, WakeupRequests: wakes, RemovedSecrets: removedIf(err, removed)}
 	out.UserErrors, err = problems(err)
 	return out, err
 }

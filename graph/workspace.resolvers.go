@@ -35,8 +35,8 @@ func (r *mutationResolver) CreateWorkspace(ctx context.Context, input model.Crea
 
 // UpdateWorkspaceSettings is the resolver for the updateWorkspaceSettings field.
 func (r *mutationResolver) UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error) {
-	clamped, err := r.updateSettings(ctx, input)
-	out := &model.UpdateWorkspaceSettingsPayload{Clamped: append([]string{}, clamped...)}
+	clamped, removed, err := r.updateSettings(ctx, input)
+	out := &model.UpdateWorkspaceSettingsPayload{Clamped: append([]string{}, clamped...), RemovedSecrets: removedIf(err, removed)}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}

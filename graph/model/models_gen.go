@@ -848,8 +848,10 @@ type HTTPExecutorInput struct {
 	URL string `json:"url"`
 	// Headers, at most 100; their values are stored encrypted.
 	Headers []*NameValueInput `json:"headers"`
-	// Signs each request (HMAC-SHA256, X-Rouse-Signature); 16..1000 bytes, stored encrypted.
+	// Signs each request (HMAC-SHA256, X-Rouse-Signature); 16..1000 bytes, stored encrypted. Not together with keepSecret.
 	Secret *string `json:"secret,omitempty"`
+	// Keep the secret that is stored. Without a stored one it is INVALID.
+	KeepSecret bool `json:"keepSecret"`
 	// Ended after, PT1S..PT24H.
 	Timeout time.Duration `json:"timeout"`
 }
@@ -988,12 +990,14 @@ type MoveTaskPayload struct {
 
 func (MoveTaskPayload) IsMutationPayload() {}
 
-// Name and value; the value is stored encrypted and never shown.
+// Name and value; the value is stored encrypted and never shown. Give either a value or keep.
 type NameValueInput struct {
 	// Name of a header, or of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_.
 	Name string `json:"name"`
-	// Value.
-	Value string `json:"value"`
+	// Value; not together with keep.
+	Value *string `json:"value,omitempty"`
+	// Keep the value that is stored under this name: of a variable for a variable, of a header for a header (in any case), whatever else of the executor changes, its address included. Without a stored value it is INVALID.
+	Keep bool `json:"keep"`
 }
 
 // Cost of an operation, as it is measured before anything is read.
@@ -1896,7 +1900,7 @@ type UpdateAgentInput struct {
 	SessionMaxRuns graphql.Omittable[*int] `json:"sessionMaxRuns,omitempty"`
 	// Session rotation by age; null: none.
 	SessionMaxAge graphql.Omittable[*time.Duration] `json:"sessionMaxAge,omitempty"`
-	// Executor preference, whole: values of variables are not kept from the old one; null: none.
+	// Executor preference, whole; values are kept from the old one where the input says keep. null: none.
 	Executor graphql.Omittable[*ExecutorInput] `json:"executor,omitempty"`
 }
 
@@ -1904,6 +1908,8 @@ type UpdateAgentInput struct {
 type UpdateAgentPayload struct {
 	// The agent; null on error.
 	Agent *ent.Agent `json:"agent,omitempty"`
+	// Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps.
+	RemovedSecrets []string `json:"removedSecrets"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -1918,7 +1924,7 @@ type UpdateProjectInput struct {
 	ExpectedRevision *int `json:"expectedRevision,omitempty"`
 	// Name, 1..200 characters; null is refused.
 	Name graphql.Omittable[*string] `json:"name,omitempty"`
-	// Executor of its tasks' runs, whole; null: none.
+	// Executor of its tasks' runs, whole; values are kept from the old one where the input says keep. null: none.
 	Executor graphql.Omittable[*ExecutorInput] `json:"executor,omitempty"`
 }
 
@@ -1926,6 +1932,8 @@ type UpdateProjectInput struct {
 type UpdateProjectPayload struct {
 	// The project; null on error.
 	Project *ent.Project `json:"project,omitempty"`
+	// Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps.
+	RemovedSecrets []string `json:"removedSecrets"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -1982,7 +1990,7 @@ type UpdateTaskInput struct {
 	ProjectID graphql.Omittable[*xid.ID] `json:"projectId,omitempty"`
 	// Done needs an approval; null: it does not.
 	RequiresApproval graphql.Omittable[*bool] `json:"requiresApproval,omitempty"`
-	// Executor override, whole: values of variables are not kept from the old one; null: none.
+	// Executor override, whole; values are kept from the old one where the input says keep. null: none.
 	Executor graphql.Omittable[*ExecutorInput] `json:"executor,omitempty"`
 }
 
@@ -1992,6 +2000,8 @@ type UpdateTaskPayload struct {
 	Task *ent.Task `json:"task,omitempty"`
 	// Wakeups it caused, routed.
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps.
+	RemovedSecrets []string `json:"removedSecrets"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2036,7 +2046,7 @@ type UpdateWorkspaceSettingsInput struct {
 	ExpectedRevision *int `json:"expectedRevision,omitempty"`
 	// Workflow whose tasks the loop may act on; null: those of projects alone.
 	OfficeWorkflowID graphql.Omittable[*xid.ID] `json:"officeWorkflowId,omitempty"`
-	// Executor of last resort, whole: values of variables are not kept from the old one; null: none.
+	// Executor of last resort, whole; values are kept from the old one where the input says keep. null: none.
 	DefaultExecutor graphql.Omittable[*ExecutorInput] `json:"defaultExecutor,omitempty"`
 	// Most live runs, 1..1000; null: no ceiling. Below the runs that are live it only keeps new ones from being claimed.
 	MaxConcurrentRuns graphql.Omittable[*int] `json:"maxConcurrentRuns,omitempty"`
@@ -2054,6 +2064,8 @@ type UpdateWorkspaceSettingsPayload struct {
 	Workspace *ent.Workspace `json:"workspace,omitempty"`
 	// Fields whose value was clamped.
 	Clamped []string `json:"clamped"`
+	// Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps.
+	RemovedSecrets []string `json:"removedSecrets"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }

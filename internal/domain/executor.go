@@ -49,6 +49,8 @@ type HTTPSpec struct {
 	Headers []SealedValue `json:"headers,omitempty"`
 	Secret  string        `json:"secret,omitempty"` // signs requests; sealed, "" for none
 	Timeout time.Duration `json:"timeout"`
+
+	KeepSecret bool `json:"-"` // of a new spec: the secret that is stored, see KeepSecrets
 }
 
 // PullSpec is a queue that workers on other machines take runs from.

@@ -7,6 +7,7 @@ import "rouse.dev/rouse/internal/xid"
 type SealedValue struct {
 	Name   string `json:"name"`
 	Sealed string `json:"sealed"`
+	Keep   bool   `json:"-"` // of a new spec: the value that is stored under the name, see KeepSecrets
 }
 
 // HTTPSecretName stands for the signing secret where a sealed value is bound to its name; no header can be called so.

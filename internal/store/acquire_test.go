@@ -119,7 +119,7 @@ func TestAWorkersCallOffersWhatIsDueByItself(t *testing.T) {
 func TestTheQueueIsThatOfTaskAgentProjectWorkspace(t *testing.T) {
 	w := newWorld(t)
 	bare := w.agent("bare", func(in *CreateAgent) { in.Executor = nil })
-	_, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace,
+	_, _, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace,
 		DefaultExecutor: domain.Change[domain.ExecutorSpec]{Set: true, Value: &domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: "house", Lease: time.Minute}}}})
 	w.ok(err)
 	w.wake(bare)
@@ -185,8 +185,8 @@ func TestANewExecutorFreesWhatWaitsForAWorker(t *testing.T) {
 	run := w.offered(w.wake(agentID))
 	w.expire(run)
 	must(w, true, func() error { _, err := w.Withdraw(t.Context(), Attempt{RunID: run, Number: 1}); return err }())
-	w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID,
-		Executor: domain.Change[domain.ExecutorSpec]{Set: true, Value: &domain.ExecutorSpec{Echo: &domain.EchoSpec{}}}}))
+	w.ok(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID,
+		Executor: domain.Change[domain.ExecutorSpec]{Set: true, Value: &domain.ExecutorSpec{Echo: &domain.EchoSpec{}}}})))
 	if got := w.claimOne(); got.RunID != run || got.Number != 2 {
 		t.Errorf("claimed %+v", got)
 	}
@@ -447,7 +447,7 @@ func TestWhatAnAttemptWasLaunchedWithIsKnownWhenItsExecutorIsChangedMeanwhile(t 
 	agentID := w.agent("gpu", func(in *CreateAgent) { in.Executor = new(withKey("v1")) })
 	run := w.offered(w.wake(agentID))
 	change := func(sealed string) {
-		w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Executor: domain.To(withKey(sealed))}))
+		w.ok(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Executor: domain.To(withKey(sealed))})))
 	}
 	take := func() *Lease {
 		lease, err := w.Acquire(t.Context(), Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: "call"})
@@ -485,7 +485,7 @@ func TestWhatARunOfThisProcessIsLaunchedWithIsKept(t *testing.T) {
 	if w.ok(err); launch == nil {
 		t.Fatal("not launched")
 	}
-	w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Executor: domain.To(domain.ExecutorSpec{Echo: &domain.EchoSpec{}})}))
+	w.ok(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Executor: domain.To(domain.ExecutorSpec{Echo: &domain.EchoSpec{}})})))
 	if got := w.secretsOf(a.RunID, agentID); got != "h1 s1" {
 		t.Errorf("%q", got)
 	}

@@ -22,9 +22,9 @@ type UpdateAgent struct {
 
 // UpdateAgent changes an agent. Capacity and cooldown go to its lane: below the runs that are live, a capacity only keeps
 // new ones from being claimed (C311); a cooldown counts from the last launch that ended, also for the rest of one that has
-// begun. A change that changes nothing leaves the revision alone.
-func (s *Store) UpdateAgent(ctx context.Context, in UpdateAgent) error {
-	err := s.withAgent(ctx, in.WorkspaceID, in.AgentID, func(t *tx, l lane) error {
+// begun. A change that changes nothing leaves the revision alone. It returns the paths of the secrets that the executor has no more.
+func (s *Store) UpdateAgent(ctx context.Context, in UpdateAgent) (removed []string, err error) {
+	err = s.withAgent(ctx, in.WorkspaceID, in.AgentID, func(t *tx, l lane) error {
 		row, err := t.Agent.Query().Where(agent.ID(in.AgentID)).Only(ctx)
 		if err != nil {
 			return fmt.Errorf("read the agent: %w", err)
@@ -36,7 +36,11 @@ func (s *Store) UpdateAgent(ctx context.Context, in UpdateAgent) error {
 		if err := domain.AsUserError(problems); err != nil {
 			return err
 		}
-		if in.Executor.Set && (in.Executor.Value != nil || row.Executor != nil) {
+		var executor bool
+		if executor, removed, err = t.changeExecutor(ctx, executorOfAgent, in.AgentID, in.Executor); err != nil {
+			return err
+		}
+		if executor {
 			changed = append(changed, "executor")
 		}
 		if len(changed) == 0 {
@@ -47,7 +51,7 @@ func (s *Store) UpdateAgent(ctx context.Context, in UpdateAgent) error {
 	if err == nil && in.Executor.Set {
 		s.followExecutor(ctx, in.WorkspaceID)
 	}
-	return wrap("update agent", err)
+	return removed, wrap("update agent", err)
 }
 
 func (t *tx) updateAgent(ctx context.Context, l lane, in UpdateAgent, next domain.AgentSettings, changed []string) error {

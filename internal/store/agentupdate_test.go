@@ -9,7 +9,8 @@ import (
 )
 
 func (w *world) update(agentID xid.ID, p domain.AgentPatch) error {
-	return w.UpdateAgent(w.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Patch: p})
+	_, err := w.UpdateAgent(w.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Patch: p})
+	return err
 }
 
 func TestCapacityChangesWhileRunsAreLive(t *testing.T) {
@@ -60,15 +61,15 @@ func TestAnUpdateOfAnAgent(t *testing.T) {
 	w.refused(w.update(agent, domain.AgentPatch{ManagerID: domain.To(string(agent))}), domain.UserErrorCodeInvalid)
 	w.refused(w.update(agent, domain.AgentPatch{ManagerID: domain.To(string(xid.New("agt")))}), domain.UserErrorCodeNotFound)
 	w.refused(w.update(agent, domain.AgentPatch{Name: domain.To("Bob")}), domain.UserErrorCodeTaken)
-	w.refused(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: ptr(7)}), domain.UserErrorCodeConflict)
+	w.refused(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: ptr(7)})), domain.UserErrorCodeConflict)
 	w.refused(w.update(xid.New("agt"), domain.AgentPatch{}), domain.UserErrorCodeNotFound)
 	revision := func() int { return one[int](w, `SELECT revision FROM agents WHERE id = $1`, agent) }
 	w.ok(w.update(agent, domain.AgentPatch{Name: domain.To("Ada")}))
 	if revision() != 1 {
 		t.Errorf("the revision is %d after a change of nothing, want 1", revision())
 	}
-	w.ok(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: ptr(1),
-		Patch: domain.AgentPatch{Instructions: domain.To("Be kind.")}, Executor: domain.Change[domain.ExecutorSpec]{Set: true}}))
+	w.ok(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: ptr(1),
+		Patch: domain.AgentPatch{Instructions: domain.To("Be kind.")}, Executor: domain.Change[domain.ExecutorSpec]{Set: true}})))
 	if revision() != 2 || one[string](w, `SELECT instructions FROM agents WHERE id = $1 AND executor IS NULL`, agent) != "Be kind." {
 		t.Errorf("the change is not there, or the revision is %d", revision())
 	}
@@ -78,7 +79,7 @@ func TestACeilingIsRaisedAndLowered(t *testing.T) {
 	w := newWorld(t)
 	set := func(p domain.SettingsPatch) {
 		t.Helper()
-		_, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, Patch: p})
+		_, _, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, Patch: p})
 		w.ok(err)
 	}
 	for _, name := range []string{"a", "b"} {
@@ -97,19 +98,22 @@ func TestACeilingIsRaisedAndLowered(t *testing.T) {
 func TestAnUpdateOfSettings(t *testing.T) {
 	w := newWorld(t)
 	revision := one[int](w, `SELECT revision FROM workspaces WHERE id = $1`, w.workspace)
-	clamped, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, ExpectedRevision: &revision,
+	clamped, _, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, ExpectedRevision: &revision,
 		Patch: domain.SettingsPatch{LookbackHours: domain.To(9999), TimeZone: domain.To("Europe/Lisbon")}})
 	w.ok(err)
 	if len(clamped) != 1 || one[int](w, `SELECT recovery_lookback_hours FROM workspaces WHERE default_time_zone = 'Europe/Lisbon'`) != 720 {
 		t.Errorf("clamped %v", clamped)
 	}
-	_, err = w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, ExpectedRevision: &revision})
+	_, _, err = w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, ExpectedRevision: &revision})
 	w.refused(err, domain.UserErrorCodeConflict)
-	_, err = w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: xid.New("wsp")})
+	_, _, err = w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: xid.New("wsp")})
 	w.refused(err, domain.UserErrorCodeNotFound)
-	_, err = w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, Patch: domain.SettingsPatch{TimeZone: domain.To("posix/Europe/Lisbon")}})
+	_, _, err = w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, Patch: domain.SettingsPatch{TimeZone: domain.To("posix/Europe/Lisbon")}})
 	w.refused(err, domain.UserErrorCodeUnknownTimeZone)
 	if n := one[int](w, `SELECT count(*) FROM activities WHERE code = 'SETTINGS_CHANGED'`); n != 1 {
 		t.Errorf("%d entries of a change of settings, want 1", n)
 	}
 }
+
+// errOf is the error of a call, without its result.
+func errOf[T any](_ T, err error) error { return err }

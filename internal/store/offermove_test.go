@@ -28,23 +28,25 @@ type executorChange struct {
 func executorChanges() []executorChange {
 	ofProject := func(spec domain.Change[domain.ExecutorSpec]) func(*world, xid.ID, xid.ID, xid.ID) error {
 		return func(w *world, _, _, project xid.ID) error {
-			return w.UpdateProject(w.Context(), UpdateProject{WorkspaceID: w.workspace, ProjectID: project, Executor: spec})
+			_, err := w.UpdateProject(w.Context(), UpdateProject{WorkspaceID: w.workspace, ProjectID: project, Executor: spec})
+			return err
 		}
 	}
 	ofTask := func(spec domain.Change[domain.ExecutorSpec]) func(*world, xid.ID, xid.ID, xid.ID) error {
 		return func(w *world, _, task, _ xid.ID) error {
-			_, err := w.UpdateTask(w.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, Executor: spec})
+			_, _, err := w.UpdateTask(w.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, Executor: spec})
 			return err
 		}
 	}
 	ofAgent := func(spec domain.Change[domain.ExecutorSpec]) func(*world, xid.ID, xid.ID, xid.ID) error {
 		return func(w *world, agent, _, _ xid.ID) error {
-			return w.UpdateAgent(w.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, Executor: spec})
+			_, err := w.UpdateAgent(w.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, Executor: spec})
+			return err
 		}
 	}
 	ofWorkspace := func(spec domain.Change[domain.ExecutorSpec]) func(*world, xid.ID, xid.ID, xid.ID) error {
 		return func(w *world, _, _, _ xid.ID) error {
-			_, err := w.UpdateSettings(w.Context(), UpdateSettings{WorkspaceID: w.workspace, DefaultExecutor: spec})
+			_, _, err := w.UpdateSettings(w.Context(), UpdateSettings{WorkspaceID: w.workspace, DefaultExecutor: spec})
 			return err
 		}
 	}
@@ -57,7 +59,7 @@ func executorChanges() []executorChange {
 			other := xid.New("prj")
 			_, err := w.CreateProject(w.Context(), CreateProject{WorkspaceID: w.workspace, ID: other, Name: "Elsewhere", Executor: echoSpec().Value})
 			w.ok(err)
-			_, err = w.UpdateTask(w.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, ProjectID: domain.Change[string]{Set: true, Value: (*string)(&other)}})
+			_, _, err = w.UpdateTask(w.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, ProjectID: domain.Change[string]{Set: true, Value: (*string)(&other)}})
 			return err
 		}},
 	}

@@ -48,9 +48,10 @@ type UpdateProject struct {
 	Executor               domain.Change[domain.ExecutorSpec]
 }
 
-// UpdateProject changes a project. A change that changes nothing leaves the revision alone.
-func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) error {
-	err := s.inTx(ctx, func(t *tx) error {
+// UpdateProject changes a project and returns the paths of the secrets that its executor has no more. A change that changes
+// nothing leaves the revision alone.
+func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) (removed []string, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
 		var name string
 		var revision int
 		const lock = `SELECT name, revision FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE`
@@ -64,8 +65,8 @@ func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) error {
 		if err := domain.AsUserError(problems); err != nil {
 			return err
 		}
-		executor, err := t.changesExecutor(ctx, "projects", in.ProjectID, in.Executor)
-		if err != nil || next == name && !executor {
+		var executor bool
+		if executor, removed, err = t.changeExecutor(ctx, executorOfProject, in.ProjectID, in.Executor); err != nil || next == name && !executor {
 			return err
 		}
 		return t.updateProject(ctx, in, next)
@@ -73,7 +74,7 @@ func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) error {
 	if err == nil && in.Executor.Set {
 		s.followExecutor(ctx, in.WorkspaceID)
 	}
-	return wrap("update project", err)
+	return removed, wrap("update project", err)
 }
 
 func (t *tx) updateProject(ctx context.Context, in UpdateProject, name string) error {

@@ -22,10 +22,11 @@ type UpdateSettings struct {
 	OfficeWorkflowID domain.Change[string] // the loop acts on its tasks (SPEC S5.1); cleared: on those of projects alone
 }
 
-// UpdateSettings changes a workspace's settings and returns the fields whose value was clamped. The ceiling goes to the
+// UpdateSettings changes a workspace's settings and returns the fields whose value was clamped, and the paths of the secrets
+// that the default executor has no more. The ceiling goes to the
 // workspace's lane: below the runs that are live, it only keeps new ones from being claimed. The zone is that of schedules
 // saved from now on. A change that changes nothing leaves the revision alone.
-func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped []string, err error) {
+func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped, removed []string, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		row, err := t.lockWorkspace(ctx, in.WorkspaceID)
 		if err != nil {
@@ -39,7 +40,11 @@ func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped 
 			return err
 		}
 		clamped = change.Clamped
-		if in.DefaultExecutor.Set && (in.DefaultExecutor.Value != nil || row.DefaultExecutor != nil) {
+		var executor bool
+		if executor, removed, err = t.changeExecutor(ctx, executorOfWorkspace, in.WorkspaceID, in.DefaultExecutor); err != nil {
+			return err
+		}
+		if executor {
 			change.Changed = append(change.Changed, "defaultExecutor")
 		}
 		if id := xid.ID(in.OfficeWorkflowID.Or(string(row.OfficeWorkflowID), "")); id != row.OfficeWorkflowID {
@@ -56,7 +61,7 @@ func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped 
 	if err == nil && in.DefaultExecutor.Set {
 		s.followExecutor(ctx, in.WorkspaceID)
 	}
-	return clamped, wrap("update settings", err)
+	return clamped, removed, wrap("update settings", err)
 }
 
 // lockWorkspace locks a workspace's row against other changes of its settings. References to it do not wait.

@@ -375,7 +375,7 @@ func TestKanbanTasksAreNotWoken(t *testing.T) {
 		made, err := w.CreateProject(t.Context(), CreateProject{WorkspaceID: w.workspace, ID: xid.New("prj"), Name: "P"})
 		w.ok(err)
 		card := w.task("Other", assignedTo(a), func(in *CreateTask) { in.WorkflowID = board })
-		sent, err := w.UpdateTask(t.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: card, ProjectID: domain.To(string(made.ID))})
+		sent, _, err := w.UpdateTask(t.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: card, ProjectID: domain.To(string(made.ID))})
 		w.ok(err)
 		w.wantSources(w.routed(sent), domain.WakeupSourceTaskAssigned)
 	})
@@ -722,7 +722,7 @@ func TestATaskThatLeavesTheLoopWhileItWaitsIsStillTold(t *testing.T) {
 	if got := one[string](w, `SELECT parked_reason FROM runs`); got != "TASK_BLOCKED" {
 		t.Fatalf("the run waits for %s", got)
 	}
-	_, err := w.UpdateTask(t.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, ProjectID: domain.Change[string]{Set: true}})
+	_, _, err := w.UpdateTask(t.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, ProjectID: domain.Change[string]{Set: true}})
 	w.ok(err)
 	w.wantSources(w.moveTo(blocker, domain.TaskStateDone), domain.WakeupSourceTaskBlockersResolved)
 	w.finishAll()

@@ -21,65 +21,57 @@ type UpdateTask struct {
 	Executor            domain.Change[domain.ExecutorSpec]
 }
 
-// UpdateTask changes a task and returns the requests of the wakes it causes: one that becomes an office task by its project
+// UpdateTask changes a task and returns the requests of the wakes it causes, and the paths of the secrets that its executor
+// has no more: one that becomes an office task by its project
 // is an assignment to the agent that has it. A change that changes nothing leaves the revision alone.
-func (s *Store) UpdateTask(ctx context.Context, in UpdateTask) (sent []xid.ID, err error) {
+func (s *Store) UpdateTask(ctx context.Context, in UpdateTask) (sent []xid.ID, removed []string, err error) {
 	err = s.withTask(ctx, in.WorkspaceID, in.TaskID, func(t *tx, r *taskRow) error {
 		if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
 			return err
 		}
-		sent, err = t.updateTask(ctx, r, in)
+		sent, removed, err = t.updateTask(ctx, r, in)
 		return err
 	})
 	if err == nil && (in.Executor.Set || in.ProjectID.Set) {
 		s.followExecutor(ctx, in.WorkspaceID)
 	}
-	return sent, wrap("update task", err)
+	return sent, removed, wrap("update task", err)
 }
 
-func (t *tx) updateTask(ctx context.Context, r *taskRow, in UpdateTask) ([]xid.ID, error) {
+func (t *tx) updateTask(ctx context.Context, r *taskRow, in UpdateTask) (sent []xid.ID, removed []string, err error) {
 	by, err := t.causeOf(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c := change{before: *r, after: *r, cause: by, summary: "The task was changed."}
 	var problems []domain.FieldError
 	c.after.title, c.after.description, problems = domain.ChangedTaskTexts(r.title, r.description, in.Title, in.Description)
 	if err := domain.AsUserError(problems); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.after.projectID = xid.ID(in.ProjectID.Or(string(r.projectID), ""))
 	c.after.requiresApproval = in.RequiresApproval.Or(r.requiresApproval, false)
-	executor, err := t.changesExecutor(ctx, "tasks", r.id, in.Executor)
+	executor, removed, err := t.changeExecutor(ctx, executorOfTask, r.id, in.Executor)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	changed := changedFields(c, executor)
 	if len(changed) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	c.data = map[string]any{"changed": changed}
 	if executor {
 		if err := t.writeTaskExecutor(ctx, r.id, in.Executor.Value); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if c.after.projectID != r.projectID {
 		if c.after.office, err = t.officeWith(ctx, r, c.after.projectID); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return t.apply(ctx, &c)
-}
-
-// changesExecutor says whether a change of a record's executor changes it: taking away what is not there does not. One that
-// is given counts as another one: its sealed values cannot be compared.
-func (t *tx) changesExecutor(ctx context.Context, table string, id xid.ID, c domain.Change[domain.ExecutorSpec]) (bool, error) {
-	if !c.Set || c.Value != nil {
-		return c.Set, nil
-	}
-	has, err := queryOne[bool](ctx, t, `SELECT NULLIF(executor, 'null') IS NOT NULL FROM `+table+` WHERE id = $1`, id)
-	return has, wrap("look whether there is an executor", err)
+	sent, err = t.apply(ctx, &c)
+	return sent, removed, err
 }
 
 // changedFields names what a change changes, in the order of the alphabet.

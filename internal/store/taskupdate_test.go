@@ -20,11 +20,12 @@ func TestTakingAwayAnExecutorThatIsNotThereChangesNothing(t *testing.T) {
 		change func(domain.Change[domain.ExecutorSpec]) error
 	}{
 		"tasks": {task, func(x domain.Change[domain.ExecutorSpec]) error {
-			_, err := w.UpdateTask(t.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, Executor: x})
+			_, _, err := w.UpdateTask(t.Context(), UpdateTask{WorkspaceID: w.workspace, TaskID: task, Executor: x})
 			return err
 		}},
 		"projects": {project, func(x domain.Change[domain.ExecutorSpec]) error {
-			return w.UpdateProject(t.Context(), UpdateProject{WorkspaceID: w.workspace, ProjectID: project, Executor: x})
+			_, err := w.UpdateProject(t.Context(), UpdateProject{WorkspaceID: w.workspace, ProjectID: project, Executor: x})
+			return err
 		}},
 	} {
 		revision := func() int { return one[int](w, `SELECT revision FROM `+table+` WHERE id = $1`, c.id) }
