@@ -22,9 +22,9 @@ help: ## list the targets
 
 .PHONY: run
 run: ## start rouse and its own database on http://127.0.0.1:8080 (ARGS="--addr 127.0.0.1:9000")
+	@command -v $(GO) >/dev/null || { echo 'rouse is built with Go 1.26 or newer, and there is none: https://go.dev/dl has it (or name it: make run GO=/usr/local/go/bin/go)' >&2; exit 1; }
 	@tools/ensure-postgres.sh run
-	@echo 'building rouse and starting it; the first build takes minutes'
-	$(GO) run ./cmd/rouse serve $(ARGS)
+	@tools/run.sh $(GO) $(ARGS)
 
 .PHONY: test
 test: test-rules test-race ## all tests: rules first, in seconds, then the rest on real PostgreSQL

@@ -1,9 +1,11 @@
 import { useEffect, useMemo, useState } from 'react';
 import { GraphiQL } from 'graphiql';
 import { HISTORY_PLUGIN } from '@graphiql/plugin-history';
+import { Companion } from './companion.jsx';
 import { EXAMPLES_PLUGIN } from './examples.jsx';
 import { TokenPrompt } from './prompt.jsx';
 import { createFetcher } from './fetcher.js';
+import { note } from './ids.js';
 import { operations } from './operations.js';
 import { storage } from './storage.js';
 
@@ -27,7 +29,7 @@ export function Console({ tokens, needsToken }) {
       setRefusal(why);
       setAsking(true);
     };
-    return createFetcher(new URL('graphql', document.baseURI), { token: tokens.get, refused });
+    return createFetcher(new URL('graphql', document.baseURI), { token: tokens.get, refused, made: note });
   }, []);
   const tryToken = async () => {
     const sent = tokens.get();
@@ -69,6 +71,9 @@ export function Console({ tokens, needsToken }) {
           <GraphiQL.Logo>
             <span className="rouse-logo">Rouse</span>
           </GraphiQL.Logo>
+          <GraphiQL.Footer>
+            <Companion />
+          </GraphiQL.Footer>
         </GraphiQL>
       )}
     </>

@@ -4,6 +4,9 @@ import { createClient } from 'graphql-ws';
 // How many items of a log stream the response pane keeps.
 const LOG_LENGTH = 500;
 
+// What stands below a stream's last item.
+const ENDED = 'The stream has ended: the server has no more to send.';
+
 // Close codes of a socket whose token is missing, unknown, revoked or expired.
 const REFUSALS = new Set([4401, 4403]);
 
@@ -13,9 +16,10 @@ const LOG_STREAMS = new Set(['runEvents', 'workspaceActivity']);
 /**
  * Makes GraphiQL's fetcher: queries and mutations by POST, subscriptions by graphql-transport-ws, both at url. The Headers tab holds
  * for both: a socket gets its content as the payload of connection_init. A tab without an Authorization of its own sends the page's
- * token. refused is told, with the server's words and the token that was sent, when that one is missing or does not count.
+ * token. refused is told, with the server's words and the token that was sent, when that one is missing or does not count;
+ * made is given the data of each mutation.
  */
-export function createFetcher(url, { token = () => undefined, refused = () => {} } = {}) {
+export function createFetcher(url, { token = () => undefined, refused = () => {}, made = () => {} } = {}) {
   const socketUrl = Object.assign(new URL(url), { protocol: url.protocol.replace('http', 'ws') });
 
   return (params, { headers, documentAST } = {}) => {
@@ -24,7 +28,10 @@ export function createFetcher(url, { token = () => undefined, refused = () => {}
     const sent = used ? { ...headers, Authorization: `Bearer ${used}` } : { ...headers };
     const tell = own ? () => {} : why => refused(why, used);
     const field = documentAST && subscriptionField(documentAST, params.operationName);
-    return field ? subscribe(socketUrl, sent, params, field, tell) : post(url, sent, params, tell);
+    if (field) return subscribe(socketUrl, sent, params, field, tell);
+    const answer = post(url, sent, params, tell);
+    if (documentAST && isMutation(documentAST, params.operationName)) answer.then(({ data }) => made(data), () => {});
+    return answer;
   };
 }
 
@@ -52,17 +59,18 @@ async function post(url, headers, params, refused) {
 async function* subscribe(url, headers, params, field, refused) {
   const client = createClient({ url: url.href, connectionParams: headers, retryAttempts: 0 });
   const items = [];
+  let shown = { data: null };
   try {
     for await (const result of client.iterate(params)) {
       const item = LOG_STREAMS.has(field.name) && result.data?.[field.key];
-      if (!item) {
-        yield result;
-        continue;
+      if (item) {
+        items.push(item);
+        if (items.length > LOG_LENGTH) items.shift();
       }
-      items.push(item);
-      if (items.length > LOG_LENGTH) items.shift();
-      yield { ...result, data: { [field.key]: items } };
+      shown = item ? { ...result, data: { [field.key]: items } } : result;
+      yield shown;
     }
+    yield { ...shown, extensions: { ...shown.extensions, console: ENDED } };
   } catch (error) {
     if (!(error instanceof CloseEvent)) throw error;
     if (REFUSALS.has(error.code)) refused(error.reason);
@@ -70,6 +78,12 @@ async function* subscribe(url, headers, params, field, refused) {
   } finally {
     await client.dispose();
   }
+}
+
+function isMutation(document, operationName) {
+  return document.definitions.some(
+    ({ kind, operation, name }) => kind === 'OperationDefinition' && operation === 'mutation' && (!operationName || name?.value === operationName),
+  );
 }
 
 // The root field of the subscription that would run, or undefined when the operation is none.

@@ -108,13 +108,24 @@ test('a subscription goes to the same origin, with the headers in connection_ini
   const results = await collect(createFetcher(url), 'subscription S { runUpdated(runId: "x") { status } }', { Authorization: 'Bearer one' });
   assert.equal(sockets[0].address, 'ws://127.0.0.1:8080/graphql');
   assert.deepEqual(sockets[0].sent[0], { type: 'connection_init', payload: { Authorization: 'Bearer one' } });
-  assert.deepEqual(results.map(({ data }) => data.runUpdated.status), ['QUEUED', 'CLAIMED']);
+  assert.deepEqual(results.map(({ data }) => data.runUpdated.status), ['QUEUED', 'CLAIMED', 'CLAIMED']);
+  assert.deepEqual(results.map(({ extensions }) => Boolean(extensions?.console)), [false, false, true]);
 });
 
 test('a log stream is shown as the list of its items, under its alias', async () => {
   FakeSocket.answers = [{ log: { text: 'a' } }, { log: { text: 'b' } }];
   const results = await collect(createFetcher(url), 'subscription S { log: runEvents(runId: "x") { __typename } }');
   assert.deepEqual(results.at(-1).data.log, [{ text: 'a' }, { text: 'b' }]);
+});
+
+test('the answer of a mutation is handed on, and no other', async () => {
+  const told = [];
+  globalThis.fetch = async () => new Response('{"data":{"x":{"id":"1"}}}');
+  const fetcher = createFetcher(url, { made: data => told.push(data) });
+  await fetcher(query, { documentAST: parse('{ x { id } }') });
+  await fetcher({ query: '', operationName: 'M' }, { documentAST: parse('query Q { x { id } } mutation M { x { id } }') });
+  await fetcher({ query: '', operationName: 'Q' }, { documentAST: parse('query Q { x { id } } mutation M { x { id } }') });
+  assert.deepEqual(told, [{ x: { id: '1' } }]);
 });
 
 test('headers are not written to the browser', () => {
