@@ -43,7 +43,7 @@ func filterActivity(q *ent.ActivityQuery, f *model.ActivityFilter) {
 	if f == nil {
 		return
 	}
-	if len(f.Code) > 0 {
+	if f.Code != nil {
 		q.Where(activity.CodeIn(f.Code...))
 	}
 	if f.AgentID != nil {
@@ -65,7 +65,7 @@ func letsThrough(f *model.ActivityFilter, a *ent.Activity) bool {
 	if f == nil {
 		return true
 	}
-	return (len(f.Code) == 0 || slices.Contains(f.Code, a.Code)) &&
+	return (f.Code == nil || slices.Contains(f.Code, a.Code)) &&
 		(f.AgentID == nil || valueOf(a.AgentID) == string(*f.AgentID)) &&
 		(f.TaskID == nil || valueOf(a.TaskID) == string(*f.TaskID)) &&
 		(f.CausationID == nil || a.CausationID == *f.CausationID) &&

@@ -69,6 +69,9 @@ func TestBudgetsThroughTheAPI(t *testing.T) {
 	if again.Budget == nil || again.Budget.ID != b.ID || again.Budget.State != "EXCEEDED" || again.Budget.Revision != 2 || again.Budget.ResetsAt != nil {
 		t.Errorf("the changed budget is %+v, %v", again.Budget, again.UserErrors)
 	}
+	if got := w.upsertBudget(`subject: {agentId: "` + w.agent("Without") + `"}, limitUsd: "1", expectedRevision: 1`).UserErrors.String(); got != "CONFLICT input.expectedRevision" {
+		t.Errorf("a revision of a budget that is gone: %q", got)
+	}
 	if got := w.upsertBudget(`subject: {agentId: "` + agent + `"}, limitUsd: "1", expectedRevision: 1`).UserErrors.String(); got != "CONFLICT input.expectedRevision" {
 		t.Errorf("an old revision gives %s", got)
 	}

@@ -17,15 +17,17 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
+// In every filter a list that is absent or null asks for nothing special, and an empty one lets nothing through.
+
 // filterAgents adds the conditions of f, which may be nil.
 func filterAgents(q *ent.AgentQuery, f *model.AgentFilter) error {
 	if f == nil {
 		return nil
 	}
-	if len(f.Status) > 0 {
+	if f.Status != nil {
 		q.Where(agentStatusIn(f.Status))
 	}
-	if len(f.Role) > 0 {
+	if f.Role != nil {
 		q.Where(agent.RoleIn(f.Role...))
 	}
 	if f.Search != nil && *f.Search != "" {
@@ -38,7 +40,7 @@ func filterAgents(q *ent.AgentQuery, f *model.AgentFilter) error {
 func agentStatusIn(wanted []domain.AgentStatus) predicate.Agent {
 	return func(s *sql.Selector) {
 		lane := sql.Table(agentlane.Table)
-		var states []*sql.Predicate
+		states := []*sql.Predicate{sql.False()}
 		for _, status := range wanted {
 			awake := sql.In(lane.C(agentlane.FieldStatus), domain.AgentStatusIdle, domain.AgentStatusWorking)
 			switch status {
@@ -58,7 +60,7 @@ func filterRoutines(q *ent.RoutineQuery, f *model.RoutineFilter) error {
 	if f == nil {
 		return nil
 	}
-	if len(f.Status) > 0 {
+	if f.Status != nil {
 		q.Where(routine.StatusIn(f.Status...))
 	}
 	if f.AssigneeID != nil {
@@ -83,10 +85,10 @@ func filterFires(q *ent.RoutineRunQuery, f *model.RoutineRunFilter) {
 	if f.RoutineID != nil {
 		q.Where(routinerun.RoutineID(*f.RoutineID))
 	}
-	if len(f.Status) > 0 {
+	if f.Status != nil {
 		q.Where(routinerun.StatusIn(f.Status...))
 	}
-	if len(f.Source) > 0 {
+	if f.Source != nil {
 		q.Where(routinerun.SourceIn(f.Source...))
 	}
 	if f.Since != nil {
@@ -101,10 +103,10 @@ func filterWakeups(q *ent.WakeupRequestQuery, f *model.WakeupFilter) {
 	if f == nil {
 		return
 	}
-	if len(f.Status) > 0 {
+	if f.Status != nil {
 		q.Where(wakeuprequest.StatusIn(f.Status...))
 	}
-	if len(f.Source) > 0 {
+	if f.Source != nil {
 		q.Where(wakeuprequest.SourceIn(f.Source...))
 	}
 	if f.AgentID != nil {
@@ -122,7 +124,7 @@ func (r *Resolver) filterRuns(q *ent.RunQuery, f *model.RunFilter) error {
 	if f == nil {
 		return nil
 	}
-	if len(f.Status) > 0 {
+	if f.Status != nil {
 		q.Where(run.StatusIn(f.Status...))
 	}
 	if f.AgentID != nil {
@@ -150,11 +152,11 @@ func (r *Resolver) filterRuns(q *ent.RunQuery, f *model.RunFilter) error {
 	if f.Until != nil {
 		q.Where(run.RequestedAtLT(*f.Until))
 	}
-	if len(f.TerminalShape) == 0 {
+	if f.TerminalShape == nil {
 		return nil
 	}
 	activated := r.Store.ActivatedAt()
-	var shapes []predicate.Run
+	shapes := []predicate.Run{constant(false)}
 	for _, shape := range f.TerminalShape {
 		shapes = append(shapes, shapeIs(shape, activated))
 	}

@@ -37,7 +37,7 @@ func filterInbox(q *ent.InboxItemQuery, f *model.InboxFilter) {
 	if f == nil || f.Open == nil || *f.Open {
 		q.Where(inboxitem.ResolvedAtIsNil())
 	}
-	if f != nil && len(f.Kind) > 0 {
+	if f != nil && f.Kind != nil {
 		q.Where(inboxitem.KindIn(f.Kind...))
 	}
 }

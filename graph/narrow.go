@@ -26,26 +26,26 @@ var (
 )
 
 // narrow refuses an operation of a caller without READ that reaches beyond; nil when it does not.
-func narrow(ctx context.Context, operation *graphql.OperationContext) *gqlerror.Error {
+func narrow(ctx context.Context, schema *ast.Schema, operation *graphql.OperationContext) *gqlerror.Error {
 	caller, _ := auth.FromContext(ctx)
 	if operation.Operation == nil || caller.Kind == "" || caller.Allows(domain.TokenScopeRead) {
 		return nil
 	}
-	return narrowSelection(operation.Operation.SelectionSet)
+	return narrowSelection(schema, operation.Operation.SelectionSet)
 }
 
-func narrowSelection(selections ast.SelectionSet) *gqlerror.Error {
+func narrowSelection(schema *ast.Schema, selections ast.SelectionSet) *gqlerror.Error {
 	for _, s := range selections {
 		var err *gqlerror.Error
 		switch s := s.(type) {
 		case *ast.Field:
-			if err = narrowField(s); err == nil {
-				err = narrowSelection(s.SelectionSet)
+			if err = narrowField(schema, s); err == nil {
+				err = narrowSelection(schema, s.SelectionSet)
 			}
 		case *ast.InlineFragment:
-			err = narrowSelection(s.SelectionSet)
+			err = narrowSelection(schema, s.SelectionSet)
 		case *ast.FragmentSpread: // validated: it exists, and none contains itself
-			err = narrowSelection(s.Definition.SelectionSet)
+			err = narrowSelection(schema, s.Definition.SelectionSet)
 		}
 		if err != nil {
 			return err
@@ -54,16 +54,22 @@ func narrowSelection(selections ast.SelectionSet) *gqlerror.Error {
 	return nil
 }
 
-func narrowField(f *ast.Field) *gqlerror.Error {
+func narrowField(schema *ast.Schema, f *ast.Field) *gqlerror.Error {
 	if f.ObjectDefinition == nil || f.Name == "__typename" {
 		return nil
 	}
-	shown, limited := shownToNarrow[f.ObjectDefinition.Name]
-	if limited && !slices.Contains(shown, f.Name) || slices.Contains(hiddenFromNarrow[f.ObjectDefinition.Name], f.Name) {
-		refused := &Error{Code: CodeForbidden, Message: fmt.Sprintf("%s.%s needs scope %s, which the token does not have; leave the field out",
-			f.ObjectDefinition.Name, f.Name, domain.TokenScopeRead)}
-		return &gqlerror.Error{Err: refused, Message: refused.Message, Extensions: map[string]any{"code": refused.Code},
-			Locations: []gqlerror.Location{{Line: f.Position.Line, Column: f.Position.Column}}}
+	types := []*ast.Definition{f.ObjectDefinition}
+	if f.ObjectDefinition.IsAbstractType() { // a field of an interface is one of every type behind it
+		types = schema.GetPossibleTypes(f.ObjectDefinition)
+	}
+	for _, d := range types {
+		shown, limited := shownToNarrow[d.Name]
+		if limited && !slices.Contains(shown, f.Name) || slices.Contains(hiddenFromNarrow[d.Name], f.Name) {
+			refused := &Error{Code: CodeForbidden, Message: fmt.Sprintf("%s.%s needs scope %s, which the token does not have; leave the field out",
+				f.ObjectDefinition.Name, f.Name, domain.TokenScopeRead)}
+			return &gqlerror.Error{Err: refused, Message: refused.Message, Extensions: map[string]any{"code": refused.Code},
+				Locations: []gqlerror.Location{{Line: f.Position.Line, Column: f.Position.Column}}}
+		}
 	}
 	return nil
 }

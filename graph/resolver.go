@@ -88,7 +88,7 @@ type schema struct {
 
 // Exec runs one operation.
 func (s schema) Exec(ctx context.Context) graphql.ResponseHandler {
-	if refused := narrow(ctx, graphql.GetOperationContext(ctx)); refused != nil {
+	if refused := narrow(ctx, s.Schema(), graphql.GetOperationContext(ctx)); refused != nil {
 		return graphql.OneShot(&graphql.Response{Errors: gqlerror.List{refused}})
 	}
 	next := s.ExecutableSchema.Exec(ctx)

@@ -254,7 +254,7 @@ func filterTasks(q *ent.TaskQuery, f *model.TaskFilter) error {
 			q.Where(is(*id))
 		}
 	}
-	if len(f.State) > 0 {
+	if f.State != nil {
 		q.Where(task.StateIn(f.State...))
 	}
 	if f.IsBlocked != nil {

@@ -106,6 +106,10 @@ SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = $1 AND 
 		return "", errChanged // it was there, and was deleted meanwhile
 	}
 	b := found[0]
+	if made > 0 && in.ExpectedRevision != nil {
+		return "", domain.RefuseField([]string{"expectedRevision"}, domain.UserErrorCodeConflict,
+			"there is no such budget any more: it was deleted since revision %d; leave expectedRevision out to make one", *in.ExpectedRevision)
+	}
 	if made == 0 {
 		if err := checkRevision(in.ExpectedRevision, b.revision, "budget"); err != nil {
 			return "", err

@@ -57,7 +57,7 @@ type LogRow struct {
 	At     time.Time
 }
 
-// LogFilter narrows a run's log; zero members do not narrow. Search is a part of the text, any case.
+// LogFilter narrows a run's log; zero members do not narrow, an empty list of streams lets nothing through. Search is a part of the text, any case.
 type LogFilter struct {
 	Streams []domain.LogStream
 	Attempt int
@@ -77,7 +77,7 @@ WHERE run_id = $1 AND (attempt, seq) > ($2, $3) AND ($4::text[] IS NULL OR strea
   AND ($6 = '' OR position(lower($6) IN lower(text)) > 0)
 ORDER BY attempt, seq LIMIT $7`
 	var streams any
-	if len(f.Streams) > 0 {
+	if f.Streams != nil {
 		streams = enumArray(f.Streams)
 	}
 	lines, err := collect(ctx, s.reads, func(rows *sql.Rows) (l LogRow, err error) {

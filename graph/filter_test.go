@@ -1,0 +1,75 @@
+package graph_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"rouse.dev/rouse/graph"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// An empty list in a filter lets nothing through; one that is absent or null lets all through.
+func TestAnEmptyListInAFilterLetsNothingThrough(t *testing.T) {
+	w := newPagedWorld(t)
+	for name, c := range map[string]struct{ field, list string }{
+		"state of tasks":     {"tasks", "state"},
+		"status of agents":   {"agents", "status"},
+		"role of agents":     {"agents", "role"},
+		"status of routines": {"routines", "status"},
+		"status of fires":    {"routineRuns", "status"},
+		"source of fires":    {"routineRuns", "source"},
+		"status of requests": {"wakeupRequests", "status"},
+		"source of requests": {"wakeupRequests", "source"},
+		"status of runs":     {"runs", "status"},
+		"shape of runs":      {"runs", "terminalShape"},
+		"kind of items":      {"inbox", "kind"},
+		"code of activities": {"activity", "code"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count := func(filter string) (n int) {
+				t.Helper()
+				var out struct {
+					Workspace map[string]struct{ Edges []json.RawMessage }
+				}
+				w.Do(t.Context(), `query($id: ID!) { workspace(id: $id) { `+c.field+filter+` { edges { node { __typename } } } } }`, map[string]any{"id": w.workspace}, &out)
+				return len(out.Workspace[c.field].Edges)
+			}
+			all := count("")
+			if got := count("(filter: {" + c.list + ": null})"); got != all {
+				t.Errorf("null: %d rows of %d", got, all)
+			}
+			if got := count("(filter: {" + c.list + ": []})"); got != 0 || all == 0 {
+				t.Errorf("an empty list: %d rows of %d", got, all)
+			}
+		})
+	}
+}
+
+// What a caller without READ does not see of a type it does not see through an interface of it.
+func TestNarrowTokensSeeNoMoreThroughInterfaces(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("Ada")
+	task := w.newTask("Work", map[string]any{"assigneeId": agent}).Task.ID
+	attempt := w.start()
+	run := w.As(auth.Principal{Kind: auth.KindRun, WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(agent), TaskID: xid.ID(task), RunID: attempt.RunID, Attempt: attempt.Number})
+	execute := w.As(auth.Principal{Kind: auth.KindToken, WorkspaceID: xid.ID(w.workspace), Scopes: []domain.TokenScope{domain.TokenScopeExecute}})
+	for name, c := range map[string]struct{ fields, want string }{
+		"its own task":                        {"id title", ""},
+		"an agent's name":                     {"assignee { id name }", ""},
+		"an agent's id by an interface":       {"assignee { ... on Node { id } }", ""},
+		"an agent's revision":                 {"assignee { revision }", graph.CodeForbidden},
+		"an agent's revision by an interface": {"assignee { ... on Versioned { revision } }", graph.CodeForbidden},
+		"a task's revision by an interface":   {"... on Versioned { revision }", graph.CodeForbidden}, // an agent is one, too
+	} {
+		_, errs := run.Try(t.Context(), `mutation($id: ID!) { moveTask(input: {taskId: $id, to: IN_PROGRESS}) { task { `+c.fields+` } } }`, map[string]any{"id": task})
+		if got := codeOf(errs); got != c.want {
+			t.Errorf("%s: %q (%v), want %q", name, got, errs, c.want)
+		}
+	}
+	_, errs := execute.Try(t.Context(), `mutation($w: ID!) { acquireRun(input: {workspaceId: $w}) { lease { run { requests: wakeupRequests { edges { node { payload { ... on RoutineWakeup { trigger { enabled } } } } } } } } } }`, map[string]any{"w": w.workspace})
+	if got := codeOf(errs); got != graph.CodeForbidden {
+		t.Errorf("a trigger by its interface: %q (%v)", got, errs)
+	}
+}
