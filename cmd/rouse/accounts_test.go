@@ -184,7 +184,8 @@ func TestProgramSaysWhatHappensWhenIDsRunOut(t *testing.T) {
 	if !onlyRoot(t) {
 		return
 	}
-	p := start(t, pgtest.Folder(t), nil, "--agent-uids", "39995000-39995001")
+	data := pgtest.Folder(t)
+	p := start(t, data, nil, "--agent-uids", "39995000-39995001")
 	one, other := newJourney(p), newJourney(p)
 	first := one.script("first", `cat >/dev/null; id -u; echo '{"summary": "well"}'`)
 	if lines := one.end(one.wake(first)).lines(); len(lines) == 0 || lines[0] != "39995000" {
@@ -195,6 +196,10 @@ func TestProgramSaysWhatHappensWhenIDsRunOut(t *testing.T) {
 	}
 	if run := one.end(one.wake(first)); run.Status != "FINISHED" {
 		t.Errorf("%+v", run)
+	}
+	out, err := exec.Command(binary, "doctor", "--data-dir", data, "--agent-uids", "39995000-39995001").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "FAIL user ids: all of 39995000-39995001 were given") || !strings.Contains(string(out), "give a longer range with --agent-uids") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
