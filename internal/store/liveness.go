@@ -76,7 +76,7 @@ func (e *UnreadableError) Outage() bool {
 }
 
 // Liveness reads the verdict of a workspace: seven statements that write nothing, in no common transaction. An input that
-// cannot be read is counted and an *UnreadableError.
+// cannot be read is counted and an *UnreadableError; a caller who went away is neither.
 func (s *Store) Liveness(ctx context.Context, workspaceID xid.ID) (*Liveness, error) {
 	r := livenessRead{q: s.reads, workspaceID: workspaceID}
 	for _, input := range []struct {
@@ -86,7 +86,11 @@ func (s *Store) Liveness(ctx context.Context, workspaceID xid.ID) (*Liveness, er
 		{"ACTIVATION", r.activation}, {"TRIGGERS", r.triggers}, {"STUCK_RUNS", r.stuckRuns}, {"SILENT_SUCCESSES", r.silentSuccesses},
 		{"GATES", r.gates}, {"TERMINAL_SHAPES", r.shapes}, {"ELIGIBLE_TRIGGERS", r.eligible},
 	} {
-		if err := input.read(ctx); err != nil {
+		err := input.read(ctx)
+		if err != nil && errors.Is(ctx.Err(), context.Canceled) { // nobody waits for it any more, so it has not failed
+			return nil, fmt.Errorf("read the verdict for a caller who went away: %w", ctx.Err())
+		}
+		if err != nil {
 			s.counters.LivenessReadFailed(workspaceID)
 			return nil, &UnreadableError{Input: input.name, cause: err}
 		}

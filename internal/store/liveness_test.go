@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -480,6 +481,34 @@ func TestLivenessNamesEachInput(t *testing.T) {
 				t.Errorf("%d failures were counted, want %d", n, i+1)
 			}
 		})
+	}
+}
+
+// A watcher who goes away while a verdict is read is no failed reading.
+func TestAVerdictThatNobodyWaitsForHasNotFailed(t *testing.T) {
+	w := newWorld(t)
+	lock, err := w.db.BeginTx(t.Context(), nil)
+	w.ok(err)
+	defer func() { w.ok(lock.Rollback()) }()
+	_, err = lock.ExecContext(t.Context(), `LOCK TABLE routine_triggers IN ACCESS EXCLUSIVE MODE`)
+	w.ok(err)
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := w.Liveness(ctx, w.workspace)
+		ended <- err
+	}()
+	w.until("the reading waits", func() bool {
+		return one[bool](w, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
+	})
+	leave()
+	err = <-ended
+	var unreadable *UnreadableError
+	if !errors.Is(err, context.Canceled) || errors.As(err, &unreadable) {
+		t.Errorf("got %v", err)
+	}
+	if n := w.counters.Workspace(w.workspace).LivenessReadFailures; n != 0 {
+		t.Errorf("%d failures were counted", n)
 	}
 }
 
