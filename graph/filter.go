@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
+	"github.com/99designs/gqlgen/graphql"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
@@ -15,6 +16,7 @@ import (
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // In every filter a list that is absent or null asks for nothing special, and an empty one lets nothing through.
@@ -130,12 +132,8 @@ func (r *Resolver) filterRuns(q *ent.RunQuery, f *model.RunFilter) error {
 	if f.AgentID != nil {
 		q.Where(run.AgentID(*f.AgentID))
 	}
-	if f.TaskID != nil {
-		q.Where(run.TaskID(*f.TaskID))
-	}
-	if f.RoutineID != nil {
-		q.Where(run.RoutineID(*f.RoutineID))
-	}
+	q.Where(refersTo(f.TaskID, run.TaskID, run.TaskIDIsNil)...)
+	q.Where(refersTo(f.RoutineID, run.RoutineID, run.RoutineIDIsNil)...)
 	if f.CausationID != nil {
 		q.Where(run.CausationID(*f.CausationID))
 	}
@@ -196,6 +194,19 @@ func shapeIs(shape domain.TerminalShape, activated *time.Time) predicate.Run {
 		),
 	}[shape]
 	return run.And(run.RequestedAtGTE(*activated), is)
+}
+
+// refersTo is the condition of a column that may be empty: an id is what it refers to, null that it refers to nothing, and
+// absent is no condition.
+func refersTo[P any](o graphql.Omittable[*xid.ID], is func(xid.ID) P, none func() P) []P {
+	switch id := o.Value(); {
+	case !o.IsSet():
+		return nil
+	case id == nil:
+		return []P{none()}
+	default:
+		return []P{is(*id)}
+	}
 }
 
 func constant(v bool) predicate.Run {

@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"rouse.dev/rouse/graph"
@@ -44,6 +45,40 @@ func TestAnEmptyListInAFilterLetsNothingThrough(t *testing.T) {
 				t.Errorf("an empty list: %d rows of %d", got, all)
 			}
 		})
+	}
+}
+
+// Null in a filter asks for what has none, and absent for nothing.
+func TestNullInAFilterAsksForWhatHasNone(t *testing.T) {
+	w := newPagedWorld(t)
+	w.sql(`UPDATE tasks SET assignee_id = $1 WHERE right(id, 1) IN ('1', '2')`, w.agent)
+	w.sql(`UPDATE runs SET task_id = NULL WHERE right(id, 1) = '3'`)
+	w.sql(`UPDATE runs SET routine_id = $1 WHERE right(id, 1) IN ('3', '4')`, w.routine)
+	for _, c := range []struct {
+		field, filter string
+		want          int
+	}{
+		{"tasks", "{}", 7}, {"tasks", "{assigneeId: null}", 5}, {"tasks", "{assigneeId: $agent}", 2}, {"tasks", "{assigneeId: $absent}", 7},
+		{"tasks", "{projectId: null}", 2}, {"tasks", "{parentId: null}", 2}, {"tasks", "{parentId: null, assigneeId: $agent}", 0},
+		{"runs", "{}", 5}, {"runs", "{taskId: null}", 1}, {"runs", "{routineId: null}", 3}, {"runs", "{routineId: $absent}", 5},
+	} {
+		declared := `$id: ID!`
+		for _, name := range []string{"agent", "absent"} {
+			if strings.Contains(c.filter, "$"+name) {
+				declared += ", $" + name + ": ID"
+			}
+		}
+		var out struct {
+			Workspace map[string]struct{ Edges []json.RawMessage }
+		}
+		with := map[string]any{"id": w.workspace}
+		if strings.Contains(c.filter, "$agent") {
+			with["agent"] = w.agent
+		}
+		w.Do(t.Context(), `query(`+declared+`) { workspace(id: $id) { `+c.field+`(filter: `+c.filter+`) { edges { node { id } } } } }`, with, &out)
+		if got := len(out.Workspace[c.field].Edges); got != c.want {
+			t.Errorf("%s of %s: %d rows, want %d", c.filter, c.field, got, c.want)
+		}
 	}
 }
 

@@ -4206,9 +4206,9 @@ input RunFilter {
   terminalShape: [TerminalShape!]
   "Agent."
   agentId: ID
-  "Task."
+  "Task; null: those without."
   taskId: ID
-  "Routine."
+  "Routine; null: those without."
   routineId: ID
   "Chain."
   causationId: ID
@@ -4512,13 +4512,13 @@ input TaskFilter {
   workflowId: ID
   "Step."
   stepId: ID
-  "Parent."
+  "Parent; null: those without."
   parentId: ID
   "Any of these."
   state: [TaskState!]
-  "Assignee."
+  "Assignee; null: those without."
   assigneeId: ID
-  "Project."
+  "Project; null: those without."
   projectId: ID
   "Blocked or not."
   isBlocked: Boolean
@@ -39984,14 +39984,14 @@ func (ec *executionContext) unmarshalInputRunFilter(ctx context.Context, obj any
 			if err != nil {
 				return it, err
 			}
-			it.TaskID = data
+			it.TaskID = graphql.OmittableOf(data)
 		case "routineId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
 			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.RoutineID = data
+			it.RoutineID = graphql.OmittableOf(data)
 		case "causationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("causationId"))
 			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
@@ -40615,7 +40615,7 @@ func (ec *executionContext) unmarshalInputTaskFilter(ctx context.Context, obj an
 			if err != nil {
 				return it, err
 			}
-			it.ParentID = data
+			it.ParentID = graphql.OmittableOf(data)
 		case "state":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
 			data, err := ec.unmarshalOTaskState2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskStateᚄ(ctx, v)
@@ -40629,14 +40629,14 @@ func (ec *executionContext) unmarshalInputTaskFilter(ctx context.Context, obj an
 			if err != nil {
 				return it, err
 			}
-			it.AssigneeID = data
+			it.AssigneeID = graphql.OmittableOf(data)
 		case "projectId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
 			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.ProjectID = data
+			it.ProjectID = graphql.OmittableOf(data)
 		case "isBlocked":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("isBlocked"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)

@@ -248,12 +248,14 @@ func filterTasks(q *ent.TaskQuery, f *model.TaskFilter) error {
 	if f == nil {
 		return nil
 	}
-	for id, is := range map[*xid.ID]func(xid.ID) predicate.Task{f.WorkflowID: task.WorkflowID, f.StepID: task.StepID, f.ParentID: task.ParentID,
-		f.AssigneeID: task.AssigneeID, f.ProjectID: task.ProjectID} {
+	for id, is := range map[*xid.ID]func(xid.ID) predicate.Task{f.WorkflowID: task.WorkflowID, f.StepID: task.StepID} {
 		if id != nil {
 			q.Where(is(*id))
 		}
 	}
+	q.Where(refersTo(f.ParentID, task.ParentID, task.ParentIDIsNil)...)
+	q.Where(refersTo(f.AssigneeID, task.AssigneeID, task.AssigneeIDIsNil)...)
+	q.Where(refersTo(f.ProjectID, task.ProjectID, task.ProjectIDIsNil)...)
 	if f.State != nil {
 		q.Where(task.StateIn(f.State...))
 	}

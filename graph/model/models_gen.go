@@ -1542,10 +1542,10 @@ type RunFilter struct {
 	TerminalShape []domain.TerminalShape `json:"terminalShape,omitempty"`
 	// Agent.
 	AgentID *xid.ID `json:"agentId,omitempty"`
-	// Task.
-	TaskID *xid.ID `json:"taskId,omitempty"`
-	// Routine.
-	RoutineID *xid.ID `json:"routineId,omitempty"`
+	// Task; null: those without.
+	TaskID graphql.Omittable[*xid.ID] `json:"taskId,omitempty"`
+	// Routine; null: those without.
+	RoutineID graphql.Omittable[*xid.ID] `json:"routineId,omitempty"`
 	// Chain.
 	CausationID *xid.ID `json:"causationId,omitempty"`
 	// Has a retry planned.
@@ -1784,14 +1784,14 @@ type TaskFilter struct {
 	WorkflowID *xid.ID `json:"workflowId,omitempty"`
 	// Step.
 	StepID *xid.ID `json:"stepId,omitempty"`
-	// Parent.
-	ParentID *xid.ID `json:"parentId,omitempty"`
+	// Parent; null: those without.
+	ParentID graphql.Omittable[*xid.ID] `json:"parentId,omitempty"`
 	// Any of these.
 	State []domain.TaskState `json:"state,omitempty"`
-	// Assignee.
-	AssigneeID *xid.ID `json:"assigneeId,omitempty"`
-	// Project.
-	ProjectID *xid.ID `json:"projectId,omitempty"`
+	// Assignee; null: those without.
+	AssigneeID graphql.Omittable[*xid.ID] `json:"assigneeId,omitempty"`
+	// Project; null: those without.
+	ProjectID graphql.Omittable[*xid.ID] `json:"projectId,omitempty"`
 	// Blocked or not.
 	IsBlocked *bool `json:"isBlocked,omitempty"`
 	// Archived too.
