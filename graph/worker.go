@@ -250,12 +250,11 @@ func (r *Resolver) reportProgress(ctx context.Context, in model.ReportRunProgres
 	if err != nil {
 		return nil, err
 	}
+	var step map[string]any
 	if in.Progress != nil {
-		if err := r.Store.Progress(ctx, a.Attempt, domain.CleanResult(in.Progress, mask).(map[string]any)); err != nil {
-			return nil, fenced(err)
-		}
+		step = domain.CleanResult(in.Progress, mask).(map[string]any)
 	}
-	newest, err := r.Store.AppendReported(ctx, a.Attempt, int64(in.FirstSequence), linesOf(in.Lines, mask))
+	newest, err := r.Store.ReportProgress(ctx, a.Attempt, step, int64(in.FirstSequence), linesOf(in.Lines, mask))
 	return new(int(newest)), fenced(err)
 }
 

@@ -142,22 +142,29 @@ type ActivityPosition struct {
 // ActivityHead is the position that follows everything which can be read in order now. What was visible before it was
 // taken may lie after it, while an older transaction is still running: never the other way round.
 func (s *Store) ActivityHead(ctx context.Context) (ActivityPosition, error) {
-	horizon, err := queryOne[int64](ctx, s.reads, `SELECT (`+activityHorizon+`)`)
+	horizon, err := queryOne[int64](ctx, s.reads, `SELECT `+activityHorizon)
 	if err != nil {
 		return ActivityPosition{}, fmt.Errorf("read the head of the log: %w", err)
 	}
 	return ActivityPosition{Tx: horizon}, nil
 }
 
-// activityHorizon is the oldest transaction that is still running: entries of those before it are all there.
-const activityHorizon = `(pg_snapshot_xmin(pg_current_snapshot())::text)::bigint`
+// activityHorizon is the oldest transaction that may still append an entry: entries of those before it are all there. A
+// transaction of another database, or of another account, appends none: one that stays open holds nobody's feed up. Those
+// that have ended since the statement's snapshot cannot be told from ours, and hold it up until the next look.
+const activityHorizon = `(SELECT coalesce(min(x::text::bigint), pg_snapshot_xmax(pg_current_snapshot())::text::bigint) FROM pg_snapshot_xip(pg_current_snapshot()) x
+  WHERE x::xid::text NOT IN (
+    SELECT l.transactionid::text FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND (a.datname <> current_database() OR a.usename <> current_user)
+    UNION ALL SELECT p.transaction::text FROM pg_prepared_xacts p WHERE p.database <> current_database() OR p.owner <> current_user))`
 
 // ActivityAfter reads the workspace's log after a position, in its order (tx, id), at most limit entries. Only entries
-// below the oldest running transaction are given, since one that commits late would be passed by otherwise; held says that
+// below the oldest transaction that may still append one are given, since it would be passed by otherwise; held says that
 // others are there and wait for it.
 func (s *Store) ActivityAfter(ctx context.Context, workspaceID xid.ID, after ActivityPosition, limit int) (entries []*ent.Activity, held bool, err error) {
 	const query = `
-SELECT id, tx, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at, tx < ` + activityHorizon + `
+WITH horizon AS MATERIALIZED (SELECT ` + activityHorizon + ` AS tx)
+SELECT id, tx, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at, tx < (SELECT tx FROM horizon)
 FROM activities WHERE workspace_id = $1 AND (tx, id) > ($2, $3) ORDER BY tx, id LIMIT $4`
 	all, err := collect(ctx, s.reads, func(rows *sql.Rows) (*ent.Activity, error) {
 		a := &ent.Activity{WorkspaceID: workspaceID}

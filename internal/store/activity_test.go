@@ -10,6 +10,7 @@ import (
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -102,6 +103,31 @@ func TestAnEntryThatCommitsLateIsNotPassedBy(t *testing.T) {
 	if got := w.codes(from); !slices.Equal(got, []string{"TASK_CHANGED", "AGENT_PAUSED"}) {
 		t.Errorf("the log is %v, want the early entry, then the pause", got)
 	}
+}
+
+// A transaction that stays open in another database of the server appends nothing here, and holds nobody's feed up.
+func TestATransactionOfAnotherDatabaseHoldsNoFeedUp(t *testing.T) {
+	w := newWorld(t)
+	elsewhere, _ := pgtest.Empty(t)
+	open, err := elsewhere.BeginTx(t.Context(), nil)
+	w.ok(err)
+	defer open.Rollback()
+	_, err = open.ExecContext(t.Context(), `CREATE TABLE written (n int)`)
+	w.ok(err)
+	from := must(w, first(w.ActivityHead(t.Context())), nil)
+	w.agent("echo")
+	for tries := 0; ; tries++ { // what ends in this very moment may be anybody's
+		entries, held, err := w.ActivityAfter(t.Context(), w.workspace, from, 10)
+		w.ok(err)
+		if len(entries) == 1 && !held {
+			break
+		}
+		if tries == 200 {
+			t.Fatalf("%d entries, held: %t, while a transaction is open in another database", len(entries), held)
+		}
+	}
+	_, err = open.ExecContext(t.Context(), `INSERT INTO written VALUES (1)`)
+	w.ok(err) // it was open all the time
 }
 
 func TestInboxItemsAreHandledTogetherOrNotAtAll(t *testing.T) {

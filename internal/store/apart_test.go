@@ -124,6 +124,8 @@ func TestALaneThatCannotBeClaimedFromKeepsNoOther(t *testing.T) {
 // The order is kept beside a lane that fails: what is newer than the heads that were looked at is not taken before them.
 func TestTheOldestRunsAreClaimedFirstBesideALaneThatFails(t *testing.T) {
 	w := newWorld(t)
+	now := time.Now()
+	w.Store.resting.claim.now = func() time.Time { now = now.Add(domain.LongestLaneRest / 2); return now } // a lane that fails never rests long
 	bad := w.agent("bad")
 	w.wake(bad)
 	w.refuse("UPDATE", "runs", fmt.Sprintf(`OLD.agent_id = '%s'`, bad))
@@ -392,4 +394,92 @@ func TestALeaseThatCannotBeRenewedKeepsNoOther(t *testing.T) {
 	if n := one[int](w, `SELECT count(*) FROM attempt_leases WHERE lease_until > clock_timestamp() + interval '5 seconds'`); n != 3 {
 		t.Errorf("%d leases were renewed, want 3", n)
 	}
+}
+
+// A row of a run or of a budget that somebody holds for long delays nobody else's claims but once: the claim goes past it, and
+// the lane that is kept by it rests longer each time.
+func TestARowThatSomebodyHoldsDelaysNobodyElse(t *testing.T) {
+	for name, hold := range map[string]string{
+		"a run":                  `SELECT 1 FROM runs WHERE agent_id = $1 FOR UPDATE`,
+		"a budget of the agent":  `SELECT 1 FROM budget_policies WHERE subject_id = $1 FOR UPDATE`,
+		"the lane of the agent":  `SELECT 1 FROM agent_lanes WHERE agent_id = $1 FOR UPDATE`,
+		"the budget of the room": `SELECT 1 FROM budget_policies WHERE subject_kind = 'WORKSPACE' AND workspace_id = (SELECT workspace_id FROM agents WHERE id = $1) FOR UPDATE`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			now := time.Now()
+			w.Store.resting.claim.now = func() time.Time { return now }
+			kept := w.agent("kept")
+			for kind, subject := range map[domain.BudgetSubjectKind]xid.ID{domain.BudgetSubjectKindAgent: kept, domain.BudgetSubjectKindWorkspace: w.workspace} {
+				_, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: kind, SubjectID: subject, LimitUSD: "1000", Period: domain.BudgetPeriodTotal,
+					Thresholds: []int{80}, OnExceed: domain.BudgetActionPauseAgent})
+				w.ok(err)
+			}
+			w.wake(kept)
+			elsewhere := must(w, first(w.CreateWorkspace(t.Context(), CreateWorkspace{Name: "Elsewhere"})), nil)
+			w.sql(`UPDATE workspaces SET coalescing_window_ms = 0`)
+			home := w.workspace
+			w.workspace = elsewhere.ID
+			other := w.agent("other", func(a *CreateAgent) { a.Cooldown = 0 })
+			holder, err := w.db.BeginTx(t.Context(), nil)
+			w.ok(err)
+			defer holder.Rollback()
+			_, err = holder.ExecContext(t.Context(), hold, kept)
+			w.ok(err)
+			ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+			defer cancel()
+			for range 8 {
+				want := w.runOf(w.wake(other))
+				claimed, err := w.Claim(ctx, w.owner, 10, lease)
+				if ctx.Err() != nil || len(claimed) != 1 || claimed[0].RunID != want {
+					t.Fatalf("claimed %v while somebody holds %s, want %s: %v", claimed, name, want, err)
+				}
+				w.start(claimed[0])
+				w.finish(claimed[0])
+			}
+			w.ok(holder.Rollback())
+			now = now.Add(domain.LongestLaneRest)
+			w.workspace = home
+			if c := w.claimOne(); c.AgentID != kept {
+				t.Errorf("claimed for %s once the row is free, want %s", c.AgentID, kept)
+			}
+			w.sound()
+		})
+	}
+}
+
+// Lanes that fail at each pass cost the others less and less: each rests longer after each failure in a row.
+func TestALaneThatFailsAgainAndAgainRestsLonger(t *testing.T) {
+	w := newWorld(t)
+	now := time.Now()
+	w.Store.resting.claim.now = func() time.Time { return now }
+	bad := w.agent("bad")
+	w.wake(bad)
+	w.refuse("UPDATE", "runs", fmt.Sprintf(`OLD.agent_id = '%s' AND NEW.status = 'CLAIMED'`, bad))
+	w.refuse("UPDATE", "runs", fmt.Sprintf(`OLD.agent_id = '%s' AND NEW.parked_reason = 'GUARD_ERROR'`, bad))
+	tried := func() bool {
+		_, err := w.Claim(t.Context(), w.owner, 10, lease)
+		return err != nil
+	}
+	if !tried() || !tried() {
+		t.Fatal("the lane did not fail")
+	}
+	var pauses []time.Duration
+	for range 5 {
+		began := now
+		for !tried() {
+			now = now.Add(500 * time.Millisecond)
+			if now.Sub(began) > time.Hour {
+				t.Fatal("the lane is never tried again")
+			}
+		}
+		pauses = append(pauses, now.Sub(began))
+	}
+	if !slices.IsSorted(pauses) || pauses[0] == pauses[4] || pauses[4] > domain.LongestLaneRest {
+		t.Errorf("it rested %v, want longer each time", pauses)
+	}
+	w.sql(`DROP FUNCTION refuse CASCADE`)
+	now = now.Add(domain.LongestLaneRest)
+	w.claimOne()
+	w.sound()
 }

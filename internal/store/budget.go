@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
@@ -116,11 +117,11 @@ SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = $1 AND 
 		}
 		b.revision++
 	}
-	return xid.ID(b.ID), t.changeBudget(ctx, b, in, limit)
+	return xid.ID(b.ID), t.changeBudget(ctx, b, in, limit, made > 0)
 }
 
-// changeBudget gives a locked budget its settings, its spending and its alerts.
-func (t *tx) changeBudget(ctx context.Context, b budgetRow, in UpsertBudget, limit domain.Money) error {
+// changeBudget gives a locked budget its settings, its spending and its alerts, and a new one what live runs reserve of it.
+func (t *tx) changeBudget(ctx context.Context, b budgetRow, in UpsertBudget, limit domain.Money, made bool) error {
 	thresholds, err := json.Marshal(append([]int{}, in.Thresholds...))
 	if err != nil {
 		return fmt.Errorf("encode thresholds: %w", err)
@@ -137,6 +138,11 @@ UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, o
 	if b.Spent, err = t.spentOf(ctx, b); err != nil {
 		return err
 	}
+	if made {
+		if err := t.holdLive(ctx, &b); err != nil {
+			return err
+		}
+	}
 	var subject xid.ID
 	if b.SubjectKind == domain.BudgetSubjectKindAgent {
 		subject = xid.ID(b.SubjectID)
@@ -146,6 +152,49 @@ UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, o
 	}
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
 	return t.noteBudget(ctx, b, "The budget was set.")
+}
+
+// holdLive reserves of a new budget what the live runs are expected to cost that are charged to it, as if it had been there
+// when they were claimed: also of one that was deleted and is made again. A run that ends in this very moment may leave its
+// hold behind, which the repair voids.
+func (t *tx) holdLive(ctx context.Context, b *budgetRow) error {
+	type live struct {
+		runID, agentID, projectID xid.ID
+		attempt                   int64
+	}
+	const query = `
+SELECT r.id, r.attempt, r.agent_id, k.project_id FROM agent_lanes l JOIN runs r ON r.agent_id = l.agent_id AND r.status = 'CLAIMED' LEFT JOIN tasks k ON k.id = r.task_id
+WHERE l.workspace_id = $1 AND l.running > 0 ORDER BY r.requested_at, r.id`
+	runs, err := collect(ctx, t, func(rows *sql.Rows) (x live, err error) {
+		return x, rows.Scan(&x.runID, &x.attempt, &x.agentID, &x.projectID)
+	}, query, b.workspaceID)
+	if err != nil {
+		return fmt.Errorf("read live runs: %w", err)
+	}
+	runs = slices.DeleteFunc(runs, func(x live) bool { return !b.applies(b.workspaceID, x.agentID, x.projectID) })
+	if len(runs) == 0 {
+		return nil
+	}
+	var agents, runIDs []xid.ID
+	for _, x := range runs {
+		agents, runIDs = append(agents, x.agentID), append(runIDs, x.runID)
+	}
+	ledger := domain.BudgetLedger{Budgets: []domain.Budget{b.Budget}}
+	if ledger.Expected, err = expectedCosts(ctx, t, once(agents)); err != nil {
+		return err
+	}
+	var attempts []int64
+	var amounts []string
+	for _, x := range runs {
+		held := ledger.Reserve(domain.BudgetCharge{WorkspaceID: string(b.workspaceID), AgentID: string(x.agentID), ProjectID: string(x.projectID)})
+		attempts, amounts = append(attempts, x.attempt), append(amounts, held[0].Amount.String())
+	}
+	b.Reserved = ledger.Budgets[0].Reserved
+	const insert = `
+INSERT INTO budget_holds (id, workspace_id, policy_id, run_id, attempt, amount_usd, status, created_at)
+SELECT n.id, $1, $2, n.run, n.attempt, n.amount, 'HELD', $7 FROM unnest($3::text[], $4::text[], $5::bigint[], $6::numeric[]) AS n (id, run, attempt, amount)`
+	_, err = exec(ctx, t, insert, b.workspaceID, b.ID, ids(newIDs("hld", len(runs))), ids(runIDs), intArray(attempts), textArray(amounts), t.now)
+	return wrap("reserve of the budget for live runs", err)
 }
 
 func (t *tx) noteBudget(ctx context.Context, b budgetRow, summary string) error {

@@ -606,3 +606,38 @@ func TestAHoldWithoutALiveRunIsRepaired(t *testing.T) {
 		t.Errorf("a second repair did %+v", done)
 	}
 }
+
+// A budget that is deleted and made again holds for live runs what it held before: else they could overshoot together with
+// what is claimed next.
+func TestABudgetThatIsMadeAgainHoldsForLiveRuns(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker", func(a *CreateAgent) { a.MaxConcurrentSessions, a.Cooldown = 3, 0 })
+	w.request(agent, scoped("task:0"))
+	c := w.claimOne()
+	w.start(c)
+	w.ok(w.Finish(t.Context(), c.Attempt, Success{Summary: "done", Usage: &Usage{CostUSD: "2"}}))
+	set := UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: agent, LimitUSD: "10", Period: domain.BudgetPeriodTotal,
+		Thresholds: []int{80}, OnExceed: domain.BudgetActionPauseAgent}
+	id, err := w.UpsertBudget(t.Context(), set)
+	w.ok(err)
+	w.request(agent, scoped("task:1"))
+	w.request(agent, scoped("task:2"))
+	live := w.claim(10)
+	reserved := func() string { return one[string](w, `SELECT trim_scale(reserved_usd)::text FROM budget_policies`) }
+	before := reserved()
+	w.ok(w.DeleteBudget(t.Context(), w.workspace, id))
+	_, err = w.UpsertBudget(t.Context(), set)
+	w.ok(err)
+	if got := reserved(); len(live) != 2 || before != "4" || got != before {
+		t.Errorf("%d live runs held %s and hold %s of the budget that was made again", len(live), before, got)
+	}
+	w.sound()
+	for _, c := range live {
+		w.start(c)
+		w.finish(c)
+	}
+	if got := reserved(); got != "0" {
+		t.Errorf("%s are held once nothing is live", got)
+	}
+	w.sound()
+}

@@ -28,7 +28,8 @@ type budgets struct {
 var errProjectNew = errors.New("the run's project came up during the claim")
 
 // readBudgets locks the budgets that runs of the lanes may be charged to and reads what such a run will cost. The
-// workspaces' lanes are locked already; budgets come after them.
+// workspaces' lanes are locked already; budgets come after them. Lanes whose budget somebody holds are left out, unless the
+// claim is to wait.
 func (c *claimer) readBudgets(ctx context.Context, lanes []lane) error {
 	if len(c.budgets.workspaces) == 0 {
 		return nil
@@ -42,20 +43,47 @@ func (c *claimer) readBudgets(ctx context.Context, lanes []lane) error {
 	if err := c.lookForProjects(ctx, lanes); err != nil {
 		return err
 	}
-	const lock = `
-SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = ANY($1)
-  AND (subject_kind = 'WORKSPACE' OR subject_kind = 'AGENT' AND subject_id = ANY($2) OR subject_kind = 'PROJECT' AND subject_id = ANY($3))
-ORDER BY id FOR NO KEY UPDATE`
+	lock := `SELECT ` + budgetColumns + ` FROM budget_policies b WHERE ` + budgetsOfClaim + ` ORDER BY id FOR NO KEY UPDATE`
+	if !c.wait {
+		lock += ` SKIP LOCKED`
+	}
 	found, err := collect(ctx, c, scanBudget, lock, ids(c.budgets.workspaces), ids(agents), ids(keys(c.budgets.looked)))
 	if err != nil {
 		return fmt.Errorf("lock budgets: %w", err)
 	}
+	var locked []xid.ID
 	for _, b := range found {
 		c.budgets.ledger.Budgets = append(c.budgets.ledger.Budgets, b.At(c.now))
+		locked = append(locked, xid.ID(b.ID))
+	}
+	if err := c.leaveOutHeld(ctx, lanes, agents, locked); err != nil {
+		return err
 	}
 	c.budgets.projects = map[xid.ID]xid.ID{}
 	c.budgets.ledger.Expected, err = expectedCosts(ctx, c, agents)
 	return err
+}
+
+const budgetsOfClaim = `workspace_id = ANY($1)
+  AND (subject_kind = 'WORKSPACE' OR subject_kind = 'AGENT' AND subject_id = ANY($2) OR subject_kind = 'PROJECT' AND subject_id = ANY($3))`
+
+// leaveOutHeld makes lanes busy whose budget could not be locked: an agent's own, or all of a workspace.
+func (c *claimer) leaveOutHeld(ctx context.Context, lanes []lane, agents, locked []xid.ID) error {
+	if c.wait {
+		return nil
+	}
+	query := `SELECT b.workspace_id, CASE WHEN subject_kind = 'AGENT' THEN subject_id ELSE '' END FROM budget_policies b WHERE ` + budgetsOfClaim + ` AND id <> ALL($4)`
+	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
+		var workspaceID, agentID xid.ID
+		err := rows.Scan(&workspaceID, &agentID)
+		for _, l := range lanes {
+			if l.agentID == agentID || agentID == "" && l.workspaceID == workspaceID {
+				c.busy[l.agentID] = true
+			}
+		}
+		return struct{}{}, err
+	}, query, ids(c.budgets.workspaces), ids(agents), ids(keys(c.budgets.looked)), ids(locked))
+	return wrap("look for budgets that somebody holds", err)
 }
 
 // lookForProjects finds the projects of the lanes' oldest due runs, as far as the claim may come to them: only their

@@ -65,7 +65,7 @@ func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Dura
 
 // claimDue is Claim without the runs whose parking is over.
 func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
-	var passed []xid.ID // lanes that failed, or whose heads this call has no share left to settle
+	passed := s.resting.claim.left() // and lanes that failed, or whose heads this call has no share left to settle
 	var problems []error
 	for o.settles = settlesPerPass; ; {
 		lanes, err := s.dueLanes(ctx, o.limit, passed)
@@ -89,7 +89,11 @@ func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 		problems = append(problems, pass.problems...)
 		o.settles = max(0, o.settles-pass.settled)
 		nothingElse := !onlyAhead && pass.settled+pass.offered == 0 && len(pass.locked) == len(lanes) // none of them failed or was held
-		if len(pass.claimed) > 0 || nothingElse || endsAll(ctx, errors.Join(problems...)) {
+		if err := errors.Join(problems...); endsAll(ctx, err) {
+			return pass.claimed, err
+		}
+		s.resting.claim.served(lanes, pass.failed)
+		if len(pass.claimed) > 0 || nothingElse {
 			return pass.claimed, errors.Join(problems...)
 		}
 		if onlyAhead {
@@ -187,6 +191,11 @@ type claimOrder struct {
 func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		done = batch{}
+		if o.wait { // the others skip what is locked, and wait no longer from the ceilings on
+			if _, err := exec(ctx, t, `SELECT set_config('lock_timeout', $1, true)`, claimPatience); err != nil {
+				return fmt.Errorf("bound the wait for locks: %w", err)
+			}
+		}
 		lanes, err := t.lockDueLanes(ctx, o.agents, o.wait)
 		if err != nil || len(lanes) == 0 {
 			return err

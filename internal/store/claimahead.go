@@ -33,7 +33,7 @@ func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) (clai
 		return err
 	})
 	if err != nil {
-		if ctx.Err() != nil || isConnectionError(err) || isRetryable(err) {
+		if ctx.Err() != nil || isConnectionError(err) || isRetryable(err) || isLockTimeout(err) {
 			return nil, err
 		}
 		cause := err // err is what this returns
@@ -51,6 +51,9 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 	statuses := map[xid.ID]domain.AgentStatus{}
 	for i, l := range lanes {
 		agents[i], places[i] = l.agentID, int64(min(limit, l.maxSessions-l.running))
+		if c.busy[l.agentID] {
+			places[i] = 0
+		}
 		statuses[l.agentID] = l.status
 	}
 	candidates, err := collect(ctx, c, func(rows *sql.Rows) (x candidate, err error) {

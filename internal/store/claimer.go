@@ -18,11 +18,14 @@ type claimer struct {
 	taken   map[xid.ID]int  // runs claimed, by workspace
 	foreign map[xid.ID]bool // lanes whose head is not for the queue that the claim is about
 	newest  *lane           // the newest head that may be taken; nil: there are no other lanes
-	busy    map[xid.ID]bool // lanes whose head is about a task that somebody holds, or of a project that was not looked at
+	busy    map[xid.ID]bool // lanes whose head is about a task that somebody holds, or of a project that was not looked at, or whose budget somebody holds
 	budgets budgets
 }
 
-// lockCeilings locks the workspaces' lanes, in id order, and notes how many runs those with a ceiling may still take, and
+// claimPatience is how long a claim waits for a row that somebody holds: then its lane fails, and rests if that goes on.
+const claimPatience = `1s`
+
+// lockCeilings locks the workspaces' lanes, in id order, waits no longer than claimPatience from then on, and notes how many runs those with a ceiling may still take, and
 // which of them have budgets.
 func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
 	var workspaces []xid.ID
@@ -30,9 +33,10 @@ func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
 		workspaces = append(workspaces, l.workspaceID)
 	}
 	const query = `
+WITH bound AS MATERIALIZED (SELECT set_config('lock_timeout', $2, true) AS lock_timeout)
 SELECT workspace_id, max_running - running, EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id),
   EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id AND b.subject_kind = 'PROJECT')
-FROM workspace_lanes w WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE OF w`
+FROM workspace_lanes w CROSS JOIN bound WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE OF w`
 	c.free = map[xid.ID]int{}
 	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
 		var id xid.ID
@@ -49,7 +53,7 @@ FROM workspace_lanes w WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO
 			c.free[id] = *places
 		}
 		return struct{}{}, err
-	}, query, ids(workspaces))
+	}, query, ids(workspaces), claimPatience)
 	return wrap("lock workspace lanes", err)
 }
 
@@ -142,7 +146,7 @@ func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed,
 		got, err = c.take(ctx, *l, run)
 		return err
 	})
-	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || isConnectionError(err) || isRetryable(err) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || isConnectionError(err) || isRetryable(err) || isLockTimeout(err) {
 		return got, foreign, err
 	}
 	l.status = before // that the agent is held is undone, too

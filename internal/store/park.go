@@ -13,7 +13,7 @@ import (
 // so do those that fail; where a pass finds no others, it looks behind them. The error joins those of the lanes that failed:
 // whoever calls goes on, unless it endsAll.
 func (s *Store) promoteDue(ctx context.Context) error {
-	var left []xid.ID
+	left := s.resting.promote.left()
 	var problems []error
 	for len(left) < lanesPassedOver {
 		agents, err := collect(ctx, s.db, scanOne[xid.ID], parkedLanesQuery, promotionsPerPass, ids(left))
@@ -22,7 +22,7 @@ func (s *Store) promoteDue(ctx context.Context) error {
 			break
 		}
 		served, room := 0, promotedRuns
-		_, err = each(ctx, agents, func(agentID xid.ID) error {
+		failed, err := each(ctx, agents, func(agentID xid.ID) error {
 			if room <= 0 {
 				return nil
 			}
@@ -34,7 +34,11 @@ func (s *Store) promoteDue(ctx context.Context) error {
 			return err
 		}, blaming("promote parked runs of lane"))
 		problems = appendError(problems, err)
-		if len(agents) == 0 || served > 0 || endsAll(ctx, err) {
+		if endsAll(ctx, err) {
+			break
+		}
+		s.resting.promote.served(agents, failed)
+		if len(agents) == 0 || served > 0 {
 			break
 		}
 		left = append(left, agents...)

@@ -64,38 +64,56 @@ func (s *Store) Progress(ctx context.Context, a Attempt, steps ...map[string]any
 // output (SPEC S7.6). Lines that are stored already are left as they are. It returns the number of the newest stored line.
 // ErrFenced when the attempt is not the live one any more.
 func (s *Store) AppendReported(ctx context.Context, a Attempt, first int64, lines []LogLine) (newest int64, err error) {
-	err = s.inTx(ctx, func(t *tx) error {
-		var workspaceID xid.ID
-		var stored int64
-		const lock = `SELECT workspace_id, log_bytes FROM attempt_leases WHERE run_id = $1 AND attempt = $2 AND owner = $3 FOR NO KEY UPDATE`
-		err := queryRow(ctx, t, []any{&workspaceID, &stored}, lock, a.RunID, a.Number, a.Owner)
-		if isNoRows(err) {
-			return ErrFenced
-		}
-		if err != nil {
-			return fmt.Errorf("lock the lease: %w", err)
-		}
-		if err := t.readClock(ctx); err != nil {
-			return err
-		}
-		allowed, err := t.logAllowance(ctx, a)
-		if err != nil {
-			return err
-		}
-		fresh, err := t.freshLines(ctx, a, first, lines)
-		if err != nil {
-			return err
-		}
-		kept, cut := boundLines(allowed, fresh, stored, t.now)
-		if newest, err = t.insertLines(ctx, a, workspaceID, kept, cut); err != nil {
-			return err
-		}
-		if len(kept) > 0 {
-			t.publish(event.Event{Kind: event.Log, WorkspaceID: workspaceID, ID: a.RunID})
-		}
-		return nil
-	})
+	err = s.inTx(ctx, func(t *tx) (err error) { newest, err = t.appendReported(ctx, a, first, lines); return err })
 	return newest, wrap("append reported lines", err)
+}
+
+// ReportProgress is Progress and AppendReported in one transaction: what a report says is kept whole, or not at all.
+func (s *Store) ReportProgress(ctx context.Context, a Attempt, step map[string]any, first int64, lines []LogLine) (newest int64, err error) {
+	if step == nil {
+		return s.AppendReported(ctx, a, first, lines)
+	}
+	err = s.withLive(ctx, a, func(t *tx, _ lane, run runRow) (err error) {
+		if err := t.runEvent(ctx, run, domain.RunEventKindProgress, a.Number, step); err != nil {
+			return err
+		}
+		newest, err = t.appendReported(ctx, a, first, lines)
+		return err
+	})
+	return newest, wrap("note progress and lines", err)
+}
+
+// appendReported stores a worker's lines; it locks the lease, which comes after the run.
+func (t *tx) appendReported(ctx context.Context, a Attempt, first int64, lines []LogLine) (newest int64, err error) {
+	var workspaceID xid.ID
+	var stored int64
+	const lock = `SELECT workspace_id, log_bytes FROM attempt_leases WHERE run_id = $1 AND attempt = $2 AND owner = $3 FOR NO KEY UPDATE`
+	err = queryRow(ctx, t, []any{&workspaceID, &stored}, lock, a.RunID, a.Number, a.Owner)
+	if isNoRows(err) {
+		return 0, ErrFenced
+	}
+	if err != nil {
+		return 0, fmt.Errorf("lock the lease: %w", err)
+	}
+	if err := t.readClock(ctx); err != nil {
+		return 0, err
+	}
+	allowed, err := t.logAllowance(ctx, a)
+	if err != nil {
+		return 0, err
+	}
+	fresh, err := t.freshLines(ctx, a, first, lines)
+	if err != nil {
+		return 0, err
+	}
+	kept, cut := boundLines(allowed, fresh, stored, t.now)
+	if newest, err = t.insertLines(ctx, a, workspaceID, kept, cut); err != nil {
+		return 0, err
+	}
+	if len(kept) > 0 {
+		t.publish(event.Event{Kind: event.Log, WorkspaceID: workspaceID, ID: a.RunID})
+	}
+	return newest, nil
 }
 
 // logAllowance is what is kept of an attempt's output, after what is kept of the attempts of its run before it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -41,7 +42,7 @@ SELECT x.id FROM agent_lanes l JOIN workspaces w ON w.id = l.workspace_id JOIN a
   SELECT x.id FROM runs x WHERE x.agent_id = l.agent_id AND x.finished_at < ` + beforeLookback + `
     AND x.finished_at < (SELECT n.finished_at FROM runs n WHERE n.agent_id = l.agent_id AND n.finished_at IS NOT NULL ORDER BY n.finished_at DESC OFFSET $3 - 1 LIMIT 1)
     AND NOT ` + openTask + ` AND (coalesce(x.finished_at < least(l.paused_at, l.resend_from), true) OR a.deleted_at IS NOT NULL)
-  ORDER BY x.finished_at LIMIT $2) x LIMIT $2`,
+  ORDER BY x.finished_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `
 , d1 AS (DELETE FROM run_log_lines WHERE run_id IN (SELECT id FROM old)), d2 AS (DELETE FROM run_events WHERE run_id IN (SELECT id FROM old)),
 d3 AS (DELETE FROM run_contents WHERE run_id IN (SELECT id FROM old)), d4 AS (DELETE FROM run_attempts WHERE run_id IN (SELECT id FROM old)),
@@ -56,7 +57,7 @@ SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
     AND x.finished_at < (SELECT n.finished_at FROM wakeup_requests n WHERE n.workspace_id = w.id AND n.run_id IS NULL AND n.finished_at IS NOT NULL
       ORDER BY n.finished_at DESC OFFSET $3 - 1 LIMIT 1)
     AND NOT ` + openTask + `
-  ORDER BY x.finished_at LIMIT $2) x LIMIT $2`,
+  ORDER BY x.finished_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM wakeup_requests WHERE id IN (SELECT id FROM old) AND finished_at IS NOT NULL`,
 	},
 	{
@@ -65,7 +66,7 @@ SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
 SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
   SELECT x.id FROM activities x WHERE x.workspace_id = w.id AND x.occurred_at < ` + beforeLookback + `
     AND x.occurred_at < (SELECT n.occurred_at FROM activities n WHERE n.workspace_id = w.id ORDER BY n.occurred_at DESC OFFSET $3 - 1 LIMIT 1)
-  ORDER BY x.occurred_at LIMIT $2) x LIMIT $2`,
+  ORDER BY x.occurred_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM activities WHERE id IN (SELECT id FROM old)`,
 	},
 	{
@@ -74,7 +75,7 @@ SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
 SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
   SELECT x.id FROM inbox_items x WHERE x.workspace_id = w.id AND x.resolved_at < ` + oldest + `
     AND x.created_at < (SELECT n.created_at FROM inbox_items n WHERE n.workspace_id = w.id ORDER BY n.created_at DESC OFFSET $3 - 1 LIMIT 1)
-  ORDER BY x.created_at LIMIT $2) x LIMIT $2`,
+  ORDER BY x.created_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM inbox_items WHERE id IN (SELECT id FROM old) AND resolved_at IS NOT NULL`,
 	},
 	{
@@ -83,7 +84,7 @@ SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
 SELECT x.id FROM routine_triggers o CROSS JOIN LATERAL (
   SELECT x.id FROM webhook_deliveries x WHERE x.trigger_id = o.id AND x.created_at < ` + oldest + `
     AND x.created_at < (SELECT n.created_at FROM webhook_deliveries n WHERE n.trigger_id = o.id ORDER BY n.created_at DESC OFFSET $3 - 1 LIMIT 1)
-  ORDER BY x.created_at LIMIT $2) x LIMIT $2`,
+  ORDER BY x.created_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM old)`,
 	},
 	{
@@ -93,14 +94,20 @@ SELECT x.id FROM routines o JOIN workspaces w ON w.id = o.workspace_id CROSS JOI
   SELECT x.id FROM routine_runs x WHERE x.routine_id = o.id AND x.started_at < ` + beforeLookback + ` AND x.completed_at < ` + beforeLookback + `
     AND x.started_at < (SELECT n.started_at FROM routine_runs n WHERE n.routine_id = o.id ORDER BY n.started_at DESC OFFSET $3 - 1 LIMIT 1)
     AND NOT ` + openTask + ` AND NOT EXISTS (SELECT 1 FROM wakeup_requests q JOIN runs r ON r.id = q.run_id WHERE q.routine_run_id = x.id)
-  ORDER BY x.started_at LIMIT $2) x LIMIT $2`,
+  ORDER BY x.started_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM routine_runs WHERE id IN (SELECT id FROM old) AND completed_at IS NOT NULL`,
 	},
 	{
 		name: "mutation keys", age: domain.Retention.MutationKeys, count: func(r *domain.Removed) *int { return &r.MutationKeys },
-		query: `SELECT x.id FROM mutation_keys x WHERE x.created_at < ` + oldest + ` AND $3 > 0 ORDER BY x.created_at LIMIT $2`,
+		query: `SELECT x.id FROM mutation_keys x WHERE x.created_at < ` + oldest + ` AND $3 > 0 ORDER BY x.created_at LIMIT $2{lock}`,
 		drop:  `DELETE FROM mutation_keys WHERE id IN (SELECT id FROM old)`,
 	},
+}
+
+// all is the query for what is too old; free is that for what no other process removes at this moment, locked.
+func (h history) all() string { return strings.Replace(h.query, "{lock}", "", 1) }
+func (h history) free() string {
+	return strings.Replace(h.query, "{lock}", " FOR UPDATE OF x SKIP LOCKED", 1)
 }
 
 func historyAge(r domain.Retention) time.Duration { return r.History }
@@ -128,7 +135,7 @@ func (s *Store) Prune(ctx context.Context, r domain.Retention) (removed domain.R
 // pruneBatch removes the oldest rows of a kind together, or, when one of them cannot be removed, by halves.
 func (s *Store) pruneBatch(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
 	err := s.inTx(ctx, func(t *tx) error {
-		n, err := exec(ctx, t, `WITH old AS MATERIALIZED (`+h.query+`)`+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor)
+		n, err := exec(ctx, t, `WITH old AS MATERIALIZED (`+h.free()+`)`+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor)
 		removed = int(n)
 		return err
 	})
@@ -143,7 +150,7 @@ func (s *Store) pruneBatch(ctx context.Context, h history, age time.Duration) (r
 
 // pruneApart is pruneBatch by halves. Each row is judged again, as the others are.
 func (s *Store) pruneApart(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
-	old, err := collect(ctx, s.db, scanOne[xid.ID], h.query, age.Milliseconds(), retentionBatch, domain.RetentionFloor)
+	old, err := collect(ctx, s.db, scanOne[xid.ID], h.all(), age.Milliseconds(), retentionBatch, domain.RetentionFloor)
 	if err != nil {
 		return 0, false, []error{fmt.Errorf("list old %s: %w", h.name, err)}
 	}
@@ -151,7 +158,7 @@ func (s *Store) pruneApart(ctx context.Context, h history, age time.Duration) (r
 		n := int64(0)
 		err := s.inTx(ctx, func(t *tx) (err error) {
 			const those = `WITH old AS MATERIALIZED (SELECT id FROM (%s) o WHERE id = ANY($4))`
-			n, err = exec(ctx, t, fmt.Sprintf(those, h.query)+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor, ids(some))
+			n, err = exec(ctx, t, fmt.Sprintf(those, h.free())+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor, ids(some))
 			return err
 		})
 		if err == nil {
@@ -171,7 +178,7 @@ func (s *Store) Prunable(ctx context.Context, r domain.Retention) (would domain.
 		if age == 0 {
 			continue
 		}
-		n, err := queryOne[int](ctx, s.db, `SELECT count(*) FROM (`+h.query+`) old`, age.Milliseconds(), nil, domain.RetentionFloor)
+		n, err := queryOne[int](ctx, s.db, `SELECT count(*) FROM (`+h.all()+`) old`, age.Milliseconds(), nil, domain.RetentionFloor)
 		if err != nil {
 			return would, fmt.Errorf("count old %s: %w", h.name, err)
 		}

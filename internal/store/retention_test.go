@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -142,5 +143,32 @@ SELECT 'rrn_' || i, $1, $2, 'cau', 'MANUAL', 'DONE', 'f', '{}', now() - interval
 	}
 	if removed := w.prune(domain.Retention{RoutineRuns: 30 * 24 * time.Hour}); removed.RoutineRuns != 5 {
 		t.Errorf("%d routine runs were removed, want 5: the newest 50 and those still at work stay", removed.RoutineRuns)
+	}
+}
+
+// Two that prune at once, the sweep and `rouse prune` say, share the work: neither waits for the other's rows, nor ends
+// because those went without it.
+func TestTwoPruneSideBySide(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	w.olds(agent, "new", domain.RetentionFloor, 1, "")
+	w.olds(agent, "old", 2*retentionBatch+10, 40, "")
+	other, err := w.db.BeginTx(t.Context(), nil)
+	w.ok(err)
+	defer other.Rollback()
+	rows, err := other.ExecContext(t.Context(), `SELECT 1 FROM runs WHERE id IN (SELECT id FROM runs WHERE id LIKE 'run_old%' ORDER BY finished_at LIMIT $1) FOR UPDATE`, retentionBatch)
+	w.ok(err)
+	if n, err := rows.RowsAffected(); err != nil || n != retentionBatch {
+		t.Fatalf("the other one holds %d rows, %v", n, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	removed, more, err := w.Prune(ctx, keepAMonth)
+	if err != nil || removed.Runs != retentionBatch || !more {
+		t.Errorf("beside another it removed %d runs, more: %t, %v; want %d and more", removed.Runs, more, err, retentionBatch)
+	}
+	w.ok(other.Rollback())
+	if total := w.prune(keepAMonth); total.Runs != retentionBatch+10 {
+		t.Errorf("the rest is %d runs, want %d", total.Runs, retentionBatch+10)
 	}
 }

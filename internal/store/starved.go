@@ -12,7 +12,8 @@ type starved struct {
 	passes map[xid.ID]int
 }
 
-// update notes a pass: which lanes were due and which of them could be locked. It returns those to wait for now.
+// update notes a pass: which lanes were due and which of them could be locked. It returns the one to wait for now, if any:
+// a pass waits once, so that what many lanes wait for costs the others no more.
 func (s *starved) update(due, locked []xid.ID) (wait []xid.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,8 +27,10 @@ func (s *starved) update(due, locked []xid.ID) (wait []xid.ID) {
 			continue
 		}
 		if passes[id] = s.passes[id] + 1; passes[id] >= passesBeforeWait {
-			delete(passes, id)
-			wait = append(wait, id)
+			if len(wait) == 0 {
+				delete(passes, id)
+				wait = append(wait, id)
+			}
 		}
 	}
 	s.passes = passes

@@ -56,6 +56,7 @@ type Store struct {
 	awaited  awaited
 	grumbles grumbles
 	turn     turn
+	resting  struct{ claim, promote *resting } // lanes that fail
 
 	// Of what the API shows: claims, leases and reports never wait for one of these connections.
 	reads      *sql.DB
@@ -74,6 +75,7 @@ func New(db *sql.DB, o Options) *Store {
 	}
 	return &Store{
 		db:         db,
+		resting:    struct{ claim, promote *resting }{newResting(), newResting()},
 		client:     clientOf(db),
 		reads:      reads,
 		readClient: clientOf(reads),
@@ -185,6 +187,9 @@ func (s *Store) apply(e effects) {
 
 // isRetryable is true for a deadlock, for a lost serialization race, and for what was changed before it was locked.
 func isRetryable(err error) bool { return hasCode(err, "40P01", "40001") || errors.Is(err, errChanged) }
+
+// isLockTimeout says that somebody held a row for longer than the transaction waits.
+func isLockTimeout(err error) bool { return hasCode(err, "55P03") }
 
 func hasCode(err error, codes ...pqerror.Code) bool {
 	var pe *pq.Error

@@ -87,8 +87,12 @@ func (w *World) overBudget(run *Run) bool {
 // hold reserves what a claimed run is expected to cost: the mean of its agent's last runs; for an agent without any, of the
 // last attempts of the workspace; and where nobody knows, all that is left of budgets that hold runs up.
 func (w *World) hold(run *Run) {
+	w.reserveOf(run, w.Budgets...)
+}
+
+func (w *World) reserveOf(run *Run, budgets ...*Budget) {
 	amount, known := w.expected(run.Agent)
-	for _, b := range w.Budgets {
+	for _, b := range budgets {
 		if !b.applies(run.Agent, run.project()) {
 			continue
 		}
@@ -198,7 +202,8 @@ func (w *World) SetBudget(now Budget) {
 	w.tick()
 	before := w.rooms()
 	b := w.budgetOf(now.Agent, now.Project)
-	if b == nil {
+	made := b == nil
+	if made {
 		b = &Budget{Agent: now.Agent, Project: now.Project, Periodic: now.Periodic, told: map[[2]int]bool{}, period: w.period}
 		w.Budgets = append(w.Budgets, b)
 	}
@@ -209,6 +214,13 @@ func (w *World) SetBudget(now Budget) {
 		b.alerted = 0
 	}
 	b.Limit, b.Pauses, b.Periodic, b.Thresholds, b.period = now.Limit, now.Pauses, now.Periodic, now.Thresholds, w.period
+	if made { // what is live reserves of it, too
+		live := slices.DeleteFunc(slices.Clone(w.Runs), func(r *Run) bool { return r.Status != "CLAIMED" })
+		slices.SortFunc(live, compare)
+		for _, run := range live {
+			w.reserveOf(run, b)
+		}
+	}
 	w.alert(b, b.Agent, 0)
 	w.wakeReserved(before)
 	w.resumeHeld()
