@@ -49,6 +49,14 @@ type AttemptLease struct {
 	ProcessGroup *int `json:"process_group,omitempty"`
 	// ProcessStarted holds the value of the "process_started" field.
 	ProcessStarted *int64 `json:"process_started,omitempty"`
+	// AcceptedAt holds the value of the "accepted_at" field.
+	AcceptedAt *time.Time `json:"accepted_at,omitempty"`
+	// EndingAt holds the value of the "ending_at" field.
+	EndingAt *time.Time `json:"ending_at,omitempty"`
+	// TimeoutMs holds the value of the "timeout_ms" field.
+	TimeoutMs int64 `json:"timeout_ms,omitempty"`
+	// GraceMs holds the value of the "grace_ms" field.
+	GraceMs int64 `json:"grace_ms,omitempty"`
 	// Secrets holds the value of the "secrets" field.
 	Secrets      *domain.SealedSet `json:"secrets,omitempty"`
 	selectValues sql.SelectValues
@@ -61,11 +69,11 @@ func (*AttemptLease) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case attemptlease.FieldSecrets:
 			values[i] = new([]byte)
-		case attemptlease.FieldAttempt, attemptlease.FieldLeaseMs, attemptlease.FieldLogBytes, attemptlease.FieldOwnerPid, attemptlease.FieldOwnerStarted, attemptlease.FieldProcessGroup, attemptlease.FieldProcessStarted:
+		case attemptlease.FieldAttempt, attemptlease.FieldLeaseMs, attemptlease.FieldLogBytes, attemptlease.FieldOwnerPid, attemptlease.FieldOwnerStarted, attemptlease.FieldProcessGroup, attemptlease.FieldProcessStarted, attemptlease.FieldTimeoutMs, attemptlease.FieldGraceMs:
 			values[i] = new(sql.NullInt64)
 		case attemptlease.FieldID, attemptlease.FieldWorkspaceID, attemptlease.FieldAgentID, attemptlease.FieldOwner, attemptlease.FieldQueue, attemptlease.FieldCallKey, attemptlease.FieldHost, attemptlease.FieldBootID:
 			values[i] = new(sql.NullString)
-		case attemptlease.FieldLeaseUntil:
+		case attemptlease.FieldLeaseUntil, attemptlease.FieldAcceptedAt, attemptlease.FieldEndingAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -187,6 +195,32 @@ func (_m *AttemptLease) assignValues(columns []string, values []any) error {
 				_m.ProcessStarted = new(int64)
 				*_m.ProcessStarted = value.Int64
 			}
+		case attemptlease.FieldAcceptedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field accepted_at", values[i])
+			} else if value.Valid {
+				_m.AcceptedAt = new(time.Time)
+				*_m.AcceptedAt = value.Time
+			}
+		case attemptlease.FieldEndingAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field ending_at", values[i])
+			} else if value.Valid {
+				_m.EndingAt = new(time.Time)
+				*_m.EndingAt = value.Time
+			}
+		case attemptlease.FieldTimeoutMs:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field timeout_ms", values[i])
+			} else if value.Valid {
+				_m.TimeoutMs = value.Int64
+			}
+		case attemptlease.FieldGraceMs:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field grace_ms", values[i])
+			} else if value.Valid {
+				_m.GraceMs = value.Int64
+			}
 		case attemptlease.FieldSecrets:
 			if value, ok := values[i].(*[]byte); !ok {
 				return fmt.Errorf("unexpected type %T for field secrets", values[i])
@@ -293,6 +327,22 @@ func (_m *AttemptLease) String() string {
 		builder.WriteString("process_started=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	if v := _m.AcceptedAt; v != nil {
+		builder.WriteString("accepted_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.EndingAt; v != nil {
+		builder.WriteString("ending_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("timeout_ms=")
+	builder.WriteString(fmt.Sprintf("%v", _m.TimeoutMs))
+	builder.WriteString(", ")
+	builder.WriteString("grace_ms=")
+	builder.WriteString(fmt.Sprintf("%v", _m.GraceMs))
 	builder.WriteString(", ")
 	builder.WriteString("secrets=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Secrets))

@@ -202,6 +202,62 @@ func (_c *AttemptLeaseCreate) SetNillableProcessStarted(v *int64) *AttemptLeaseC
 	return _c
 }
 
+// SetAcceptedAt sets the "accepted_at" field.
+func (_c *AttemptLeaseCreate) SetAcceptedAt(v time.Time) *AttemptLeaseCreate {
+	_c.mutation.SetAcceptedAt(v)
+	return _c
+}
+
+// SetNillableAcceptedAt sets the "accepted_at" field if the given value is not nil.
+func (_c *AttemptLeaseCreate) SetNillableAcceptedAt(v *time.Time) *AttemptLeaseCreate {
+	if v != nil {
+		_c.SetAcceptedAt(*v)
+	}
+	return _c
+}
+
+// SetEndingAt sets the "ending_at" field.
+func (_c *AttemptLeaseCreate) SetEndingAt(v time.Time) *AttemptLeaseCreate {
+	_c.mutation.SetEndingAt(v)
+	return _c
+}
+
+// SetNillableEndingAt sets the "ending_at" field if the given value is not nil.
+func (_c *AttemptLeaseCreate) SetNillableEndingAt(v *time.Time) *AttemptLeaseCreate {
+	if v != nil {
+		_c.SetEndingAt(*v)
+	}
+	return _c
+}
+
+// SetTimeoutMs sets the "timeout_ms" field.
+func (_c *AttemptLeaseCreate) SetTimeoutMs(v int64) *AttemptLeaseCreate {
+	_c.mutation.SetTimeoutMs(v)
+	return _c
+}
+
+// SetNillableTimeoutMs sets the "timeout_ms" field if the given value is not nil.
+func (_c *AttemptLeaseCreate) SetNillableTimeoutMs(v *int64) *AttemptLeaseCreate {
+	if v != nil {
+		_c.SetTimeoutMs(*v)
+	}
+	return _c
+}
+
+// SetGraceMs sets the "grace_ms" field.
+func (_c *AttemptLeaseCreate) SetGraceMs(v int64) *AttemptLeaseCreate {
+	_c.mutation.SetGraceMs(v)
+	return _c
+}
+
+// SetNillableGraceMs sets the "grace_ms" field if the given value is not nil.
+func (_c *AttemptLeaseCreate) SetNillableGraceMs(v *int64) *AttemptLeaseCreate {
+	if v != nil {
+		_c.SetGraceMs(*v)
+	}
+	return _c
+}
+
 // SetSecrets sets the "secrets" field.
 func (_c *AttemptLeaseCreate) SetSecrets(v *domain.SealedSet) *AttemptLeaseCreate {
 	_c.mutation.SetSecrets(v)
@@ -256,6 +312,14 @@ func (_c *AttemptLeaseCreate) defaults() {
 	if _, ok := _c.mutation.LogBytes(); !ok {
 		v := attemptlease.DefaultLogBytes
 		_c.mutation.SetLogBytes(v)
+	}
+	if _, ok := _c.mutation.TimeoutMs(); !ok {
+		v := attemptlease.DefaultTimeoutMs
+		_c.mutation.SetTimeoutMs(v)
+	}
+	if _, ok := _c.mutation.GraceMs(); !ok {
+		v := attemptlease.DefaultGraceMs
+		_c.mutation.SetGraceMs(v)
 	}
 }
 
@@ -313,6 +377,12 @@ func (_c *AttemptLeaseCreate) check() error {
 		if err := attemptlease.BootIDValidator(v); err != nil {
 			return &ValidationError{Name: "boot_id", err: fmt.Errorf(`ent: validator failed for field "AttemptLease.boot_id": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.TimeoutMs(); !ok {
+		return &ValidationError{Name: "timeout_ms", err: errors.New(`ent: missing required field "AttemptLease.timeout_ms"`)}
+	}
+	if _, ok := _c.mutation.GraceMs(); !ok {
+		return &ValidationError{Name: "grace_ms", err: errors.New(`ent: missing required field "AttemptLease.grace_ms"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := attemptlease.IDValidator(v); err != nil {
@@ -414,6 +484,22 @@ func (_c *AttemptLeaseCreate) createSpec() (*AttemptLease, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.ProcessStarted(); ok {
 		_spec.SetField(attemptlease.FieldProcessStarted, field.TypeInt64, value)
 		_node.ProcessStarted = &value
+	}
+	if value, ok := _c.mutation.AcceptedAt(); ok {
+		_spec.SetField(attemptlease.FieldAcceptedAt, field.TypeTime, value)
+		_node.AcceptedAt = &value
+	}
+	if value, ok := _c.mutation.EndingAt(); ok {
+		_spec.SetField(attemptlease.FieldEndingAt, field.TypeTime, value)
+		_node.EndingAt = &value
+	}
+	if value, ok := _c.mutation.TimeoutMs(); ok {
+		_spec.SetField(attemptlease.FieldTimeoutMs, field.TypeInt64, value)
+		_node.TimeoutMs = value
+	}
+	if value, ok := _c.mutation.GraceMs(); ok {
+		_spec.SetField(attemptlease.FieldGraceMs, field.TypeInt64, value)
+		_node.GraceMs = value
 	}
 	if value, ok := _c.mutation.Secrets(); ok {
 		_spec.SetField(attemptlease.FieldSecrets, field.TypeJSON, value)
@@ -744,6 +830,78 @@ func (u *AttemptLeaseUpsert) AddProcessStarted(v int64) *AttemptLeaseUpsert {
 // ClearProcessStarted clears the value of the "process_started" field.
 func (u *AttemptLeaseUpsert) ClearProcessStarted() *AttemptLeaseUpsert {
 	u.SetNull(attemptlease.FieldProcessStarted)
+	return u
+}
+
+// SetAcceptedAt sets the "accepted_at" field.
+func (u *AttemptLeaseUpsert) SetAcceptedAt(v time.Time) *AttemptLeaseUpsert {
+	u.Set(attemptlease.FieldAcceptedAt, v)
+	return u
+}
+
+// UpdateAcceptedAt sets the "accepted_at" field to the value that was provided on create.
+func (u *AttemptLeaseUpsert) UpdateAcceptedAt() *AttemptLeaseUpsert {
+	u.SetExcluded(attemptlease.FieldAcceptedAt)
+	return u
+}
+
+// ClearAcceptedAt clears the value of the "accepted_at" field.
+func (u *AttemptLeaseUpsert) ClearAcceptedAt() *AttemptLeaseUpsert {
+	u.SetNull(attemptlease.FieldAcceptedAt)
+	return u
+}
+
+// SetEndingAt sets the "ending_at" field.
+func (u *AttemptLeaseUpsert) SetEndingAt(v time.Time) *AttemptLeaseUpsert {
+	u.Set(attemptlease.FieldEndingAt, v)
+	return u
+}
+
+// UpdateEndingAt sets the "ending_at" field to the value that was provided on create.
+func (u *AttemptLeaseUpsert) UpdateEndingAt() *AttemptLeaseUpsert {
+	u.SetExcluded(attemptlease.FieldEndingAt)
+	return u
+}
+
+// ClearEndingAt clears the value of the "ending_at" field.
+func (u *AttemptLeaseUpsert) ClearEndingAt() *AttemptLeaseUpsert {
+	u.SetNull(attemptlease.FieldEndingAt)
+	return u
+}
+
+// SetTimeoutMs sets the "timeout_ms" field.
+func (u *AttemptLeaseUpsert) SetTimeoutMs(v int64) *AttemptLeaseUpsert {
+	u.Set(attemptlease.FieldTimeoutMs, v)
+	return u
+}
+
+// UpdateTimeoutMs sets the "timeout_ms" field to the value that was provided on create.
+func (u *AttemptLeaseUpsert) UpdateTimeoutMs() *AttemptLeaseUpsert {
+	u.SetExcluded(attemptlease.FieldTimeoutMs)
+	return u
+}
+
+// AddTimeoutMs adds v to the "timeout_ms" field.
+func (u *AttemptLeaseUpsert) AddTimeoutMs(v int64) *AttemptLeaseUpsert {
+	u.Add(attemptlease.FieldTimeoutMs, v)
+	return u
+}
+
+// SetGraceMs sets the "grace_ms" field.
+func (u *AttemptLeaseUpsert) SetGraceMs(v int64) *AttemptLeaseUpsert {
+	u.Set(attemptlease.FieldGraceMs, v)
+	return u
+}
+
+// UpdateGraceMs sets the "grace_ms" field to the value that was provided on create.
+func (u *AttemptLeaseUpsert) UpdateGraceMs() *AttemptLeaseUpsert {
+	u.SetExcluded(attemptlease.FieldGraceMs)
+	return u
+}
+
+// AddGraceMs adds v to the "grace_ms" field.
+func (u *AttemptLeaseUpsert) AddGraceMs(v int64) *AttemptLeaseUpsert {
+	u.Add(attemptlease.FieldGraceMs, v)
 	return u
 }
 
@@ -1132,6 +1290,90 @@ func (u *AttemptLeaseUpsertOne) UpdateProcessStarted() *AttemptLeaseUpsertOne {
 func (u *AttemptLeaseUpsertOne) ClearProcessStarted() *AttemptLeaseUpsertOne {
 	return u.Update(func(s *AttemptLeaseUpsert) {
 		s.ClearProcessStarted()
+	})
+}
+
+// SetAcceptedAt sets the "accepted_at" field.
+func (u *AttemptLeaseUpsertOne) SetAcceptedAt(v time.Time) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetAcceptedAt(v)
+	})
+}
+
+// UpdateAcceptedAt sets the "accepted_at" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertOne) UpdateAcceptedAt() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateAcceptedAt()
+	})
+}
+
+// ClearAcceptedAt clears the value of the "accepted_at" field.
+func (u *AttemptLeaseUpsertOne) ClearAcceptedAt() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.ClearAcceptedAt()
+	})
+}
+
+// SetEndingAt sets the "ending_at" field.
+func (u *AttemptLeaseUpsertOne) SetEndingAt(v time.Time) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetEndingAt(v)
+	})
+}
+
+// UpdateEndingAt sets the "ending_at" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertOne) UpdateEndingAt() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateEndingAt()
+	})
+}
+
+// ClearEndingAt clears the value of the "ending_at" field.
+func (u *AttemptLeaseUpsertOne) ClearEndingAt() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.ClearEndingAt()
+	})
+}
+
+// SetTimeoutMs sets the "timeout_ms" field.
+func (u *AttemptLeaseUpsertOne) SetTimeoutMs(v int64) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetTimeoutMs(v)
+	})
+}
+
+// AddTimeoutMs adds v to the "timeout_ms" field.
+func (u *AttemptLeaseUpsertOne) AddTimeoutMs(v int64) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.AddTimeoutMs(v)
+	})
+}
+
+// UpdateTimeoutMs sets the "timeout_ms" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertOne) UpdateTimeoutMs() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateTimeoutMs()
+	})
+}
+
+// SetGraceMs sets the "grace_ms" field.
+func (u *AttemptLeaseUpsertOne) SetGraceMs(v int64) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetGraceMs(v)
+	})
+}
+
+// AddGraceMs adds v to the "grace_ms" field.
+func (u *AttemptLeaseUpsertOne) AddGraceMs(v int64) *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.AddGraceMs(v)
+	})
+}
+
+// UpdateGraceMs sets the "grace_ms" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertOne) UpdateGraceMs() *AttemptLeaseUpsertOne {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateGraceMs()
 	})
 }
 
@@ -1690,6 +1932,90 @@ func (u *AttemptLeaseUpsertBulk) UpdateProcessStarted() *AttemptLeaseUpsertBulk 
 func (u *AttemptLeaseUpsertBulk) ClearProcessStarted() *AttemptLeaseUpsertBulk {
 	return u.Update(func(s *AttemptLeaseUpsert) {
 		s.ClearProcessStarted()
+	})
+}
+
+// SetAcceptedAt sets the "accepted_at" field.
+func (u *AttemptLeaseUpsertBulk) SetAcceptedAt(v time.Time) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetAcceptedAt(v)
+	})
+}
+
+// UpdateAcceptedAt sets the "accepted_at" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertBulk) UpdateAcceptedAt() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateAcceptedAt()
+	})
+}
+
+// ClearAcceptedAt clears the value of the "accepted_at" field.
+func (u *AttemptLeaseUpsertBulk) ClearAcceptedAt() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.ClearAcceptedAt()
+	})
+}
+
+// SetEndingAt sets the "ending_at" field.
+func (u *AttemptLeaseUpsertBulk) SetEndingAt(v time.Time) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetEndingAt(v)
+	})
+}
+
+// UpdateEndingAt sets the "ending_at" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertBulk) UpdateEndingAt() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateEndingAt()
+	})
+}
+
+// ClearEndingAt clears the value of the "ending_at" field.
+func (u *AttemptLeaseUpsertBulk) ClearEndingAt() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.ClearEndingAt()
+	})
+}
+
+// SetTimeoutMs sets the "timeout_ms" field.
+func (u *AttemptLeaseUpsertBulk) SetTimeoutMs(v int64) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetTimeoutMs(v)
+	})
+}
+
+// AddTimeoutMs adds v to the "timeout_ms" field.
+func (u *AttemptLeaseUpsertBulk) AddTimeoutMs(v int64) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.AddTimeoutMs(v)
+	})
+}
+
+// UpdateTimeoutMs sets the "timeout_ms" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertBulk) UpdateTimeoutMs() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateTimeoutMs()
+	})
+}
+
+// SetGraceMs sets the "grace_ms" field.
+func (u *AttemptLeaseUpsertBulk) SetGraceMs(v int64) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.SetGraceMs(v)
+	})
+}
+
+// AddGraceMs adds v to the "grace_ms" field.
+func (u *AttemptLeaseUpsertBulk) AddGraceMs(v int64) *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.AddGraceMs(v)
+	})
+}
+
+// UpdateGraceMs sets the "grace_ms" field to the value that was provided on create.
+func (u *AttemptLeaseUpsertBulk) UpdateGraceMs() *AttemptLeaseUpsertBulk {
+	return u.Update(func(s *AttemptLeaseUpsert) {
+		s.UpdateGraceMs()
 	})
 }
 

@@ -343,6 +343,88 @@ func (_u *AttemptLeaseUpdate) ClearProcessStarted() *AttemptLeaseUpdate {
 	return _u
 }
 
+// SetAcceptedAt sets the "accepted_at" field.
+func (_u *AttemptLeaseUpdate) SetAcceptedAt(v time.Time) *AttemptLeaseUpdate {
+	_u.mutation.SetAcceptedAt(v)
+	return _u
+}
+
+// SetNillableAcceptedAt sets the "accepted_at" field if the given value is not nil.
+func (_u *AttemptLeaseUpdate) SetNillableAcceptedAt(v *time.Time) *AttemptLeaseUpdate {
+	if v != nil {
+		_u.SetAcceptedAt(*v)
+	}
+	return _u
+}
+
+// ClearAcceptedAt clears the value of the "accepted_at" field.
+func (_u *AttemptLeaseUpdate) ClearAcceptedAt() *AttemptLeaseUpdate {
+	_u.mutation.ClearAcceptedAt()
+	return _u
+}
+
+// SetEndingAt sets the "ending_at" field.
+func (_u *AttemptLeaseUpdate) SetEndingAt(v time.Time) *AttemptLeaseUpdate {
+	_u.mutation.SetEndingAt(v)
+	return _u
+}
+
+// SetNillableEndingAt sets the "ending_at" field if the given value is not nil.
+func (_u *AttemptLeaseUpdate) SetNillableEndingAt(v *time.Time) *AttemptLeaseUpdate {
+	if v != nil {
+		_u.SetEndingAt(*v)
+	}
+	return _u
+}
+
+// ClearEndingAt clears the value of the "ending_at" field.
+func (_u *AttemptLeaseUpdate) ClearEndingAt() *AttemptLeaseUpdate {
+	_u.mutation.ClearEndingAt()
+	return _u
+}
+
+// SetTimeoutMs sets the "timeout_ms" field.
+func (_u *AttemptLeaseUpdate) SetTimeoutMs(v int64) *AttemptLeaseUpdate {
+	_u.mutation.ResetTimeoutMs()
+	_u.mutation.SetTimeoutMs(v)
+	return _u
+}
+
+// SetNillableTimeoutMs sets the "timeout_ms" field if the given value is not nil.
+func (_u *AttemptLeaseUpdate) SetNillableTimeoutMs(v *int64) *AttemptLeaseUpdate {
+	if v != nil {
+		_u.SetTimeoutMs(*v)
+	}
+	return _u
+}
+
+// AddTimeoutMs adds value to the "timeout_ms" field.
+func (_u *AttemptLeaseUpdate) AddTimeoutMs(v int64) *AttemptLeaseUpdate {
+	_u.mutation.AddTimeoutMs(v)
+	return _u
+}
+
+// SetGraceMs sets the "grace_ms" field.
+func (_u *AttemptLeaseUpdate) SetGraceMs(v int64) *AttemptLeaseUpdate {
+	_u.mutation.ResetGraceMs()
+	_u.mutation.SetGraceMs(v)
+	return _u
+}
+
+// SetNillableGraceMs sets the "grace_ms" field if the given value is not nil.
+func (_u *AttemptLeaseUpdate) SetNillableGraceMs(v *int64) *AttemptLeaseUpdate {
+	if v != nil {
+		_u.SetGraceMs(*v)
+	}
+	return _u
+}
+
+// AddGraceMs adds value to the "grace_ms" field.
+func (_u *AttemptLeaseUpdate) AddGraceMs(v int64) *AttemptLeaseUpdate {
+	_u.mutation.AddGraceMs(v)
+	return _u
+}
+
 // SetSecrets sets the "secrets" field.
 func (_u *AttemptLeaseUpdate) SetSecrets(v *domain.SealedSet) *AttemptLeaseUpdate {
 	_u.mutation.SetSecrets(v)
@@ -537,6 +619,30 @@ func (_u *AttemptLeaseUpdate) sqlSave(ctx context.Context) (_node int, err error
 	}
 	if _u.mutation.ProcessStartedCleared() {
 		_spec.ClearField(attemptlease.FieldProcessStarted, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.AcceptedAt(); ok {
+		_spec.SetField(attemptlease.FieldAcceptedAt, field.TypeTime, value)
+	}
+	if _u.mutation.AcceptedAtCleared() {
+		_spec.ClearField(attemptlease.FieldAcceptedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.EndingAt(); ok {
+		_spec.SetField(attemptlease.FieldEndingAt, field.TypeTime, value)
+	}
+	if _u.mutation.EndingAtCleared() {
+		_spec.ClearField(attemptlease.FieldEndingAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.TimeoutMs(); ok {
+		_spec.SetField(attemptlease.FieldTimeoutMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedTimeoutMs(); ok {
+		_spec.AddField(attemptlease.FieldTimeoutMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.GraceMs(); ok {
+		_spec.SetField(attemptlease.FieldGraceMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedGraceMs(); ok {
+		_spec.AddField(attemptlease.FieldGraceMs, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.Secrets(); ok {
 		_spec.SetField(attemptlease.FieldSecrets, field.TypeJSON, value)
@@ -879,6 +985,88 @@ func (_u *AttemptLeaseUpdateOne) ClearProcessStarted() *AttemptLeaseUpdateOne {
 	return _u
 }
 
+// SetAcceptedAt sets the "accepted_at" field.
+func (_u *AttemptLeaseUpdateOne) SetAcceptedAt(v time.Time) *AttemptLeaseUpdateOne {
+	_u.mutation.SetAcceptedAt(v)
+	return _u
+}
+
+// SetNillableAcceptedAt sets the "accepted_at" field if the given value is not nil.
+func (_u *AttemptLeaseUpdateOne) SetNillableAcceptedAt(v *time.Time) *AttemptLeaseUpdateOne {
+	if v != nil {
+		_u.SetAcceptedAt(*v)
+	}
+	return _u
+}
+
+// ClearAcceptedAt clears the value of the "accepted_at" field.
+func (_u *AttemptLeaseUpdateOne) ClearAcceptedAt() *AttemptLeaseUpdateOne {
+	_u.mutation.ClearAcceptedAt()
+	return _u
+}
+
+// SetEndingAt sets the "ending_at" field.
+func (_u *AttemptLeaseUpdateOne) SetEndingAt(v time.Time) *AttemptLeaseUpdateOne {
+	_u.mutation.SetEndingAt(v)
+	return _u
+}
+
+// SetNillableEndingAt sets the "ending_at" field if the given value is not nil.
+func (_u *AttemptLeaseUpdateOne) SetNillableEndingAt(v *time.Time) *AttemptLeaseUpdateOne {
+	if v != nil {
+		_u.SetEndingAt(*v)
+	}
+	return _u
+}
+
+// ClearEndingAt clears the value of the "ending_at" field.
+func (_u *AttemptLeaseUpdateOne) ClearEndingAt() *AttemptLeaseUpdateOne {
+	_u.mutation.ClearEndingAt()
+	return _u
+}
+
+// SetTimeoutMs sets the "timeout_ms" field.
+func (_u *AttemptLeaseUpdateOne) SetTimeoutMs(v int64) *AttemptLeaseUpdateOne {
+	_u.mutation.ResetTimeoutMs()
+	_u.mutation.SetTimeoutMs(v)
+	return _u
+}
+
+// SetNillableTimeoutMs sets the "timeout_ms" field if the given value is not nil.
+func (_u *AttemptLeaseUpdateOne) SetNillableTimeoutMs(v *int64) *AttemptLeaseUpdateOne {
+	if v != nil {
+		_u.SetTimeoutMs(*v)
+	}
+	return _u
+}
+
+// AddTimeoutMs adds value to the "timeout_ms" field.
+func (_u *AttemptLeaseUpdateOne) AddTimeoutMs(v int64) *AttemptLeaseUpdateOne {
+	_u.mutation.AddTimeoutMs(v)
+	return _u
+}
+
+// SetGraceMs sets the "grace_ms" field.
+func (_u *AttemptLeaseUpdateOne) SetGraceMs(v int64) *AttemptLeaseUpdateOne {
+	_u.mutation.ResetGraceMs()
+	_u.mutation.SetGraceMs(v)
+	return _u
+}
+
+// SetNillableGraceMs sets the "grace_ms" field if the given value is not nil.
+func (_u *AttemptLeaseUpdateOne) SetNillableGraceMs(v *int64) *AttemptLeaseUpdateOne {
+	if v != nil {
+		_u.SetGraceMs(*v)
+	}
+	return _u
+}
+
+// AddGraceMs adds value to the "grace_ms" field.
+func (_u *AttemptLeaseUpdateOne) AddGraceMs(v int64) *AttemptLeaseUpdateOne {
+	_u.mutation.AddGraceMs(v)
+	return _u
+}
+
 // SetSecrets sets the "secrets" field.
 func (_u *AttemptLeaseUpdateOne) SetSecrets(v *domain.SealedSet) *AttemptLeaseUpdateOne {
 	_u.mutation.SetSecrets(v)
@@ -1103,6 +1291,30 @@ func (_u *AttemptLeaseUpdateOne) sqlSave(ctx context.Context) (_node *AttemptLea
 	}
 	if _u.mutation.ProcessStartedCleared() {
 		_spec.ClearField(attemptlease.FieldProcessStarted, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.AcceptedAt(); ok {
+		_spec.SetField(attemptlease.FieldAcceptedAt, field.TypeTime, value)
+	}
+	if _u.mutation.AcceptedAtCleared() {
+		_spec.ClearField(attemptlease.FieldAcceptedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.EndingAt(); ok {
+		_spec.SetField(attemptlease.FieldEndingAt, field.TypeTime, value)
+	}
+	if _u.mutation.EndingAtCleared() {
+		_spec.ClearField(attemptlease.FieldEndingAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.TimeoutMs(); ok {
+		_spec.SetField(attemptlease.FieldTimeoutMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedTimeoutMs(); ok {
+		_spec.AddField(attemptlease.FieldTimeoutMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.GraceMs(); ok {
+		_spec.SetField(attemptlease.FieldGraceMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedGraceMs(); ok {
+		_spec.AddField(attemptlease.FieldGraceMs, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.Secrets(); ok {
 		_spec.SetField(attemptlease.FieldSecrets, field.TypeJSON, value)

@@ -6565,6 +6565,12 @@ type AttemptLeaseMutation struct {
 	addprocess_group   *int
 	process_started    *int64
 	addprocess_started *int64
+	accepted_at        *time.Time
+	ending_at          *time.Time
+	timeout_ms         *int64
+	addtimeout_ms      *int64
+	grace_ms           *int64
+	addgrace_ms        *int64
 	secrets            **domain.SealedSet
 	clearedFields      map[string]struct{}
 	done               bool
@@ -7477,6 +7483,216 @@ func (m *AttemptLeaseMutation) ResetProcessStarted() {
 	delete(m.clearedFields, attemptlease.FieldProcessStarted)
 }
 
+// SetAcceptedAt sets the "accepted_at" field.
+func (m *AttemptLeaseMutation) SetAcceptedAt(t time.Time) {
+	m.accepted_at = &t
+}
+
+// AcceptedAt returns the value of the "accepted_at" field in the mutation.
+func (m *AttemptLeaseMutation) AcceptedAt() (r time.Time, exists bool) {
+	v := m.accepted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAcceptedAt returns the old "accepted_at" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldAcceptedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAcceptedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAcceptedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAcceptedAt: %w", err)
+	}
+	return oldValue.AcceptedAt, nil
+}
+
+// ClearAcceptedAt clears the value of the "accepted_at" field.
+func (m *AttemptLeaseMutation) ClearAcceptedAt() {
+	m.accepted_at = nil
+	m.clearedFields[attemptlease.FieldAcceptedAt] = struct{}{}
+}
+
+// AcceptedAtCleared returns if the "accepted_at" field was cleared in this mutation.
+func (m *AttemptLeaseMutation) AcceptedAtCleared() bool {
+	_, ok := m.clearedFields[attemptlease.FieldAcceptedAt]
+	return ok
+}
+
+// ResetAcceptedAt resets all changes to the "accepted_at" field.
+func (m *AttemptLeaseMutation) ResetAcceptedAt() {
+	m.accepted_at = nil
+	delete(m.clearedFields, attemptlease.FieldAcceptedAt)
+}
+
+// SetEndingAt sets the "ending_at" field.
+func (m *AttemptLeaseMutation) SetEndingAt(t time.Time) {
+	m.ending_at = &t
+}
+
+// EndingAt returns the value of the "ending_at" field in the mutation.
+func (m *AttemptLeaseMutation) EndingAt() (r time.Time, exists bool) {
+	v := m.ending_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndingAt returns the old "ending_at" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldEndingAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndingAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndingAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndingAt: %w", err)
+	}
+	return oldValue.EndingAt, nil
+}
+
+// ClearEndingAt clears the value of the "ending_at" field.
+func (m *AttemptLeaseMutation) ClearEndingAt() {
+	m.ending_at = nil
+	m.clearedFields[attemptlease.FieldEndingAt] = struct{}{}
+}
+
+// EndingAtCleared returns if the "ending_at" field was cleared in this mutation.
+func (m *AttemptLeaseMutation) EndingAtCleared() bool {
+	_, ok := m.clearedFields[attemptlease.FieldEndingAt]
+	return ok
+}
+
+// ResetEndingAt resets all changes to the "ending_at" field.
+func (m *AttemptLeaseMutation) ResetEndingAt() {
+	m.ending_at = nil
+	delete(m.clearedFields, attemptlease.FieldEndingAt)
+}
+
+// SetTimeoutMs sets the "timeout_ms" field.
+func (m *AttemptLeaseMutation) SetTimeoutMs(i int64) {
+	m.timeout_ms = &i
+	m.addtimeout_ms = nil
+}
+
+// TimeoutMs returns the value of the "timeout_ms" field in the mutation.
+func (m *AttemptLeaseMutation) TimeoutMs() (r int64, exists bool) {
+	v := m.timeout_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTimeoutMs returns the old "timeout_ms" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldTimeoutMs(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTimeoutMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTimeoutMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTimeoutMs: %w", err)
+	}
+	return oldValue.TimeoutMs, nil
+}
+
+// AddTimeoutMs adds i to the "timeout_ms" field.
+func (m *AttemptLeaseMutation) AddTimeoutMs(i int64) {
+	if m.addtimeout_ms != nil {
+		*m.addtimeout_ms += i
+	} else {
+		m.addtimeout_ms = &i
+	}
+}
+
+// AddedTimeoutMs returns the value that was added to the "timeout_ms" field in this mutation.
+func (m *AttemptLeaseMutation) AddedTimeoutMs() (r int64, exists bool) {
+	v := m.addtimeout_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTimeoutMs resets all changes to the "timeout_ms" field.
+func (m *AttemptLeaseMutation) ResetTimeoutMs() {
+	m.timeout_ms = nil
+	m.addtimeout_ms = nil
+}
+
+// SetGraceMs sets the "grace_ms" field.
+func (m *AttemptLeaseMutation) SetGraceMs(i int64) {
+	m.grace_ms = &i
+	m.addgrace_ms = nil
+}
+
+// GraceMs returns the value of the "grace_ms" field in the mutation.
+func (m *AttemptLeaseMutation) GraceMs() (r int64, exists bool) {
+	v := m.grace_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGraceMs returns the old "grace_ms" field's value of the AttemptLease entity.
+// If the AttemptLease object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptLeaseMutation) OldGraceMs(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGraceMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGraceMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGraceMs: %w", err)
+	}
+	return oldValue.GraceMs, nil
+}
+
+// AddGraceMs adds i to the "grace_ms" field.
+func (m *AttemptLeaseMutation) AddGraceMs(i int64) {
+	if m.addgrace_ms != nil {
+		*m.addgrace_ms += i
+	} else {
+		m.addgrace_ms = &i
+	}
+}
+
+// AddedGraceMs returns the value that was added to the "grace_ms" field in this mutation.
+func (m *AttemptLeaseMutation) AddedGraceMs() (r int64, exists bool) {
+	v := m.addgrace_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetGraceMs resets all changes to the "grace_ms" field.
+func (m *AttemptLeaseMutation) ResetGraceMs() {
+	m.grace_ms = nil
+	m.addgrace_ms = nil
+}
+
 // SetSecrets sets the "secrets" field.
 func (m *AttemptLeaseMutation) SetSecrets(ds *domain.SealedSet) {
 	m.secrets = &ds
@@ -7560,7 +7776,7 @@ func (m *AttemptLeaseMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AttemptLeaseMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 20)
 	if m.workspace_id != nil {
 		fields = append(fields, attemptlease.FieldWorkspaceID)
 	}
@@ -7606,6 +7822,18 @@ func (m *AttemptLeaseMutation) Fields() []string {
 	if m.process_started != nil {
 		fields = append(fields, attemptlease.FieldProcessStarted)
 	}
+	if m.accepted_at != nil {
+		fields = append(fields, attemptlease.FieldAcceptedAt)
+	}
+	if m.ending_at != nil {
+		fields = append(fields, attemptlease.FieldEndingAt)
+	}
+	if m.timeout_ms != nil {
+		fields = append(fields, attemptlease.FieldTimeoutMs)
+	}
+	if m.grace_ms != nil {
+		fields = append(fields, attemptlease.FieldGraceMs)
+	}
 	if m.secrets != nil {
 		fields = append(fields, attemptlease.FieldSecrets)
 	}
@@ -7647,6 +7875,14 @@ func (m *AttemptLeaseMutation) Field(name string) (ent.Value, bool) {
 		return m.ProcessGroup()
 	case attemptlease.FieldProcessStarted:
 		return m.ProcessStarted()
+	case attemptlease.FieldAcceptedAt:
+		return m.AcceptedAt()
+	case attemptlease.FieldEndingAt:
+		return m.EndingAt()
+	case attemptlease.FieldTimeoutMs:
+		return m.TimeoutMs()
+	case attemptlease.FieldGraceMs:
+		return m.GraceMs()
 	case attemptlease.FieldSecrets:
 		return m.Secrets()
 	}
@@ -7688,6 +7924,14 @@ func (m *AttemptLeaseMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldProcessGroup(ctx)
 	case attemptlease.FieldProcessStarted:
 		return m.OldProcessStarted(ctx)
+	case attemptlease.FieldAcceptedAt:
+		return m.OldAcceptedAt(ctx)
+	case attemptlease.FieldEndingAt:
+		return m.OldEndingAt(ctx)
+	case attemptlease.FieldTimeoutMs:
+		return m.OldTimeoutMs(ctx)
+	case attemptlease.FieldGraceMs:
+		return m.OldGraceMs(ctx)
 	case attemptlease.FieldSecrets:
 		return m.OldSecrets(ctx)
 	}
@@ -7804,6 +8048,34 @@ func (m *AttemptLeaseMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetProcessStarted(v)
 		return nil
+	case attemptlease.FieldAcceptedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAcceptedAt(v)
+		return nil
+	case attemptlease.FieldEndingAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndingAt(v)
+		return nil
+	case attemptlease.FieldTimeoutMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTimeoutMs(v)
+		return nil
+	case attemptlease.FieldGraceMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGraceMs(v)
+		return nil
 	case attemptlease.FieldSecrets:
 		v, ok := value.(*domain.SealedSet)
 		if !ok {
@@ -7840,6 +8112,12 @@ func (m *AttemptLeaseMutation) AddedFields() []string {
 	if m.addprocess_started != nil {
 		fields = append(fields, attemptlease.FieldProcessStarted)
 	}
+	if m.addtimeout_ms != nil {
+		fields = append(fields, attemptlease.FieldTimeoutMs)
+	}
+	if m.addgrace_ms != nil {
+		fields = append(fields, attemptlease.FieldGraceMs)
+	}
 	return fields
 }
 
@@ -7862,6 +8140,10 @@ func (m *AttemptLeaseMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedProcessGroup()
 	case attemptlease.FieldProcessStarted:
 		return m.AddedProcessStarted()
+	case attemptlease.FieldTimeoutMs:
+		return m.AddedTimeoutMs()
+	case attemptlease.FieldGraceMs:
+		return m.AddedGraceMs()
 	}
 	return nil, false
 }
@@ -7920,6 +8202,20 @@ func (m *AttemptLeaseMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddProcessStarted(v)
 		return nil
+	case attemptlease.FieldTimeoutMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTimeoutMs(v)
+		return nil
+	case attemptlease.FieldGraceMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddGraceMs(v)
+		return nil
 	}
 	return fmt.Errorf("unknown AttemptLease numeric field %s", name)
 }
@@ -7954,6 +8250,12 @@ func (m *AttemptLeaseMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(attemptlease.FieldProcessStarted) {
 		fields = append(fields, attemptlease.FieldProcessStarted)
+	}
+	if m.FieldCleared(attemptlease.FieldAcceptedAt) {
+		fields = append(fields, attemptlease.FieldAcceptedAt)
+	}
+	if m.FieldCleared(attemptlease.FieldEndingAt) {
+		fields = append(fields, attemptlease.FieldEndingAt)
 	}
 	if m.FieldCleared(attemptlease.FieldSecrets) {
 		fields = append(fields, attemptlease.FieldSecrets)
@@ -7998,6 +8300,12 @@ func (m *AttemptLeaseMutation) ClearField(name string) error {
 		return nil
 	case attemptlease.FieldProcessStarted:
 		m.ClearProcessStarted()
+		return nil
+	case attemptlease.FieldAcceptedAt:
+		m.ClearAcceptedAt()
+		return nil
+	case attemptlease.FieldEndingAt:
+		m.ClearEndingAt()
 		return nil
 	case attemptlease.FieldSecrets:
 		m.ClearSecrets()
@@ -8054,6 +8362,18 @@ func (m *AttemptLeaseMutation) ResetField(name string) error {
 		return nil
 	case attemptlease.FieldProcessStarted:
 		m.ResetProcessStarted()
+		return nil
+	case attemptlease.FieldAcceptedAt:
+		m.ResetAcceptedAt()
+		return nil
+	case attemptlease.FieldEndingAt:
+		m.ResetEndingAt()
+		return nil
+	case attemptlease.FieldTimeoutMs:
+		m.ResetTimeoutMs()
+		return nil
+	case attemptlease.FieldGraceMs:
+		m.ResetGraceMs()
 		return nil
 	case attemptlease.FieldSecrets:
 		m.ResetSecrets()
@@ -21498,6 +21818,9 @@ type RunMutation struct {
 	error_retryable        *bool
 	retry_source           *domain.RetrySource
 	rate_limit_reset_at    *time.Time
+	limits                 *int
+	addlimits              *int
+	limited_since          *time.Time
 	input_tokens           *int64
 	addinput_tokens        *int64
 	output_tokens          *int64
@@ -23093,6 +23416,111 @@ func (m *RunMutation) ResetRateLimitResetAt() {
 	delete(m.clearedFields, run.FieldRateLimitResetAt)
 }
 
+// SetLimits sets the "limits" field.
+func (m *RunMutation) SetLimits(i int) {
+	m.limits = &i
+	m.addlimits = nil
+}
+
+// Limits returns the value of the "limits" field in the mutation.
+func (m *RunMutation) Limits() (r int, exists bool) {
+	v := m.limits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLimits returns the old "limits" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldLimits(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLimits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLimits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLimits: %w", err)
+	}
+	return oldValue.Limits, nil
+}
+
+// AddLimits adds i to the "limits" field.
+func (m *RunMutation) AddLimits(i int) {
+	if m.addlimits != nil {
+		*m.addlimits += i
+	} else {
+		m.addlimits = &i
+	}
+}
+
+// AddedLimits returns the value that was added to the "limits" field in this mutation.
+func (m *RunMutation) AddedLimits() (r int, exists bool) {
+	v := m.addlimits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLimits resets all changes to the "limits" field.
+func (m *RunMutation) ResetLimits() {
+	m.limits = nil
+	m.addlimits = nil
+}
+
+// SetLimitedSince sets the "limited_since" field.
+func (m *RunMutation) SetLimitedSince(t time.Time) {
+	m.limited_since = &t
+}
+
+// LimitedSince returns the value of the "limited_since" field in the mutation.
+func (m *RunMutation) LimitedSince() (r time.Time, exists bool) {
+	v := m.limited_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLimitedSince returns the old "limited_since" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldLimitedSince(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLimitedSince is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLimitedSince requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLimitedSince: %w", err)
+	}
+	return oldValue.LimitedSince, nil
+}
+
+// ClearLimitedSince clears the value of the "limited_since" field.
+func (m *RunMutation) ClearLimitedSince() {
+	m.limited_since = nil
+	m.clearedFields[run.FieldLimitedSince] = struct{}{}
+}
+
+// LimitedSinceCleared returns if the "limited_since" field was cleared in this mutation.
+func (m *RunMutation) LimitedSinceCleared() bool {
+	_, ok := m.clearedFields[run.FieldLimitedSince]
+	return ok
+}
+
+// ResetLimitedSince resets all changes to the "limited_since" field.
+func (m *RunMutation) ResetLimitedSince() {
+	m.limited_since = nil
+	delete(m.clearedFields, run.FieldLimitedSince)
+}
+
 // SetInputTokens sets the "input_tokens" field.
 func (m *RunMutation) SetInputTokens(i int64) {
 	m.input_tokens = &i
@@ -23824,7 +24252,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 40)
+	fields := make([]string, 0, 42)
 	if m.created_at != nil {
 		fields = append(fields, run.FieldCreatedAt)
 	}
@@ -23917,6 +24345,12 @@ func (m *RunMutation) Fields() []string {
 	}
 	if m.rate_limit_reset_at != nil {
 		fields = append(fields, run.FieldRateLimitResetAt)
+	}
+	if m.limits != nil {
+		fields = append(fields, run.FieldLimits)
+	}
+	if m.limited_since != nil {
+		fields = append(fields, run.FieldLimitedSince)
 	}
 	if m.input_tokens != nil {
 		fields = append(fields, run.FieldInputTokens)
@@ -24015,6 +24449,10 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.RetrySource()
 	case run.FieldRateLimitResetAt:
 		return m.RateLimitResetAt()
+	case run.FieldLimits:
+		return m.Limits()
+	case run.FieldLimitedSince:
+		return m.LimitedSince()
 	case run.FieldInputTokens:
 		return m.InputTokens()
 	case run.FieldOutputTokens:
@@ -24104,6 +24542,10 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldRetrySource(ctx)
 	case run.FieldRateLimitResetAt:
 		return m.OldRateLimitResetAt(ctx)
+	case run.FieldLimits:
+		return m.OldLimits(ctx)
+	case run.FieldLimitedSince:
+		return m.OldLimitedSince(ctx)
 	case run.FieldInputTokens:
 		return m.OldInputTokens(ctx)
 	case run.FieldOutputTokens:
@@ -24348,6 +24790,20 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRateLimitResetAt(v)
 		return nil
+	case run.FieldLimits:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLimits(v)
+		return nil
+	case run.FieldLimitedSince:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLimitedSince(v)
+		return nil
 	case run.FieldInputTokens:
 		v, ok := value.(int64)
 		if !ok {
@@ -24443,6 +24899,9 @@ func (m *RunMutation) AddedFields() []string {
 	if m.addevent_seq != nil {
 		fields = append(fields, run.FieldEventSeq)
 	}
+	if m.addlimits != nil {
+		fields = append(fields, run.FieldLimits)
+	}
 	if m.addinput_tokens != nil {
 		fields = append(fields, run.FieldInputTokens)
 	}
@@ -24473,6 +24932,8 @@ func (m *RunMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedHops()
 	case run.FieldEventSeq:
 		return m.AddedEventSeq()
+	case run.FieldLimits:
+		return m.AddedLimits()
 	case run.FieldInputTokens:
 		return m.AddedInputTokens()
 	case run.FieldOutputTokens:
@@ -24542,6 +25003,13 @@ func (m *RunMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddEventSeq(v)
 		return nil
+	case run.FieldLimits:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLimits(v)
+		return nil
 	case run.FieldInputTokens:
 		v, ok := value.(int64)
 		if !ok {
@@ -24605,6 +25073,9 @@ func (m *RunMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(run.FieldRateLimitResetAt) {
 		fields = append(fields, run.FieldRateLimitResetAt)
+	}
+	if m.FieldCleared(run.FieldLimitedSince) {
+		fields = append(fields, run.FieldLimitedSince)
 	}
 	if m.FieldCleared(run.FieldCostUsd) {
 		fields = append(fields, run.FieldCostUsd)
@@ -24679,6 +25150,9 @@ func (m *RunMutation) ClearField(name string) error {
 		return nil
 	case run.FieldRateLimitResetAt:
 		m.ClearRateLimitResetAt()
+		return nil
+	case run.FieldLimitedSince:
+		m.ClearLimitedSince()
 		return nil
 	case run.FieldCostUsd:
 		m.ClearCostUsd()
@@ -24798,6 +25272,12 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldRateLimitResetAt:
 		m.ResetRateLimitResetAt()
+		return nil
+	case run.FieldLimits:
+		m.ResetLimits()
+		return nil
+	case run.FieldLimitedSince:
+		m.ResetLimitedSince()
 		return nil
 	case run.FieldInputTokens:
 		m.ResetInputTokens()

@@ -86,6 +86,10 @@ type Run struct {
 	RetrySource *domain.RetrySource `json:"retry_source,omitempty"`
 	// RateLimitResetAt holds the value of the "rate_limit_reset_at" field.
 	RateLimitResetAt *time.Time `json:"rate_limit_reset_at,omitempty"`
+	// Limits holds the value of the "limits" field.
+	Limits int `json:"limits,omitempty"`
+	// LimitedSince holds the value of the "limited_since" field.
+	LimitedSince *time.Time `json:"limited_since,omitempty"`
 	// InputTokens holds the value of the "input_tokens" field.
 	InputTokens int64 `json:"input_tokens,omitempty"`
 	// OutputTokens holds the value of the "output_tokens" field.
@@ -216,11 +220,11 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case run.FieldErrorRetryable:
 			values[i] = new(sql.NullBool)
-		case run.FieldRevision, run.FieldAttempt, run.FieldAbandonments, run.FieldCoalescedCount, run.FieldRetryCount, run.FieldGuardErrors, run.FieldHops, run.FieldEventSeq, run.FieldInputTokens, run.FieldOutputTokens:
+		case run.FieldRevision, run.FieldAttempt, run.FieldAbandonments, run.FieldCoalescedCount, run.FieldRetryCount, run.FieldGuardErrors, run.FieldHops, run.FieldEventSeq, run.FieldLimits, run.FieldInputTokens, run.FieldOutputTokens:
 			values[i] = new(sql.NullInt64)
 		case run.FieldScope, run.FieldSource, run.FieldWakeClass, run.FieldFingerprint, run.FieldStatus, run.FieldParkedReason, run.FieldSessionID, run.FieldOutcome, run.FieldEndReason, run.FieldSummary, run.FieldErrorCode, run.FieldErrorMessage, run.FieldRetrySource, run.FieldCostUsd, run.FieldCancelNote:
 			values[i] = new(sql.NullString)
-		case run.FieldCreatedAt, run.FieldParkedUntil, run.FieldDueAt, run.FieldRateLimitResetAt, run.FieldRequestedAt, run.FieldClaimedAt, run.FieldStartedAt, run.FieldFinishedAt, run.FieldCancelRequestedAt:
+		case run.FieldCreatedAt, run.FieldParkedUntil, run.FieldDueAt, run.FieldRateLimitResetAt, run.FieldLimitedSince, run.FieldRequestedAt, run.FieldClaimedAt, run.FieldStartedAt, run.FieldFinishedAt, run.FieldCancelRequestedAt:
 			values[i] = new(sql.NullTime)
 		case run.FieldID, run.FieldWorkspaceID, run.FieldCausationID, run.FieldAgentID, run.FieldTaskID, run.FieldRoutineID:
 			values[i] = new(xid.ID)
@@ -442,6 +446,19 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.RateLimitResetAt = new(time.Time)
 				*_m.RateLimitResetAt = value.Time
+			}
+		case run.FieldLimits:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field limits", values[i])
+			} else if value.Valid {
+				_m.Limits = int(value.Int64)
+			}
+		case run.FieldLimitedSince:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field limited_since", values[i])
+			} else if value.Valid {
+				_m.LimitedSince = new(time.Time)
+				*_m.LimitedSince = value.Time
 			}
 		case run.FieldInputTokens:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -688,6 +705,14 @@ func (_m *Run) String() string {
 	builder.WriteString(", ")
 	if v := _m.RateLimitResetAt; v != nil {
 		builder.WriteString("rate_limit_reset_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("limits=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Limits))
+	builder.WriteString(", ")
+	if v := _m.LimitedSince; v != nil {
+		builder.WriteString("limited_since=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")

@@ -418,6 +418,34 @@ func (_c *RunCreate) SetNillableRateLimitResetAt(v *time.Time) *RunCreate {
 	return _c
 }
 
+// SetLimits sets the "limits" field.
+func (_c *RunCreate) SetLimits(v int) *RunCreate {
+	_c.mutation.SetLimits(v)
+	return _c
+}
+
+// SetNillableLimits sets the "limits" field if the given value is not nil.
+func (_c *RunCreate) SetNillableLimits(v *int) *RunCreate {
+	if v != nil {
+		_c.SetLimits(*v)
+	}
+	return _c
+}
+
+// SetLimitedSince sets the "limited_since" field.
+func (_c *RunCreate) SetLimitedSince(v time.Time) *RunCreate {
+	_c.mutation.SetLimitedSince(v)
+	return _c
+}
+
+// SetNillableLimitedSince sets the "limited_since" field if the given value is not nil.
+func (_c *RunCreate) SetNillableLimitedSince(v *time.Time) *RunCreate {
+	if v != nil {
+		_c.SetLimitedSince(*v)
+	}
+	return _c
+}
+
 // SetInputTokens sets the "input_tokens" field.
 func (_c *RunCreate) SetInputTokens(v int64) *RunCreate {
 	_c.mutation.SetInputTokens(v)
@@ -706,6 +734,10 @@ func (_c *RunCreate) defaults() {
 		v := run.DefaultErrorRetryable
 		_c.mutation.SetErrorRetryable(v)
 	}
+	if _, ok := _c.mutation.Limits(); !ok {
+		v := run.DefaultLimits
+		_c.mutation.SetLimits(v)
+	}
 	if _, ok := _c.mutation.InputTokens(); !ok {
 		v := run.DefaultInputTokens
 		_c.mutation.SetInputTokens(v)
@@ -853,6 +885,9 @@ func (_c *RunCreate) check() error {
 		if err := run.RetrySourceValidator(v); err != nil {
 			return &ValidationError{Name: "retry_source", err: fmt.Errorf(`ent: validator failed for field "Run.retry_source": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.Limits(); !ok {
+		return &ValidationError{Name: "limits", err: errors.New(`ent: missing required field "Run.limits"`)}
 	}
 	if _, ok := _c.mutation.InputTokens(); !ok {
 		return &ValidationError{Name: "input_tokens", err: errors.New(`ent: missing required field "Run.input_tokens"`)}
@@ -1019,6 +1054,14 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.RateLimitResetAt(); ok {
 		_spec.SetField(run.FieldRateLimitResetAt, field.TypeTime, value)
 		_node.RateLimitResetAt = &value
+	}
+	if value, ok := _c.mutation.Limits(); ok {
+		_spec.SetField(run.FieldLimits, field.TypeInt, value)
+		_node.Limits = value
+	}
+	if value, ok := _c.mutation.LimitedSince(); ok {
+		_spec.SetField(run.FieldLimitedSince, field.TypeTime, value)
+		_node.LimitedSince = &value
 	}
 	if value, ok := _c.mutation.InputTokens(); ok {
 		_spec.SetField(run.FieldInputTokens, field.TypeInt64, value)
@@ -1701,6 +1744,42 @@ func (u *RunUpsert) UpdateRateLimitResetAt() *RunUpsert {
 // ClearRateLimitResetAt clears the value of the "rate_limit_reset_at" field.
 func (u *RunUpsert) ClearRateLimitResetAt() *RunUpsert {
 	u.SetNull(run.FieldRateLimitResetAt)
+	return u
+}
+
+// SetLimits sets the "limits" field.
+func (u *RunUpsert) SetLimits(v int) *RunUpsert {
+	u.Set(run.FieldLimits, v)
+	return u
+}
+
+// UpdateLimits sets the "limits" field to the value that was provided on create.
+func (u *RunUpsert) UpdateLimits() *RunUpsert {
+	u.SetExcluded(run.FieldLimits)
+	return u
+}
+
+// AddLimits adds v to the "limits" field.
+func (u *RunUpsert) AddLimits(v int) *RunUpsert {
+	u.Add(run.FieldLimits, v)
+	return u
+}
+
+// SetLimitedSince sets the "limited_since" field.
+func (u *RunUpsert) SetLimitedSince(v time.Time) *RunUpsert {
+	u.Set(run.FieldLimitedSince, v)
+	return u
+}
+
+// UpdateLimitedSince sets the "limited_since" field to the value that was provided on create.
+func (u *RunUpsert) UpdateLimitedSince() *RunUpsert {
+	u.SetExcluded(run.FieldLimitedSince)
+	return u
+}
+
+// ClearLimitedSince clears the value of the "limited_since" field.
+func (u *RunUpsert) ClearLimitedSince() *RunUpsert {
+	u.SetNull(run.FieldLimitedSince)
 	return u
 }
 
@@ -2471,6 +2550,48 @@ func (u *RunUpsertOne) UpdateRateLimitResetAt() *RunUpsertOne {
 func (u *RunUpsertOne) ClearRateLimitResetAt() *RunUpsertOne {
 	return u.Update(func(s *RunUpsert) {
 		s.ClearRateLimitResetAt()
+	})
+}
+
+// SetLimits sets the "limits" field.
+func (u *RunUpsertOne) SetLimits(v int) *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.SetLimits(v)
+	})
+}
+
+// AddLimits adds v to the "limits" field.
+func (u *RunUpsertOne) AddLimits(v int) *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.AddLimits(v)
+	})
+}
+
+// UpdateLimits sets the "limits" field to the value that was provided on create.
+func (u *RunUpsertOne) UpdateLimits() *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.UpdateLimits()
+	})
+}
+
+// SetLimitedSince sets the "limited_since" field.
+func (u *RunUpsertOne) SetLimitedSince(v time.Time) *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.SetLimitedSince(v)
+	})
+}
+
+// UpdateLimitedSince sets the "limited_since" field to the value that was provided on create.
+func (u *RunUpsertOne) UpdateLimitedSince() *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.UpdateLimitedSince()
+	})
+}
+
+// ClearLimitedSince clears the value of the "limited_since" field.
+func (u *RunUpsertOne) ClearLimitedSince() *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.ClearLimitedSince()
 	})
 }
 
@@ -3434,6 +3555,48 @@ func (u *RunUpsertBulk) UpdateRateLimitResetAt() *RunUpsertBulk {
 func (u *RunUpsertBulk) ClearRateLimitResetAt() *RunUpsertBulk {
 	return u.Update(func(s *RunUpsert) {
 		s.ClearRateLimitResetAt()
+	})
+}
+
+// SetLimits sets the "limits" field.
+func (u *RunUpsertBulk) SetLimits(v int) *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.SetLimits(v)
+	})
+}
+
+// AddLimits adds v to the "limits" field.
+func (u *RunUpsertBulk) AddLimits(v int) *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.AddLimits(v)
+	})
+}
+
+// UpdateLimits sets the "limits" field to the value that was provided on create.
+func (u *RunUpsertBulk) UpdateLimits() *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.UpdateLimits()
+	})
+}
+
+// SetLimitedSince sets the "limited_since" field.
+func (u *RunUpsertBulk) SetLimitedSince(v time.Time) *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.SetLimitedSince(v)
+	})
+}
+
+// UpdateLimitedSince sets the "limited_since" field to the value that was provided on create.
+func (u *RunUpsertBulk) UpdateLimitedSince() *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.UpdateLimitedSince()
+	})
+}
+
+// ClearLimitedSince clears the value of the "limited_since" field.
+func (u *RunUpsertBulk) ClearLimitedSince() *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.ClearLimitedSince()
 	})
 }
 

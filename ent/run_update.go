@@ -583,6 +583,47 @@ func (_u *RunUpdate) ClearRateLimitResetAt() *RunUpdate {
 	return _u
 }
 
+// SetLimits sets the "limits" field.
+func (_u *RunUpdate) SetLimits(v int) *RunUpdate {
+	_u.mutation.ResetLimits()
+	_u.mutation.SetLimits(v)
+	return _u
+}
+
+// SetNillableLimits sets the "limits" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableLimits(v *int) *RunUpdate {
+	if v != nil {
+		_u.SetLimits(*v)
+	}
+	return _u
+}
+
+// AddLimits adds value to the "limits" field.
+func (_u *RunUpdate) AddLimits(v int) *RunUpdate {
+	_u.mutation.AddLimits(v)
+	return _u
+}
+
+// SetLimitedSince sets the "limited_since" field.
+func (_u *RunUpdate) SetLimitedSince(v time.Time) *RunUpdate {
+	_u.mutation.SetLimitedSince(v)
+	return _u
+}
+
+// SetNillableLimitedSince sets the "limited_since" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableLimitedSince(v *time.Time) *RunUpdate {
+	if v != nil {
+		_u.SetLimitedSince(*v)
+	}
+	return _u
+}
+
+// ClearLimitedSince clears the value of the "limited_since" field.
+func (_u *RunUpdate) ClearLimitedSince() *RunUpdate {
+	_u.mutation.ClearLimitedSince()
+	return _u
+}
+
 // SetInputTokens sets the "input_tokens" field.
 func (_u *RunUpdate) SetInputTokens(v int64) *RunUpdate {
 	_u.mutation.ResetInputTokens()
@@ -1167,6 +1208,18 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.RateLimitResetAtCleared() {
 		_spec.ClearField(run.FieldRateLimitResetAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Limits(); ok {
+		_spec.SetField(run.FieldLimits, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedLimits(); ok {
+		_spec.AddField(run.FieldLimits, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.LimitedSince(); ok {
+		_spec.SetField(run.FieldLimitedSince, field.TypeTime, value)
+	}
+	if _u.mutation.LimitedSinceCleared() {
+		_spec.ClearField(run.FieldLimitedSince, field.TypeTime)
 	}
 	if value, ok := _u.mutation.InputTokens(); ok {
 		_spec.SetField(run.FieldInputTokens, field.TypeInt64, value)
@@ -1993,6 +2046,47 @@ func (_u *RunUpdateOne) ClearRateLimitResetAt() *RunUpdateOne {
 	return _u
 }
 
+// SetLimits sets the "limits" field.
+func (_u *RunUpdateOne) SetLimits(v int) *RunUpdateOne {
+	_u.mutation.ResetLimits()
+	_u.mutation.SetLimits(v)
+	return _u
+}
+
+// SetNillableLimits sets the "limits" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableLimits(v *int) *RunUpdateOne {
+	if v != nil {
+		_u.SetLimits(*v)
+	}
+	return _u
+}
+
+// AddLimits adds value to the "limits" field.
+func (_u *RunUpdateOne) AddLimits(v int) *RunUpdateOne {
+	_u.mutation.AddLimits(v)
+	return _u
+}
+
+// SetLimitedSince sets the "limited_since" field.
+func (_u *RunUpdateOne) SetLimitedSince(v time.Time) *RunUpdateOne {
+	_u.mutation.SetLimitedSince(v)
+	return _u
+}
+
+// SetNillableLimitedSince sets the "limited_since" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableLimitedSince(v *time.Time) *RunUpdateOne {
+	if v != nil {
+		_u.SetLimitedSince(*v)
+	}
+	return _u
+}
+
+// ClearLimitedSince clears the value of the "limited_since" field.
+func (_u *RunUpdateOne) ClearLimitedSince() *RunUpdateOne {
+	_u.mutation.ClearLimitedSince()
+	return _u
+}
+
 // SetInputTokens sets the "input_tokens" field.
 func (_u *RunUpdateOne) SetInputTokens(v int64) *RunUpdateOne {
 	_u.mutation.ResetInputTokens()
@@ -2607,6 +2701,18 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if _u.mutation.RateLimitResetAtCleared() {
 		_spec.ClearField(run.FieldRateLimitResetAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Limits(); ok {
+		_spec.SetField(run.FieldLimits, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedLimits(); ok {
+		_spec.AddField(run.FieldLimits, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.LimitedSince(); ok {
+		_spec.SetField(run.FieldLimitedSince, field.TypeTime, value)
+	}
+	if _u.mutation.LimitedSinceCleared() {
+		_spec.ClearField(run.FieldLimitedSince, field.TypeTime)
 	}
 	if value, ok := _u.mutation.InputTokens(); ok {
 		_spec.SetField(run.FieldInputTokens, field.TypeInt64, value)

@@ -337,6 +337,14 @@ func init() {
 	attemptleaseDescBootID := attemptleaseFields[11].Descriptor()
 	// attemptlease.BootIDValidator is a validator for the "boot_id" field. It is called by the builders before save.
 	attemptlease.BootIDValidator = attemptleaseDescBootID.Validators[0].(func(string) error)
+	// attemptleaseDescTimeoutMs is the schema descriptor for timeout_ms field.
+	attemptleaseDescTimeoutMs := attemptleaseFields[18].Descriptor()
+	// attemptlease.DefaultTimeoutMs holds the default value on creation for the timeout_ms field.
+	attemptlease.DefaultTimeoutMs = attemptleaseDescTimeoutMs.Default.(int64)
+	// attemptleaseDescGraceMs is the schema descriptor for grace_ms field.
+	attemptleaseDescGraceMs := attemptleaseFields[19].Descriptor()
+	// attemptlease.DefaultGraceMs holds the default value on creation for the grace_ms field.
+	attemptlease.DefaultGraceMs = attemptleaseDescGraceMs.Default.(int64)
 	// attemptleaseDescID is the schema descriptor for id field.
 	attemptleaseDescID := attemptleaseFields[0].Descriptor()
 	// attemptlease.IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -1000,20 +1008,24 @@ func init() {
 	runDescErrorRetryable := runFields[25].Descriptor()
 	// run.DefaultErrorRetryable holds the default value on creation for the error_retryable field.
 	run.DefaultErrorRetryable = runDescErrorRetryable.Default.(bool)
+	// runDescLimits is the schema descriptor for limits field.
+	runDescLimits := runFields[28].Descriptor()
+	// run.DefaultLimits holds the default value on creation for the limits field.
+	run.DefaultLimits = runDescLimits.Default.(int)
 	// runDescInputTokens is the schema descriptor for input_tokens field.
-	runDescInputTokens := runFields[28].Descriptor()
+	runDescInputTokens := runFields[30].Descriptor()
 	// run.DefaultInputTokens holds the default value on creation for the input_tokens field.
 	run.DefaultInputTokens = runDescInputTokens.Default.(int64)
 	// runDescOutputTokens is the schema descriptor for output_tokens field.
-	runDescOutputTokens := runFields[29].Descriptor()
+	runDescOutputTokens := runFields[31].Descriptor()
 	// run.DefaultOutputTokens holds the default value on creation for the output_tokens field.
 	run.DefaultOutputTokens = runDescOutputTokens.Default.(int64)
 	// runDescRequestedAt is the schema descriptor for requested_at field.
-	runDescRequestedAt := runFields[31].Descriptor()
+	runDescRequestedAt := runFields[33].Descriptor()
 	// run.DefaultRequestedAt holds the default value on creation for the requested_at field.
 	run.DefaultRequestedAt = runDescRequestedAt.Default.(func() time.Time)
 	// runDescCancelNote is the schema descriptor for cancel_note field.
-	runDescCancelNote := runFields[36].Descriptor()
+	runDescCancelNote := runFields[38].Descriptor()
 	// run.CancelNoteValidator is a validator for the "cancel_note" field. It is called by the builders before save.
 	run.CancelNoteValidator = runDescCancelNote.Validators[0].(func(string) error)
 	// runDescID is the schema descriptor for id field.

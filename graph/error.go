@@ -11,6 +11,7 @@ import (
 // Codes of Error, for extensions.code.
 const (
 	CodeUnauthenticated    = "UNAUTHENTICATED"     // nobody is known to call
+	CodeUnavailable        = "UNAVAILABLE"         // the server ends; come back
 	CodeForbidden          = "FORBIDDEN"           // the caller may not do this
 	CodeBadInput           = "BAD_INPUT"           // an argument breaks a rule
 	CodeNotFound           = "NOT_FOUND"           // a subscription's subject is absent or not the caller's

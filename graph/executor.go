@@ -235,7 +235,7 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 		a := s.ACP
 		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions}
 	case domain.ExecutorHTTP:
-		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout}
+		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout, Grace: s.HTTP.EndGrace()}
 	case domain.ExecutorPull:
 		out := &model.PullExecutor{Queue: s.Pull.Queue, Lease: s.Pull.Lease}
 		if s.Pull.Command != nil {

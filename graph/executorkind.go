@@ -26,7 +26,7 @@ var headerName = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+.^_|~-]{1,100}$`)
 
 // headersOfHTTP are set by the executor or belong to one connection.
 var headersOfHTTP = []string{
-	"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+	"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
 }
 
 func acpSpec(r *report, a *model.AcpExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
@@ -59,10 +59,11 @@ func httpSpec(r *report, h *model.HTTPExecutorInput, path []string, holder xid.I
 		r.add(below(path, "keepSecret"), domain.UserErrorCodeInvalid, "keeps the stored secret, and secret gives another one: leave one of them out")
 	}
 	r.duration(below(path, "timeout"), h.Timeout, timeoutMin, timeoutMax)
+	r.duration(below(path, "grace"), h.Grace, 0, graceMax)
 	if len(r.problems) > 0 {
 		return nil, domain.AsUserError(r.problems)
 	}
-	spec := &domain.HTTPSpec{URL: h.URL, Timeout: h.Timeout, KeepSecret: h.KeepSecret}
+	spec := &domain.HTTPSpec{URL: h.URL, Timeout: h.Timeout, Grace: &h.Grace, KeepSecret: h.KeepSecret}
 	var err error
 	if spec.Headers, err = sealAll(h.Headers, holder, sealer); err != nil {
 		return nil, err

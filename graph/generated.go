@@ -3002,6 +3002,8 @@ type HttpExecutor {
   signed: Boolean!
   "Ended after."
   timeout: Duration!
+  "For the service's report, once a run that it accepted with 202 was asked to end."
+  grace: Duration!
 }
 
 "Taken by workers through acquireRun."
@@ -3086,6 +3088,8 @@ input HttpExecutorInput {
   keepSecret: Boolean! = false
   "Ended after, PT1S..PT24H."
   timeout: Duration! = "PT30M"
+  "For the service's report, PT0S..PT5M, once a run that it accepted with 202 was cancelled or is past its timeout: heartbeats tell it to end, and its end with what it used is taken."
+  grace: Duration! = "PT30S"
 }
 
 "Pull executor."
@@ -5258,7 +5262,7 @@ extend type Query {
   reportRunHeartbeat("Input." input: ReportRunHeartbeatInput!): ReportRunHeartbeatPayload! @requires(scopes: [EXECUTE, RUN])
   "Add log lines or progress; repeated sequence numbers are ignored."
   reportRunProgress("Input." input: ReportRunProgressInput!): ReportRunProgressPayload! @requires(scopes: [EXECUTE, RUN])
-  "Ended well."
+  "Ended well. A result that reports an error as its outcome (error without summary, result or message, or is_error) is a failure all the same."
   reportRunSucceeded("Input." input: ReportRunSucceededInput!): ReportRunSucceededPayload! @requires(scopes: [EXECUTE, RUN])
   "Ended badly; the scheduler decides about a retry. A run that was asked to end is CANCELLED instead."
   reportRunFailed("Input." input: ReportRunFailedInput!): ReportRunFailedPayload! @requires(scopes: [EXECUTE, RUN])
@@ -5434,6 +5438,10 @@ input ReportRunFailedInput {
   message: String!
   "Class."
   code: RunErrorCode! = OTHER
+  "The words of an error, in which a rate limit and its end are looked for, at most 8 KiB; message by default. What the agent printed ordinarily is no evidence."
+  evidence: String
+  "A limit ends after this long, as data has it, at most 35 days."
+  retryAfter: Duration
   "Trying again cannot help: the run fails at once and escalates, whatever the code."
   permanent: Boolean! = false
   "What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events."
@@ -16140,6 +16148,29 @@ func (ec *executionContext) _HttpExecutor_timeout(ctx context.Context, field gra
 	)
 }
 func (ec *executionContext) fieldContext_HttpExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _HttpExecutor_grace(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_grace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Grace, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HttpExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Duration")
 }
 
@@ -38344,8 +38375,11 @@ func (ec *executionContext) unmarshalInputHttpExecutorInput(ctx context.Context,
 	if _, present := asMap["timeout"]; !present {
 		asMap["timeout"] = "PT30M"
 	}
+	if _, present := asMap["grace"]; !present {
+		asMap["grace"] = "PT30S"
+	}
 
-	fieldsInOrder := [...]string{"url", "headers", "secret", "keepSecret", "timeout"}
+	fieldsInOrder := [...]string{"url", "headers", "secret", "keepSecret", "timeout", "grace"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -38387,6 +38421,13 @@ func (ec *executionContext) unmarshalInputHttpExecutorInput(ctx context.Context,
 				return it, err
 			}
 			it.Timeout = data
+		case "grace":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("grace"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Grace = data
 		}
 	}
 	return it, nil
@@ -38958,7 +38999,7 @@ func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Conte
 		asMap["freshSession"] = false
 	}
 
-	fieldsInOrder := [...]string{"lease", "message", "code", "permanent", "result", "sessionId", "usage", "freshSession"}
+	fieldsInOrder := [...]string{"lease", "message", "code", "evidence", "retryAfter", "permanent", "result", "sessionId", "usage", "freshSession"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -38986,6 +39027,20 @@ func (ec *executionContext) unmarshalInputReportRunFailedInput(ctx context.Conte
 				return it, err
 			}
 			it.Code = data
+		case "evidence":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("evidence"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Evidence = data
+		case "retryAfter":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("retryAfter"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RetryAfter = data
 		case "permanent":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("permanent"))
 			data, err := ec.unmarshalNBoolean2bool(ctx, v)
@@ -45553,6 +45608,11 @@ func (ec *executionContext) _HttpExecutor(ctx context.Context, sel ast.Selection
 			}
 		case "timeout":
 			out.Values[i] = ec._HttpExecutor_timeout(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "grace":
+			out.Values[i] = ec._HttpExecutor_grace(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

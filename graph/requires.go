@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -14,8 +15,9 @@ import (
 
 // requires is directive @requires: the caller must be known and allowed one of the scopes. It guards fields that are asked
 // for and, with the same words, fields of inputs that are present, wherever in the input they stand and however they came:
-// gqlgen calls it while it reads the arguments, before anything is done.
-func requires(ctx context.Context, object any, next graphql.Resolver, scopes []domain.TokenScope) (any, error) {
+// gqlgen calls it while it reads the arguments, before anything is done. Once the server ends, agents and reports of attempts alone
+// are served.
+func (r *Resolver) requires(ctx context.Context, object any, next graphql.Resolver, scopes []domain.TokenScope) (any, error) {
 	what, extensions := "this", map[string]any(nil)
 	if _, ofInput := object.(map[string]any); ofInput {
 		path := inputPath(ctx)
@@ -25,6 +27,12 @@ func requires(ctx context.Context, object any, next graphql.Resolver, scopes []d
 	switch {
 	case !ok || caller.Kind == "":
 		return nil, &Error{Code: CodeUnauthenticated, Message: "who calls is not known: send a bearer token"}
+	case r.ends() && caller.Kind != auth.KindRun && !isReport(ctx):
+		return nil, &Error{Code: CodeUnavailable, Message: "this server is ending; ask again in a few seconds"}
+	case caller.Ended && isReport(ctx) && slices.Contains(scopes, domain.TokenScopeRun): // it hears STALE_LEASE, as who reports too late does
+		return next(ctx)
+	case caller.Ended:
+		return nil, &Error{Code: CodeUnauthenticated, Message: "the attempt that this run token belongs to has ended: end the agent's work; the run's next attempt has a token of its own"}
 	case caller.AllowsAny(scopes...):
 		return next(ctx)
 	case caller.Kind == auth.KindRun && extensions == nil:
@@ -56,6 +64,25 @@ func inputPath(ctx context.Context) []string {
 // resolvedPath is how long the path of the field is that is being resolved.
 func resolvedPath(ctx context.Context) int {
 	return len(graphql.GetFieldContext(ctx).Path())
+}
+
+// ends reports whether the server is on its way out.
+func (r *Resolver) ends() bool {
+	select {
+	case <-r.Leaving: // nil, it never ends
+		return true
+	default:
+		return false
+	}
+}
+
+// isReport reports whether a field is a report of an attempt, or belongs to the answer to one.
+func isReport(ctx context.Context) bool {
+	f := graphql.GetFieldContext(ctx)
+	for f != nil && f.Parent != nil && f.Parent.Field.Field != nil {
+		f = f.Parent
+	}
+	return f != nil && f.Field.Field != nil && f.Object == "Mutation" && strings.HasPrefix(f.Field.Name, "reportRun")
 }
 
 func join(scopes []domain.TokenScope) string {

@@ -77,7 +77,7 @@ func NewSchema(r Resolver) graphql.ExecutableSchema {
 	if r.Reader != nil {
 		r.Reader.Intercept(ent.InterceptFunc(expectSiblings))
 	}
-	return schema{NewExecutableSchema(Config{Resolvers: &r, Directives: DirectiveRoot{Requires: requires}}), &r}
+	return schema{NewExecutableSchema(Config{Resolvers: &r, Directives: DirectiveRoot{Requires: r.requires}}), &r}
 }
 
 // schema gives each response loaders of its own, so that a stream never answers from an older response's rows.

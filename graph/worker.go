@@ -292,10 +292,21 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 			ok.Usage = domain.ResultUsage(ok.Result)
 		}
 	}
-	if err := r.Store.Finish(ctx, a.Attempt, ok); err != nil {
+	if err := r.endWell(ctx, a.Attempt, ok); err != nil {
 		return nil, fenced(err)
 	}
 	return r.Reader.Run.Get(ctx, a.RunID)
+}
+
+// endWell ends an attempt that its worker calls a success. A result that reports an error as its outcome is none, whoever
+// brings it.
+func (r *Resolver) endWell(ctx context.Context, a store.Attempt, ok store.Success) error {
+	reported := domain.ReportedError(ok.Result)
+	if reported == "" {
+		return r.Store.Finish(ctx, a, ok)
+	}
+	return r.Store.Fail(ctx, a, store.Failure{Code: domain.RunErrorCodeOther, Message: domain.CutText("the agent reported an error: "+reported, messageBytesMax, " [… cut]"),
+		Words: reported, Result: ok.Result, SessionID: ok.SessionID, Resumable: ok.Resumable, Fresh: ok.Fresh, Usage: ok.Usage})
 }
 
 func (r *Resolver) reportFailed(ctx context.Context, in model.ReportRunFailedInput) (*ent.Run, error) {
@@ -308,7 +319,10 @@ func (r *Resolver) reportFailed(ctx context.Context, in model.ReportRunFailedInp
 	if message == "" {
 		message = "the worker gave no reason"
 	}
-	failure := store.Failure{Code: in.Code, Message: message, Permanent: in.Permanent, Result: u.Result, SessionID: u.SessionID, Resumable: u.Resumable, Usage: u.Usage, Fresh: u.Fresh}
+	failure := store.Failure{Code: in.Code, Message: message, Words: message, RetryAfter: valueOf(in.RetryAfter), Permanent: in.Permanent, Result: u.Result, SessionID: u.SessionID, Resumable: u.Resumable, Usage: u.Usage, Fresh: u.Fresh}
+	if in.Evidence != nil {
+		failure.Words = domain.CutText(*in.Evidence, messageBytesMax, "")
+	}
 	if err := r.Store.Fail(ctx, a.Attempt, failure); err != nil {
 		return nil, fenced(err)
 	}

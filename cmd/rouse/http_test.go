@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"rouse.dev/rouse/internal/pgtest"
@@ -34,7 +33,6 @@ func serveAgent(secret string) int {
 		return 1
 	}
 	fmt.Println("http://" + listener.Addr().String())
-	var firsts sync.Map // run id to the lease of its first attempt
 	var served sync.Map // session to the runs that it served
 	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -46,13 +44,9 @@ func serveAgent(secret string) int {
 			http.Error(w, "no lease", http.StatusBadRequest)
 		case r.Header.Get("X-Rouse-Signature") != "sha256="+hex.EncodeToString(mac.Sum(nil)):
 			http.Error(w, "bad signature", http.StatusForbidden)
-		case r.URL.Path == "/never":
+		case r.URL.Path == "/remote": // the test reports
+			fmt.Println("called " + string(body))
 			w.WriteHeader(http.StatusAccepted)
-		case r.URL.Path == "/twice":
-			w.WriteHeader(http.StatusAccepted)
-			if first, again := firsts.LoadOrStore(lease.RunID, lease); again {
-				go lease.workAgain(first.(serviceLease))
-			}
 		case r.URL.Path == "/sessions":
 			lease.remember(w, &served)
 		case r.URL.Path == "/later":
@@ -98,12 +92,6 @@ func (l serviceLease) work() {
 	l.succeed("done later", l)
 }
 
-// workAgain reports as the run's first attempt, too late, and then as the one it is.
-func (l serviceLease) workAgain(first serviceLease) {
-	late := l.succeed("done by the first attempt", first)
-	l.succeed(fmt.Sprintf("the first attempt is stale: %v", strings.Contains(late, "STALE_LEASE") || strings.Contains(late, "UNAUTHENTICATED")), l)
-}
-
 func (l serviceLease) succeed(summary string, as serviceLease) string {
 	return l.report(`mutation($lease: RunLeaseInput!) { r: reportRunSucceeded(input: {lease: $lease, result: {summary: "`+summary+`"}, usage: {inputTokens: 5}}) { run { id } userErrors { code } } }`, as)
 }
@@ -136,6 +124,13 @@ func (l serviceLease) report(query string, as serviceLease) string {
 // startService starts an agent service and returns its address.
 func startService(t *testing.T, secret string) string {
 	t.Helper()
+	url, _ := startRemote(t, secret)
+	return url
+}
+
+// startRemote is startService whose calls of /remote are passed on, so that the test reports in its stead.
+func startRemote(t *testing.T, secret string) (url string, calls <-chan serviceLease) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serviceVariable+"="+secret)
 	cmd.Stderr = os.Stderr
@@ -150,17 +145,30 @@ func startService(t *testing.T, secret string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 1<<20)
+	if !lines.Scan() {
+		t.Fatalf("the service: %v", lines.Err())
+	}
+	url = strings.TrimSpace(lines.Text())
+	called, done := make(chan serviceLease, 100), make(chan struct{})
+	go func() {
+		defer close(done)
+		for lines.Scan() {
+			var l serviceLease
+			if json.Unmarshal([]byte(strings.TrimPrefix(lines.Text(), "called ")), &l) == nil {
+				called <- l
+			}
+		}
+	}()
 	t.Cleanup(func() {
 		_ = stdin.Close() // which ends it
+		<-done
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the service: %v", err)
 		}
 	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(line)
+	return url, called
 }
 
 // TestAgentService runs an agent that is a service in another process.
@@ -178,40 +186,13 @@ func TestAgentService(t *testing.T) {
 		t.Errorf("%+v", view)
 	}
 
-	run := j.wake(j.agent("wrong secret", service("/run", "another secret, too long")))
-	eventually(t, "the run waits for its retry", patience, func() bool { return j.run(run).RetryCount == 1 })
-	if view := j.run(run); !strings.Contains(view.Attempts[0].Error.Message, "403 Forbidden: bad signature") {
+	view = j.end(j.wake(j.agent("wrong secret", service("/run", "another secret, too long"))))
+	if view.Status != "FAILED" || !strings.Contains(view.Attempts[0].Error.Message, "403 Forbidden: bad signature") {
 		t.Errorf("%+v", view)
 	}
 
 	view = j.end(j.wake(j.agent("later", service("/later", secret))))
 	if view.Status != "FINISHED" || view.Summary != "done later" || view.attempts() != "SUCCEEDED" || !slices.Equal(view.lines(), []string{"from far away"}) {
-		t.Errorf("%+v", view)
-	}
-
-	run = j.wake(j.agent("never", service("/never", secret)))
-	eventually(t, "the service has the run", patience, func() bool { return j.run(run).SessionID != "" })
-	if view := j.run(run); view.Status != "CLAIMED" {
-		t.Errorf("%+v", view)
-	}
-	var out any
-	j.request(cancelRun, map[string]any{"id": run}, &out)
-	if view := j.end(run); view.Status != "CANCELLED" || view.attempts() != "CANCELLED" {
-		t.Errorf("%+v", view)
-	}
-}
-
-// TestAgentServiceWhoseServerWasKilled gets the run again as attempt 2, and what it reports as attempt 1 changes nothing.
-func TestAgentServiceWhoseServerWasKilled(t *testing.T) {
-	const secret = "a secret of the service"
-	url, data := startService(t, secret), pgtest.Folder(t)
-	p := start(t, data, nil, "--http-allow", "127.0.0.0/8")
-	j := newJourney(p)
-	run := j.wake(j.agent("twice", map[string]any{"http": map[string]any{"url": url + "/twice", "secret": secret}}))
-	eventually(t, "the service has the run", patience, func() bool { return j.run(run).SessionID != "" })
-	p.end(syscall.SIGKILL)
-	view := j.on(t, start(t, data, nil, "--http-allow", "127.0.0.0/8", "--drain", "1s")).end(run)
-	if view.Status != "FINISHED" || view.Summary != "the first attempt is stale: true" || view.attempts() != "ABANDONED SUCCEEDED" {
 		t.Errorf("%+v", view)
 	}
 }

@@ -28,6 +28,7 @@ type cli struct {
 	Worker     workerCommand     `cmd:"" help:"Run agents on this machine for a server elsewhere: take runs from its queue."`
 	Migrate    migrateCommand    `cmd:"" help:"Bring the database to this version's shape and end."`
 	Token      tokenCommand      `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Secrets    secretsCommand    `cmd:"" help:"Change the key that seals stored secrets."`
 	Prune      pruneCommand      `cmd:"" help:"Remove old history now, or say what would be removed."`
 	AgentShell agentShellCommand `cmd:"" help:"Open a shell as the account that a workspace's agents run as, to log their programs in."`
 	Doctor     doctorCommand     `cmd:"" help:"See whether the database, the clock and the agents of this installation work."`

@@ -32,7 +32,7 @@ func (f failure) delay() time.Duration {
 	return f.ScheduledRetryAt.Sub(*f.Attempts[len(f.Attempts)-1].FinishedAt)
 }
 
-// failed waits until a run has failed n times, or ended.
+// failed waits until a run has failed n times, or ended; 0 is a rate limit, which is no failure.
 func (o office) failed(run string, n int) (f failure) {
 	o.t.Helper()
 	eventually(o.t, fmt.Sprintf("failure %d", n), patience, func() bool {
@@ -40,7 +40,7 @@ func (o office) failed(run string, n int) (f failure) {
 		o.request(`query($id: ID!) { run(id: $id) { status retryCount scheduledRetryAt attempts { finishedAt } error { code rateLimitResetAt }
 			task { checkout { since } } wakeupRequests { edges { node { id status retrySource } } } } }`, map[string]any{"id": run}, &out)
 		f = out.Run
-		return f.Status == "FAILED" || f.Status == "CANCELLED" || f.Status == "QUEUED" && f.RetryCount == n
+		return f.Status == "FAILED" || f.Status == "CANCELLED" || f.Status == "QUEUED" && f.RetryCount == n && (n > 0 || f.Error != nil)
 	})
 	return f
 }
@@ -58,7 +58,7 @@ func rateLimit(o office) {
 		"429 rate limit, Retry-After: 3600":       time.Hour + 30*time.Second,
 		"rate limit, try again in 5 minutes":      5*time.Minute + 30*time.Second,
 	} {
-		f := o.failed(o.wake(o.fails(words, words)), 1)
+		f := o.failed(o.wake(o.fails(words, words)), 0)
 		switch at, got := f.ScheduledRetryAt.UTC(), f.delay(); {
 		case f.Error == nil || f.Error.Code != "RATE_LIMITED" || f.Error.RateLimitResetAt == nil:
 			o.t.Errorf("%s: %+v", words, f.Error)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -98,7 +99,7 @@ func (p *program) wantClean(code int) {
 func (p *program) wantOrder() {
 	p.t.Helper()
 	text, last := p.log.String(), -1
-	for _, part := range []string{"connections", "loops", `"live runs"`, "executor", "events", "database", `"data folder"`} {
+	for _, part := range []string{"intake", "loops", `"live runs"`, "connections", "executor", "events", "database", `"data folder"`} {
 		at := strings.Index(text, "msg=ended part="+part)
 		if at <= last {
 			p.t.Errorf("%s ended out of order:\n%s", part, text)
@@ -150,7 +151,7 @@ func busyShutdown(t *testing.T) {
 	p.wantClean(code)
 }
 
-// knock wakes an agent, whatever the answer; the error is that there was none.
+// knock wakes an agent, whatever the answer; the error is that there was none, or that the server ends.
 func (p *program) knock(agent string) error {
 	body, err := json.Marshal(map[string]any{"query": wakeAgent, "variables": map[string]any{"id": agent}})
 	if err != nil {
@@ -165,6 +166,9 @@ func (p *program) knock(agent string) error {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
+	}
+	if resp.StatusCode == http.StatusServiceUnavailable {
+		return errors.Join(errors.New("the server ends"), resp.Body.Close())
 	}
 	return resp.Body.Close()
 }
@@ -278,7 +282,7 @@ func (p *program) beginShutdown() {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		p.t.Fatal(err)
 	}
-	eventually(p.t, "the end of the connections", patience, func() bool { return strings.Contains(p.log.String(), "part=connections") })
+	eventually(p.t, "the end of the intake", patience, func() bool { return strings.Contains(p.log.String(), "part=intake") })
 }
 
 // wantWaiting says that the shutdown has not gone past the loops.

@@ -41,6 +41,14 @@ const (
 	FieldProcessGroup = "process_group"
 	// FieldProcessStarted holds the string denoting the process_started field in the database.
 	FieldProcessStarted = "process_started"
+	// FieldAcceptedAt holds the string denoting the accepted_at field in the database.
+	FieldAcceptedAt = "accepted_at"
+	// FieldEndingAt holds the string denoting the ending_at field in the database.
+	FieldEndingAt = "ending_at"
+	// FieldTimeoutMs holds the string denoting the timeout_ms field in the database.
+	FieldTimeoutMs = "timeout_ms"
+	// FieldGraceMs holds the string denoting the grace_ms field in the database.
+	FieldGraceMs = "grace_ms"
 	// FieldSecrets holds the string denoting the secrets field in the database.
 	FieldSecrets = "secrets"
 	// Table holds the table name of the attemptlease in the database.
@@ -65,6 +73,10 @@ var Columns = []string{
 	FieldOwnerStarted,
 	FieldProcessGroup,
 	FieldProcessStarted,
+	FieldAcceptedAt,
+	FieldEndingAt,
+	FieldTimeoutMs,
+	FieldGraceMs,
 	FieldSecrets,
 }
 
@@ -97,6 +109,10 @@ var (
 	HostValidator func(string) error
 	// BootIDValidator is a validator for the "boot_id" field. It is called by the builders before save.
 	BootIDValidator func(string) error
+	// DefaultTimeoutMs holds the default value on creation for the "timeout_ms" field.
+	DefaultTimeoutMs int64
+	// DefaultGraceMs holds the default value on creation for the "grace_ms" field.
+	DefaultGraceMs int64
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
 	IDValidator func(string) error
 )
@@ -182,4 +198,24 @@ func ByProcessGroup(opts ...sql.OrderTermOption) OrderOption {
 // ByProcessStarted orders the results by the process_started field.
 func ByProcessStarted(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldProcessStarted, opts...).ToFunc()
+}
+
+// ByAcceptedAt orders the results by the accepted_at field.
+func ByAcceptedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAcceptedAt, opts...).ToFunc()
+}
+
+// ByEndingAt orders the results by the ending_at field.
+func ByEndingAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldEndingAt, opts...).ToFunc()
+}
+
+// ByTimeoutMs orders the results by the timeout_ms field.
+func ByTimeoutMs(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTimeoutMs, opts...).ToFunc()
+}
+
+// ByGraceMs orders the results by the grace_ms field.
+func ByGraceMs(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldGraceMs, opts...).ToFunc()
 }

@@ -139,6 +139,26 @@ func ProcessStarted(v int64) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldEQ(FieldProcessStarted, v))
 }
 
+// AcceptedAt applies equality check predicate on the "accepted_at" field. It's identical to AcceptedAtEQ.
+func AcceptedAt(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldAcceptedAt, v))
+}
+
+// EndingAt applies equality check predicate on the "ending_at" field. It's identical to EndingAtEQ.
+func EndingAt(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldEndingAt, v))
+}
+
+// TimeoutMs applies equality check predicate on the "timeout_ms" field. It's identical to TimeoutMsEQ.
+func TimeoutMs(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldTimeoutMs, v))
+}
+
+// GraceMs applies equality check predicate on the "grace_ms" field. It's identical to GraceMsEQ.
+func GraceMs(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldGraceMs, v))
+}
+
 // WorkspaceIDEQ applies the EQ predicate on the "workspace_id" field.
 func WorkspaceIDEQ(v string) predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldEQ(FieldWorkspaceID, v))
@@ -1002,6 +1022,186 @@ func ProcessStartedIsNil() predicate.AttemptLease {
 // ProcessStartedNotNil applies the NotNil predicate on the "process_started" field.
 func ProcessStartedNotNil() predicate.AttemptLease {
 	return predicate.AttemptLease(sql.FieldNotNull(FieldProcessStarted))
+}
+
+// AcceptedAtEQ applies the EQ predicate on the "accepted_at" field.
+func AcceptedAtEQ(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldAcceptedAt, v))
+}
+
+// AcceptedAtNEQ applies the NEQ predicate on the "accepted_at" field.
+func AcceptedAtNEQ(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNEQ(FieldAcceptedAt, v))
+}
+
+// AcceptedAtIn applies the In predicate on the "accepted_at" field.
+func AcceptedAtIn(vs ...time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIn(FieldAcceptedAt, vs...))
+}
+
+// AcceptedAtNotIn applies the NotIn predicate on the "accepted_at" field.
+func AcceptedAtNotIn(vs ...time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotIn(FieldAcceptedAt, vs...))
+}
+
+// AcceptedAtGT applies the GT predicate on the "accepted_at" field.
+func AcceptedAtGT(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGT(FieldAcceptedAt, v))
+}
+
+// AcceptedAtGTE applies the GTE predicate on the "accepted_at" field.
+func AcceptedAtGTE(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGTE(FieldAcceptedAt, v))
+}
+
+// AcceptedAtLT applies the LT predicate on the "accepted_at" field.
+func AcceptedAtLT(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLT(FieldAcceptedAt, v))
+}
+
+// AcceptedAtLTE applies the LTE predicate on the "accepted_at" field.
+func AcceptedAtLTE(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLTE(FieldAcceptedAt, v))
+}
+
+// AcceptedAtIsNil applies the IsNil predicate on the "accepted_at" field.
+func AcceptedAtIsNil() predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIsNull(FieldAcceptedAt))
+}
+
+// AcceptedAtNotNil applies the NotNil predicate on the "accepted_at" field.
+func AcceptedAtNotNil() predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotNull(FieldAcceptedAt))
+}
+
+// EndingAtEQ applies the EQ predicate on the "ending_at" field.
+func EndingAtEQ(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldEndingAt, v))
+}
+
+// EndingAtNEQ applies the NEQ predicate on the "ending_at" field.
+func EndingAtNEQ(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNEQ(FieldEndingAt, v))
+}
+
+// EndingAtIn applies the In predicate on the "ending_at" field.
+func EndingAtIn(vs ...time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIn(FieldEndingAt, vs...))
+}
+
+// EndingAtNotIn applies the NotIn predicate on the "ending_at" field.
+func EndingAtNotIn(vs ...time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotIn(FieldEndingAt, vs...))
+}
+
+// EndingAtGT applies the GT predicate on the "ending_at" field.
+func EndingAtGT(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGT(FieldEndingAt, v))
+}
+
+// EndingAtGTE applies the GTE predicate on the "ending_at" field.
+func EndingAtGTE(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGTE(FieldEndingAt, v))
+}
+
+// EndingAtLT applies the LT predicate on the "ending_at" field.
+func EndingAtLT(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLT(FieldEndingAt, v))
+}
+
+// EndingAtLTE applies the LTE predicate on the "ending_at" field.
+func EndingAtLTE(v time.Time) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLTE(FieldEndingAt, v))
+}
+
+// EndingAtIsNil applies the IsNil predicate on the "ending_at" field.
+func EndingAtIsNil() predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIsNull(FieldEndingAt))
+}
+
+// EndingAtNotNil applies the NotNil predicate on the "ending_at" field.
+func EndingAtNotNil() predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotNull(FieldEndingAt))
+}
+
+// TimeoutMsEQ applies the EQ predicate on the "timeout_ms" field.
+func TimeoutMsEQ(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldTimeoutMs, v))
+}
+
+// TimeoutMsNEQ applies the NEQ predicate on the "timeout_ms" field.
+func TimeoutMsNEQ(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNEQ(FieldTimeoutMs, v))
+}
+
+// TimeoutMsIn applies the In predicate on the "timeout_ms" field.
+func TimeoutMsIn(vs ...int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIn(FieldTimeoutMs, vs...))
+}
+
+// TimeoutMsNotIn applies the NotIn predicate on the "timeout_ms" field.
+func TimeoutMsNotIn(vs ...int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotIn(FieldTimeoutMs, vs...))
+}
+
+// TimeoutMsGT applies the GT predicate on the "timeout_ms" field.
+func TimeoutMsGT(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGT(FieldTimeoutMs, v))
+}
+
+// TimeoutMsGTE applies the GTE predicate on the "timeout_ms" field.
+func TimeoutMsGTE(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGTE(FieldTimeoutMs, v))
+}
+
+// TimeoutMsLT applies the LT predicate on the "timeout_ms" field.
+func TimeoutMsLT(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLT(FieldTimeoutMs, v))
+}
+
+// TimeoutMsLTE applies the LTE predicate on the "timeout_ms" field.
+func TimeoutMsLTE(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLTE(FieldTimeoutMs, v))
+}
+
+// GraceMsEQ applies the EQ predicate on the "grace_ms" field.
+func GraceMsEQ(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldEQ(FieldGraceMs, v))
+}
+
+// GraceMsNEQ applies the NEQ predicate on the "grace_ms" field.
+func GraceMsNEQ(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNEQ(FieldGraceMs, v))
+}
+
+// GraceMsIn applies the In predicate on the "grace_ms" field.
+func GraceMsIn(vs ...int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldIn(FieldGraceMs, vs...))
+}
+
+// GraceMsNotIn applies the NotIn predicate on the "grace_ms" field.
+func GraceMsNotIn(vs ...int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldNotIn(FieldGraceMs, vs...))
+}
+
+// GraceMsGT applies the GT predicate on the "grace_ms" field.
+func GraceMsGT(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGT(FieldGraceMs, v))
+}
+
+// GraceMsGTE applies the GTE predicate on the "grace_ms" field.
+func GraceMsGTE(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldGTE(FieldGraceMs, v))
+}
+
+// GraceMsLT applies the LT predicate on the "grace_ms" field.
+func GraceMsLT(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLT(FieldGraceMs, v))
+}
+
+// GraceMsLTE applies the LTE predicate on the "grace_ms" field.
+func GraceMsLTE(v int64) predicate.AttemptLease {
+	return predicate.AttemptLease(sql.FieldLTE(FieldGraceMs, v))
 }
 
 // SecretsIsNil applies the IsNil predicate on the "secrets" field.

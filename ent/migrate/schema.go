@@ -296,6 +296,10 @@ var (
 		{Name: "owner_started", Type: field.TypeInt64, Nullable: true},
 		{Name: "process_group", Type: field.TypeInt, Nullable: true},
 		{Name: "process_started", Type: field.TypeInt64, Nullable: true},
+		{Name: "accepted_at", Type: field.TypeTime, Nullable: true},
+		{Name: "ending_at", Type: field.TypeTime, Nullable: true},
+		{Name: "timeout_ms", Type: field.TypeInt64, Default: "0"},
+		{Name: "grace_ms", Type: field.TypeInt64, Default: "0"},
 		{Name: "secrets", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
 	}
 	// AttemptLeasesTable holds the schema information for the "attempt_leases" table.
@@ -995,6 +999,8 @@ var (
 		{Name: "error_retryable", Type: field.TypeBool, Default: "false"},
 		{Name: "retry_source", Type: field.TypeEnum, Nullable: true, Enums: []string{"BACKOFF", "RATE_LIMIT_PARSED"}},
 		{Name: "rate_limit_reset_at", Type: field.TypeTime, Nullable: true},
+		{Name: "limits", Type: field.TypeInt, Default: "0"},
+		{Name: "limited_since", Type: field.TypeTime, Nullable: true},
 		{Name: "input_tokens", Type: field.TypeInt64, Default: "0"},
 		{Name: "output_tokens", Type: field.TypeInt64, Default: "0"},
 		{Name: "cost_usd", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "numeric(18,6)"}},
@@ -1017,25 +1023,25 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_workspaces_workspace",
-				Columns:    []*schema.Column{RunsColumns[37]},
+				Columns:    []*schema.Column{RunsColumns[39]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "runs_agents_agent",
-				Columns:    []*schema.Column{RunsColumns[38]},
+				Columns:    []*schema.Column{RunsColumns[40]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "runs_tasks_task",
-				Columns:    []*schema.Column{RunsColumns[39]},
+				Columns:    []*schema.Column{RunsColumns[41]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "runs_routines_routine",
-				Columns:    []*schema.Column{RunsColumns[40]},
+				Columns:    []*schema.Column{RunsColumns[42]},
 				RefColumns: []*schema.Column{RoutinesColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -1049,7 +1055,7 @@ var (
 			{
 				Name:    "runs_due",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[38], RunsColumns[31], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[33], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_reason IS NULL",
 				},
@@ -1065,7 +1071,7 @@ var (
 			{
 				Name:    "runs_parked_lane",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[38], RunsColumns[10]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[10]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_until IS NOT NULL",
 				},
@@ -1073,7 +1079,7 @@ var (
 			{
 				Name:    "runs_scope_busy",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[38], RunsColumns[4], RunsColumns[31], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[4], RunsColumns[33], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'",
 				},
@@ -1081,7 +1087,7 @@ var (
 			{
 				Name:    "runs_task_blocked",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[38]},
+				Columns: []*schema.Column{RunsColumns[40]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_reason = 'TASK_BLOCKED'",
 				},
@@ -1089,7 +1095,7 @@ var (
 			{
 				Name:    "runs_queued",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[9]},
+				Columns: []*schema.Column{RunsColumns[39], RunsColumns[9]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND workspace_id IS NOT NULL",
 				},
@@ -1097,7 +1103,7 @@ var (
 			{
 				Name:    "runs_ended",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[34], RunsColumns[8]},
+				Columns: []*schema.Column{RunsColumns[39], RunsColumns[36], RunsColumns[8]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NOT NULL",
 				},
@@ -1105,7 +1111,7 @@ var (
 			{
 				Name:    "runs_queued_scope",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[38], RunsColumns[4]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[4]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED'",
 				},
@@ -1113,7 +1119,7 @@ var (
 			{
 				Name:    "runs_live_scope",
 				Unique:  true,
-				Columns: []*schema.Column{RunsColumns[38], RunsColumns[4]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[4]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'CLAIMED'",
 				},
@@ -1121,7 +1127,7 @@ var (
 			{
 				Name:    "runs_silent",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[34]},
+				Columns: []*schema.Column{RunsColumns[39], RunsColumns[36]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'FINISHED' AND outcome = 'processed' AND session_id IS NULL",
 				},
@@ -1129,17 +1135,17 @@ var (
 			{
 				Name:    "run_workspace_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37], RunsColumns[31], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[39], RunsColumns[33], RunsColumns[0]},
 			},
 			{
 				Name:    "run_agent_id_finished_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[38], RunsColumns[34]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[36]},
 			},
 			{
 				Name:    "run_task_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39]},
+				Columns: []*schema.Column{RunsColumns[41]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "task_id IS NOT NULL",
 				},
@@ -1147,7 +1153,7 @@ var (
 			{
 				Name:    "run_routine_id_requested_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[40], RunsColumns[31]},
+				Columns: []*schema.Column{RunsColumns[42], RunsColumns[33]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "routine_id IS NOT NULL",
 				},

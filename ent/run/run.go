@@ -80,6 +80,10 @@ const (
 	FieldRetrySource = "retry_source"
 	// FieldRateLimitResetAt holds the string denoting the rate_limit_reset_at field in the database.
 	FieldRateLimitResetAt = "rate_limit_reset_at"
+	// FieldLimits holds the string denoting the limits field in the database.
+	FieldLimits = "limits"
+	// FieldLimitedSince holds the string denoting the limited_since field in the database.
+	FieldLimitedSince = "limited_since"
 	// FieldInputTokens holds the string denoting the input_tokens field in the database.
 	FieldInputTokens = "input_tokens"
 	// FieldOutputTokens holds the string denoting the output_tokens field in the database.
@@ -199,6 +203,8 @@ var Columns = []string{
 	FieldErrorRetryable,
 	FieldRetrySource,
 	FieldRateLimitResetAt,
+	FieldLimits,
+	FieldLimitedSince,
 	FieldInputTokens,
 	FieldOutputTokens,
 	FieldCostUsd,
@@ -259,6 +265,8 @@ var (
 	OutcomeValidator func(string) error
 	// DefaultErrorRetryable holds the default value on creation for the "error_retryable" field.
 	DefaultErrorRetryable bool
+	// DefaultLimits holds the default value on creation for the "limits" field.
+	DefaultLimits int
 	// DefaultInputTokens holds the default value on creation for the "input_tokens" field.
 	DefaultInputTokens int64
 	// DefaultOutputTokens holds the default value on creation for the "output_tokens" field.
@@ -506,6 +514,16 @@ func ByRetrySource(opts ...sql.OrderTermOption) OrderOption {
 // ByRateLimitResetAt orders the results by the rate_limit_reset_at field.
 func ByRateLimitResetAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRateLimitResetAt, opts...).ToFunc()
+}
+
+// ByLimits orders the results by the limits field.
+func ByLimits(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLimits, opts...).ToFunc()
+}
+
+// ByLimitedSince orders the results by the limited_since field.
+func ByLimitedSince(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLimitedSince, opts...).ToFunc()
 }
 
 // ByInputTokens orders the results by the input_tokens field.

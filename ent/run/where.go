@@ -177,6 +177,16 @@ func RateLimitResetAt(v time.Time) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldRateLimitResetAt, v))
 }
 
+// Limits applies equality check predicate on the "limits" field. It's identical to LimitsEQ.
+func Limits(v int) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldLimits, v))
+}
+
+// LimitedSince applies equality check predicate on the "limited_since" field. It's identical to LimitedSinceEQ.
+func LimitedSince(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldLimitedSince, v))
+}
+
 // InputTokens applies equality check predicate on the "input_tokens" field. It's identical to InputTokensEQ.
 func InputTokens(v int64) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldInputTokens, v))
@@ -1800,6 +1810,96 @@ func RateLimitResetAtIsNil() predicate.Run {
 // RateLimitResetAtNotNil applies the NotNil predicate on the "rate_limit_reset_at" field.
 func RateLimitResetAtNotNil() predicate.Run {
 	return predicate.Run(sql.FieldNotNull(FieldRateLimitResetAt))
+}
+
+// LimitsEQ applies the EQ predicate on the "limits" field.
+func LimitsEQ(v int) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldLimits, v))
+}
+
+// LimitsNEQ applies the NEQ predicate on the "limits" field.
+func LimitsNEQ(v int) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldLimits, v))
+}
+
+// LimitsIn applies the In predicate on the "limits" field.
+func LimitsIn(vs ...int) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldLimits, vs...))
+}
+
+// LimitsNotIn applies the NotIn predicate on the "limits" field.
+func LimitsNotIn(vs ...int) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldLimits, vs...))
+}
+
+// LimitsGT applies the GT predicate on the "limits" field.
+func LimitsGT(v int) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldLimits, v))
+}
+
+// LimitsGTE applies the GTE predicate on the "limits" field.
+func LimitsGTE(v int) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldLimits, v))
+}
+
+// LimitsLT applies the LT predicate on the "limits" field.
+func LimitsLT(v int) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldLimits, v))
+}
+
+// LimitsLTE applies the LTE predicate on the "limits" field.
+func LimitsLTE(v int) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldLimits, v))
+}
+
+// LimitedSinceEQ applies the EQ predicate on the "limited_since" field.
+func LimitedSinceEQ(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldLimitedSince, v))
+}
+
+// LimitedSinceNEQ applies the NEQ predicate on the "limited_since" field.
+func LimitedSinceNEQ(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldLimitedSince, v))
+}
+
+// LimitedSinceIn applies the In predicate on the "limited_since" field.
+func LimitedSinceIn(vs ...time.Time) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldLimitedSince, vs...))
+}
+
+// LimitedSinceNotIn applies the NotIn predicate on the "limited_since" field.
+func LimitedSinceNotIn(vs ...time.Time) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldLimitedSince, vs...))
+}
+
+// LimitedSinceGT applies the GT predicate on the "limited_since" field.
+func LimitedSinceGT(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldLimitedSince, v))
+}
+
+// LimitedSinceGTE applies the GTE predicate on the "limited_since" field.
+func LimitedSinceGTE(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldLimitedSince, v))
+}
+
+// LimitedSinceLT applies the LT predicate on the "limited_since" field.
+func LimitedSinceLT(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldLimitedSince, v))
+}
+
+// LimitedSinceLTE applies the LTE predicate on the "limited_since" field.
+func LimitedSinceLTE(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldLimitedSince, v))
+}
+
+// LimitedSinceIsNil applies the IsNil predicate on the "limited_since" field.
+func LimitedSinceIsNil() predicate.Run {
+	return predicate.Run(sql.FieldIsNull(FieldLimitedSince))
+}
+
+// LimitedSinceNotNil applies the NotNil predicate on the "limited_since" field.
+func LimitedSinceNotNil() predicate.Run {
+	return predicate.Run(sql.FieldNotNull(FieldLimitedSince))
 }
 
 // InputTokensEQ applies the EQ predicate on the "input_tokens" field.

@@ -65,7 +65,9 @@ type AttemptLease struct{ ent.Schema }
 // log_bytes is what such a worker has stored of its output so far. call_key names the call that a worker took it with, so that the
 // call can be repeated when its answer was lost. process_started is the kernel's start time of the group's
 // leader, in clock ticks since boot. secrets are the values that the agent was launched with, sealed as on the executor's record,
-// which may have got others since; they are gone with the lease.
+// which may have got others since; they are gone with the lease. accepted_at is when an agent service took the run, to report its end
+// by itself: then no process has the attempt, lease_until is the end of its time, which is timeout_ms in all, ending_at when
+// it was asked to end, and grace_ms how long it has for its report after that.
 func (AttemptLease) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("run_id").MaxRuneLen(64),
@@ -84,6 +86,10 @@ func (AttemptLease) Fields() []ent.Field {
 		field.Int64("owner_started").Optional().Nillable(),
 		field.Int("process_group").Optional().Nillable(),
 		field.Int64("process_started").Optional().Nillable(),
+		field.Time("accepted_at").Optional().Nillable(),
+		field.Time("ending_at").Optional().Nillable(),
+		field.Int64("timeout_ms").Default(0).Annotations(entsql.Default("0")),
+		field.Int64("grace_ms").Default(0).Annotations(entsql.Default("0")),
 		field.JSON("secrets", &domain.SealedSet{}).Optional().SchemaType(jsonb()),
 	}
 }

@@ -54,6 +54,8 @@ func (Run) Fields() []ent.Field {
 		field.Bool("error_retryable").Default(false).Annotations(entsql.Default("false"), hidden()),
 		field.Enum("retry_source").GoType(domain.RetrySource("")).Optional().Nillable().Annotations(hidden()),
 		field.Time("rate_limit_reset_at").Optional().Nillable().Annotations(hidden()),
+		field.Int("limits").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.Time("limited_since").Optional().Nillable().Annotations(hidden()),
 		field.Int64("input_tokens").Default(0).Annotations(entsql.Default("0"), hidden()),
 		field.Int64("output_tokens").Default(0).Annotations(entsql.Default("0"), hidden()),
 		field.String("cost_usd").Optional().Nillable().SchemaType(money()).Annotations(hidden()),

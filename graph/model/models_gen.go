@@ -838,6 +838,8 @@ type HTTPExecutor struct {
 	Signed bool `json:"signed"`
 	// Ended after.
 	Timeout time.Duration `json:"timeout"`
+	// For the service's report, once a run that it accepted with 202 was asked to end.
+	Grace time.Duration `json:"grace"`
 }
 
 func (HTTPExecutor) IsExecutor() {}
@@ -854,6 +856,8 @@ type HTTPExecutorInput struct {
 	KeepSecret bool `json:"keepSecret"`
 	// Ended after, PT1S..PT24H.
 	Timeout time.Duration `json:"timeout"`
+	// For the service's report, PT0S..PT5M, once a run that it accepted with 202 was cancelled or is past its timeout: heartbeats tell it to end, and its end with what it used is taken.
+	Grace time.Duration `json:"grace"`
 }
 
 // Conditions, all of which must hold.
@@ -1164,6 +1168,10 @@ type ReportRunFailedInput struct {
 	Message string `json:"message"`
 	// Class.
 	Code domain.RunErrorCode `json:"code"`
+	// The words of an error, in which a rate limit and its end are looked for, at most 8 KiB; message by default. What the agent printed ordinarily is no evidence.
+	Evidence *string `json:"evidence,omitempty"`
+	// A limit ends after this long, as data has it, at most 35 days.
+	RetryAfter *time.Duration `json:"retryAfter,omitempty"`
 	// Trying again cannot help: the run fails at once and escalates, whatever the code.
 	Permanent bool `json:"permanent"`
 	// What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events.

@@ -49,13 +49,40 @@ func MarshalJSONObject(v map[string]any) graphql.Marshaler {
 	})
 }
 
-// UnmarshalJSONObject reads a JSON object. Numbers from variables stay json.Number.
+// UnmarshalJSONObject reads a JSON object. Numbers from variables stay json.Number; one that no float64 holds is an error, since the
+// database could not store it.
 func UnmarshalJSONObject(v any) (map[string]any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return nil, errors.New("a JSONObject is an object, not a list or a single value: send e.g. {\"branch\": \"main\"}")
 	}
+	if n := outOfRange(m); n != "" {
+		return nil, fmt.Errorf("the number %s is out of range: send it as a text in quotes", clip(n))
+	}
 	return m, nil
+}
+
+// outOfRange is a number of a JSON value that has more than 64 bits, "" when there is none.
+func outOfRange(v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		if _, err := v.Float64(); err != nil {
+			return string(v)
+		}
+	case map[string]any:
+		for _, member := range v {
+			if n := outOfRange(member); n != "" {
+				return n
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if n := outOfRange(element); n != "" {
+				return n
+			}
+		}
+	}
+	return ""
 }
 
 // clip keeps an error short that quotes what a caller sent.

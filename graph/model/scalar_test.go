@@ -59,3 +59,20 @@ func FuzzDateTime(f *testing.F) {
 		}
 	})
 }
+
+func TestANumberThatNothingHoldsIsNoJSON(t *testing.T) {
+	for text, ok := range map[string]bool{
+		`{"x":1}`: true, `{"x":1e300}`: true, `{"x":123456789012345678901234567890}`: true, `{"x":"1e200000"}`: true,
+		`{"x":1e200000}`: false, `{"x":-1e400}`: false, `{"a":[{"b":[1,1e400]}]}`: false,
+	} {
+		decoder := json.NewDecoder(strings.NewReader(text))
+		decoder.UseNumber()
+		var v any
+		if err := decoder.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := UnmarshalJSONObject(v); (err == nil) != ok || err != nil && len(err.Error()) > 200 {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -64,7 +64,7 @@ var rooms = []room{
 		pure, "internal/event", "internal/executor", "internal/lifecycle", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
 	}, "one claimed run, from prompt to end; who claims is not its matter"},
 	{"internal/remote", []string{
-		"internal/auth", "internal/domain", "internal/executor", "internal/secret", "internal/store", "internal/worker", "internal/xid",
+		"internal/auth", "internal/domain", "internal/executor", "internal/retry", "internal/secret", "internal/store", "internal/worker", "internal/xid",
 	}, "a worker elsewhere: it reaches the store through the API alone, and takes its words from it"},
 	{"internal/telemetry", []string{"internal/store", "internal/xid"}, "it is told of hops, and tells a collector"},
 	{"internal/scheduler", []string{

@@ -31,7 +31,8 @@ type Principal struct {
 	Scopes      []domain.TokenScope // of KindToken; the other kinds have theirs by nature
 	AgentID     xid.ID              // of KindRun: the author of all it does
 	RunID       xid.ID              // of KindRun
-	Attempt     int                 // of KindRun, from 1; an older attempt's token is dead
+	Attempt     int                 // of KindRun, from 1
+	Ended       bool                // of KindRun: the attempt has ended; such a caller may do nothing, and is told so where it reports
 	TaskID      xid.ID              // of KindRun; zero for a taskless run
 	ExpiresAt   time.Time           // from this instant on it is nobody; zero: never
 }
@@ -59,7 +60,7 @@ func (p Principal) Allows(scope domain.TokenScope) bool {
 	case KindLocal:
 		return slices.Contains(localScopes, scope)
 	case KindRun:
-		return scope == domain.TokenScopeRun
+		return scope == domain.TokenScopeRun && !p.Ended
 	case KindToken:
 		return slices.ContainsFunc(p.Scopes, func(held domain.TokenScope) bool { return slices.Contains(implied[held], scope) })
 	}
@@ -81,7 +82,7 @@ func (p Principal) MaySee(workspaceID xid.ID) bool {
 	if p.IsInstance() {
 		return true
 	}
-	known := p.Kind == KindToken || p.Kind == KindRun
+	known := p.Kind == KindToken || p.Kind == KindRun // an ended one, too: it learns of nothing but that its run has ended
 	return known && workspaceID != "" && p.WorkspaceID == workspaceID
 }
 

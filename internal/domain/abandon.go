@@ -19,6 +19,7 @@ const (
 	FateFail    Fate = "FAIL"    // gives up and escalates
 	FateCancel  Fate = "CANCEL"  // a cancel was asked, which ends it instead
 	FatePark    Fate = "PARK"    // waits for a worker to ask
+	FateAsk     Fate = "ASK"     // goes on for its grace: who has it is asked to end it
 )
 
 // LossFacts is an attempt whose process was lost. Losses are those of the run before it, since a person's last retry.

@@ -45,10 +45,11 @@ type ACPSpec struct {
 
 // HTTPSpec is an agent service reached by POST.
 type HTTPSpec struct {
-	URL     string        `json:"url"`
-	Headers []SealedValue `json:"headers,omitempty"`
-	Secret  string        `json:"secret,omitempty"` // signs requests; sealed, "" for none
-	Timeout time.Duration `json:"timeout"`
+	URL     string         `json:"url"`
+	Headers []SealedValue  `json:"headers,omitempty"`
+	Secret  string         `json:"secret,omitempty"` // signs requests; sealed, "" for none
+	Timeout time.Duration  `json:"timeout"`
+	Grace   *time.Duration `json:"grace,omitempty"` // see EndGrace
 
 	KeepSecret bool `json:"-"` // of a new spec: the secret that is stored, see KeepSecrets
 }

@@ -50,6 +50,32 @@ func ResultSession(object map[string]any) string {
 	return id
 }
 
+// ReportedError is the error that a result reports as its outcome, or "". That is an error without summary, result or
+// message beside it, or anything marked "is_error": true, as some agent command lines write it.
+func ReportedError(object map[string]any) string {
+	text, isText := object["error"].(string)
+	if !isText && object["error"] != nil {
+		text = fmt.Sprint(object["error"])
+		if raw, err := json.Marshal(object["error"]); err == nil {
+			text = string(raw)
+		}
+	}
+	if object["is_error"] == true {
+		for _, said := range []any{text, object["result"], object["message"], object["summary"], object["subtype"]} {
+			if said, _ := said.(string); said != "" {
+				return said
+			}
+		}
+		return "the agent gave no reason"
+	}
+	for _, name := range []string{"summary", "result", "message"} {
+		if object[name] != nil && object[name] != "" {
+			return ""
+		}
+	}
+	return text
+}
+
 // CleanResult makes every string of a result storable and masks it, the names of members too, and masks a number whose digits hold a
 // secret (SPEC S7.6). It changes nothing in place.
 func CleanResult(v any, mask func(string) string) any {

@@ -81,14 +81,16 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (*graphql.Respon
 	return s.execute(ctx, oc), nil
 }
 
-// statusOf is 200 once there is data, null included.
+// statusOf is 200 once there is data, null included, unless it is null since the caller turned out to be nobody, or the server
+// has to be asked later.
 func statusOf(r *graphql.Response) int {
-	if len(r.Data) > 0 {
-		return http.StatusOK
-	}
 	code := ""
 	if len(r.Errors) > 0 {
 		code, _ = r.Errors[0].Extensions["code"].(string)
+	}
+	turnedAway := string(r.Data) == "null" && (code == CodeUnauthenticated || code == CodeUnavailable)
+	if len(r.Data) > 0 && !turnedAway {
+		return http.StatusOK
 	}
 	switch code {
 	case CodeTimeout, CodeUnavailable:
@@ -111,6 +113,9 @@ func (s *Server) writeRefusal(w http.ResponseWriter, media string, r *refusal) {
 	s.write(w, media, status, envelope{Errors: r.errors})
 }
 
+// retryAfter is when to come back after a 503, in seconds: an outage or the end of a process is over soon, or not.
+const retryAfter = "5"
+
 // write sends the response within WriteTimeout. The deadline is lifted afterwards, as the connection may serve other handlers.
 func (s *Server) write(w http.ResponseWriter, media string, status int, e envelope) {
 	body, err := json.Marshal(e)
@@ -124,6 +129,9 @@ func (s *Server) write(w http.ResponseWriter, media string, status int, e envelo
 	defer deadline(control.SetWriteDeadline, 0)
 	w.Header().Set("Content-Type", media+"; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	w.WriteHeader(status)
 	if _, err := w.Write(body); err != nil {
 		s.log.Debug("graphql response not delivered", "error", err)

@@ -57,7 +57,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.writeRefusal(w, mediaJSON, refused)
 		return
 	}
-	if isUpgrade(r) {
+	if IsUpgrade(r) {
 		s.serveSocket(w, r)
 		return
 	}

@@ -33,8 +33,8 @@ const (
 	initBytes                                 = 16 << 10 // of a message before connection_ack
 )
 
-// isUpgrade reports whether the client asks for a WebSocket.
-func isUpgrade(r *http.Request) bool {
+// IsUpgrade reports whether the client asks for a WebSocket.
+func IsUpgrade(r *http.Request) bool {
 	return strings.Contains(strings.ToLower(r.Header.Get("Upgrade")), "websocket")
 }
 

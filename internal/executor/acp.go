@@ -46,8 +46,8 @@ func (a *ACP) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 	}
 	result, failure := a.run(ctx, req, &oneAtATime{sink: sink})
 	if failure != nil {
-		failure.Message = req.told(failure.Message)
-		return result, failure
+		failure.Local = true
+		return result, req.tell(failure)
 	}
 	return result, nil
 }
@@ -174,27 +174,31 @@ func (c *conversation) fill(result *Result, req Request, answered bool) {
 	if result.Usage == nil {
 		result.Usage = c.usage(req.ResumeSessionID != "" && c.session == acp.SessionId(req.ResumeSessionID)).Masked(req.mask)
 	}
+	result.Usage = c.out.cutUsage(result.Usage)
 }
 
 // judge decides whether the attempt succeeded; nil is success.
 func (c *conversation) judge(ctx context.Context, result Result, answered bool, end ending, state *os.ProcessState, l limits) *Failure {
-	reported := ""
+	said := ""
 	if result.Object != nil {
-		reported = reportedError(result.Object)
+		said = domain.ReportedError(result.Object)
 	}
 	_, isMessage := result.Object["stop_reason"]
 	finished := answered && c.answer.StopReason == acp.StopReasonEndTurn
 	switch {
 	case end.stopped && !finished:
 		return endedFromOutside(ctx)
-	case reported != "":
-		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + cutText(reported, maxTail)}
+	case said != "":
+		return reported(said)
 	case result.Object != nil && hasOutcome(result.Object) && !isMessage:
 		return nil
+	case c.out.cutResult() != nil:
+		return c.out.cutResult()
 	case end.timedOut && !finished:
-		return &Failure{Code: domain.RunErrorCodeTimeout, Message: withTail(fmt.Sprintf(
+		return &Failure{Code: domain.RunErrorCodeTimeout, Words: c.out.errorText(), Message: withTail(fmt.Sprintf(
 			"the agent did not answer within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", l.wait()), c.out)}
 	case c.failure != nil && errors.Is(c.failure, errAgentGone) && state != nil:
+		c.failure.Words = c.out.errorText()
 		c.failure.Message = withTail(fmt.Sprintf("%s (it ended with code %d)", c.failure.Message, exitCode(state)), c.out)
 		return c.failure
 	case c.failure != nil:

@@ -83,10 +83,10 @@ func TestASecretThatCrossesACutDoesNotShowItsFirstHalf(t *testing.T) {
 	talk := newTranscript(newOutput(Request{Mask: hidden}, &recorder{}))
 	talk.say(strings.Repeat("x", maxAnswer-len(cutMark)-3) + "hunter2 and more" + strings.Repeat("y", 1<<20))
 	call := &httpCall{req: Request{Mask: hidden}}
-	answer := &http.Response{Status: "500 Internal Server Error", Header: http.Header{"Retry-After": {strings.Repeat("9", 1<<16)}}}
+	refused := received{status: 500, header: http.Header{"Retry-After": {strings.Repeat("9", 1<<16)}}, body: []byte(strings.Repeat("x", httpErrorBytes-3) + "hunter2"), mask: hidden}
 	for name, text := range map[string]string{
 		"an agent's message":    talk.text(),
-		"a service's refusal":   call.refusal(answer, []byte(strings.Repeat("x", httpErrorBytes-3)+"hunter2")).Message,
+		"a service's refusal":   refused.refusal().Message,
 		"a failure's message":   call.req.told(strings.Repeat("x", maxFailure-len(cutMark)-3) + "hunter2" + strings.Repeat("y", 1<<20)),
 		"the end of a long one": maskedText(strings.Repeat("x", 997)+"hunter2", 1000, hidden),
 	} {

@@ -261,7 +261,7 @@ func (c *conversation) failed(what string, err error, code domain.RunErrorCode) 
 	if re, ok := errors.AsType[*acp.RequestError](err); ok && re.Code == -32000 {
 		message += ": log the agent in as the account that agents run as (rouse agent-shell), or give it its key in the executor's environment"
 	}
-	return &Failure{Code: code, Message: message}
+	return &Failure{Code: code, Words: explain(err), Message: message}
 }
 
 // errAgentGone is the cause of the failure of a request that was never answered.

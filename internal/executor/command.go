@@ -40,8 +40,8 @@ func (c *Command) Run(ctx context.Context, req Request, sink Sink) (Result, erro
 	}
 	result, failure := c.run(ctx, req, sink)
 	if failure != nil {
-		failure.Message = req.told(failure.Message)
-		return result, failure
+		failure.Local = true
+		return result, req.tell(failure)
 	}
 	return result, nil
 }
@@ -126,9 +126,7 @@ func exitCode(state *os.ProcessState) int {
 // readResult takes the result object, usage and session from the last line of stdout.
 func readResult(result *Result, out *output, req Request, sink Sink) {
 	result.Tail = out.tailText()
-	if out.lastLong {
-		out.say(fmt.Sprintf("the last line looks like a result but is longer than %d KiB, so it was not read: write long texts elsewhere and a summary in the result", maxResultLine>>10))
-	}
+	result.Usage = out.cutUsage(nil)
 	object, ok := parseResult(out.last)
 	if !ok {
 		return
@@ -151,17 +149,25 @@ func judge(ctx context.Context, result Result, out *output, end ending, state *o
 	switch {
 	case end.stopped:
 		return endedFromOutside(ctx)
-	case result.Object != nil && reportedError(result.Object) != "":
-		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + cutText(reportedError(result.Object), maxTail)}
+	case result.Object != nil && domain.ReportedError(result.Object) != "":
+		return reported(domain.ReportedError(result.Object))
 	case result.Object != nil && hasOutcome(result.Object):
 		return nil
+	case out.cutResult() != nil:
+		return out.cutResult()
 	case end.timedOut:
-		return &Failure{Code: domain.RunErrorCodeTimeout, Message: withTail(fmt.Sprintf(
+		return &Failure{Code: domain.RunErrorCodeTimeout, Words: out.errorText(), Message: withTail(fmt.Sprintf(
 			"the command did not end within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", l.wait()), out)}
 	case state == nil || !state.Success():
-		return &Failure{Code: domain.RunErrorCodeCrash, Message: withTail(describeExit(state), out)}
+		return &Failure{Code: domain.RunErrorCodeCrash, Words: out.errorText(), Message: withTail(describeExit(state), out)}
 	}
 	return nil
+}
+
+// reported is the failure of an attempt whose agent says why it failed.
+func reported(text string) *Failure {
+	text = cutText(text, maxTail)
+	return &Failure{Code: domain.RunErrorCodeOther, Words: text, Message: "the agent reported an error: " + text}
 }
 
 func describeExit(state *os.ProcessState) string {

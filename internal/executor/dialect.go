@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/preset"
@@ -143,7 +144,7 @@ func (d *dialect) read(result *Result, out *output, req Request) (said bool) {
 	case report.Text != "":
 		result.Object = map[string]any{"message": maskedText(report.Text, maxAnswer, req.mask)}
 	}
-	result.Usage = mergeUsage(result.Usage, report.Usage.Masked(req.mask))
+	result.Usage = out.cutUsage(mergeUsage(result.Usage, report.Usage.Masked(req.mask)))
 	return said
 }
 
@@ -154,12 +155,18 @@ func (d *dialect) judge(ctx context.Context, result Result, said bool, out *outp
 	switch {
 	case end.stopped:
 		return endedFromOutside(ctx)
-	case said && reportedError(result.Object) == "" && hasOutcome(result.Object):
+	case said && domain.ReportedError(result.Object) == "" && hasOutcome(result.Object):
 		return nil
-	case said && reportedError(result.Object) != "":
-		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + cutText(reportedError(result.Object), maxTail)}
+	case said && domain.ReportedError(result.Object) != "":
+		return reported(domain.ReportedError(result.Object))
 	case report.Error != "":
-		return &Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: " + maskedText(report.Error, maxTail, out.mask)}
+		f := reported(maskedText(report.Error, maxTail, out.mask))
+		if wait := time.Until(report.LimitedUntil); wait > 0 {
+			f.Code, f.RetryAfter = domain.RunErrorCodeRateLimited, wait
+		}
+		return f
+	case out.cutResult() != nil:
+		return out.cutResult()
 	case report.Ended && !end.timedOut:
 		return nil
 	}

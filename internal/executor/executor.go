@@ -36,8 +36,6 @@ type Request struct {
 	Headers         []Variable // of HTTP, opened
 	Secret          string     // signs requests over HTTP; "": they are not signed
 	Spec            domain.ExecutorSpec
-	// Ended is closed when the attempt was ended through the API, for agents that report there; nil: never.
-	Ended <-chan struct{}
 	// Lease is until when the attempt may run; nil: nobody else would take it up.
 	Lease *Lease
 	// Log is what is kept of the output; the zero value is what a run's first attempt may keep.
@@ -79,6 +77,7 @@ type Result struct {
 	Usage        *Usage         // nil when the agent did not say
 	Tail         string         // the last lines of output, at most 4 KiB
 	Survivors    bool           // processes of the attempt could not be ended
+	Accepted     *Accepted      // an agent service has taken the run and reports its end itself; nil for all else
 }
 
 // Usage is what an attempt used by its own account.
@@ -88,8 +87,14 @@ type Usage = domain.AttemptUsage
 type Failure struct {
 	Code      domain.RunErrorCode
 	Message   string
-	Permanent bool  // trying again cannot help
-	Cause     error // the context's cause when the attempt was ended from outside; the system's error for launches
+	Permanent bool // trying again cannot help
+	// Words are those of an error, in which a rate limit is looked for; what an agent printed ordinarily is not among them. Masked.
+	Words string
+	// Local says that they were said by a program on this machine, whose clock they mean.
+	Local bool
+	// RetryAfter is what the other side says as data: not before so much time has passed. 0: it does not say.
+	RetryAfter time.Duration
+	Cause      error // the context's cause when the attempt was ended from outside; the system's error for launches
 }
 
 // Error is the message.
@@ -153,6 +158,12 @@ func (r Request) mask(s string) string {
 		return s
 	}
 	return r.Mask(s)
+}
+
+// tell makes a failure ready to leave the executor.
+func (r Request) tell(f *Failure) *Failure {
+	f.Message, f.Words = r.told(f.Message), r.told(f.Words)
+	return f
 }
 
 // maxFailure is the most bytes of a failure's message; it lies on the run's row and goes to the inbox.

@@ -79,46 +79,6 @@ func TestTheLeaseIsPostedAndSigned(t *testing.T) {
 	}
 }
 
-func TestSignatureIsTheOneOfWebhooks(t *testing.T) {
-	// HMAC-SHA256 with the key "s3cr3t" of "1700000000.{}", as openssl dgst computes it.
-	if got := sign("s3cr3t", "1700000000", []byte("{}")); got != "dd8508e44d9a9f82f2690fb7dff1da8a6ae99700d98a23a4e7e1c307af3cb6cb" {
-		t.Errorf("got %s", got)
-	}
-}
-
-func TestAnswersOfAnAgentService(t *testing.T) {
-	long := strings.Repeat("x", maxResultLine+1)
-	for _, test := range []struct {
-		name, body string
-		status     int
-		code       domain.RunErrorCode // "" for success
-		says       string              // in the failure, or as summary, message or result
-	}{
-		{"a result object", `{"summary":"made it"}`, 200, "", "made it"},
-		{"any other object is the result", `{"answer":42}`, 200, "", "map[answer:42]"},
-		{"text is the message", "all good\nreally", 200, "", "all good\nreally"},
-		{"nothing is a success", "", 204, "", ""},
-		{"an error in the result", `{"error":"no credit"}`, 200, domain.RunErrorCodeOther, "no credit"},
-		{"an answer that is too long is cut", long, 200, "", "[… cut]"},
-		{"an error of the service", "broken", 500, domain.RunErrorCodeOther, "500 Internal Server Error: broken"},
-		{"too many requests", "", 429, domain.RunErrorCodeRateLimited, "429 Too Many Requests"},
-		{"a redirect is not followed", "", 302, domain.RunErrorCodeOther, "redirects are not followed"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			result, err := NewHTTP(loopback).Run(t.Context(), callOf(service(t, write(test.status, test.body))), &recorder{})
-			if test.code == "" {
-				if text, _ := json.Marshal(result.Object); err != nil || test.says != "" && test.says != "map[answer:42]" && !strings.Contains(string(text), strings.ReplaceAll(test.says, "\n", `\n`)) {
-					t.Fatalf("got %s, %v", text, err)
-				}
-				return
-			}
-			if failure := failureOf(t, err); failure.Code != test.code || !strings.Contains(failure.Message, test.says) {
-				t.Fatalf("got %+v", failure)
-			}
-		})
-	}
-}
-
 func TestARedirectToAPrivateAddressIsNotFollowed(t *testing.T) {
 	var reached atomic.Bool
 	inner := service(t, func(http.ResponseWriter, *http.Request) { reached.Store(true) })
@@ -208,25 +168,34 @@ func TestOnlyAConnectionThatCouldNotBeMadeIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAnAcceptedRunWaitsForItsReport(t *testing.T) {
-	url := service(t, write(202, `{"session_id":"far"}`))
-	ended := make(chan struct{})
+func TestAnAcceptedRunIsLeftToItsService(t *testing.T) {
+	url := service(t, write(202, `{"session_id":"far","summary":"not yet"}`))
 	req, sink := callOf(url), &recorder{}
-	req.Ended = ended
-	sink.onSession = func() {
-		if sink.sessions[len(sink.sessions)-1] == "far" {
-			close(ended)
-		}
-	}
+	grace := 7 * time.Second
+	req.Spec.HTTP.Grace = &grace
 	result, err := NewHTTP(loopback).Run(t.Context(), req, sink)
-	if !errors.Is(err, ErrReported) || result.SessionID != "far" || !result.Resumable || len(sink.lines) > 0 {
+	if err != nil || result.Accepted == nil || result.SessionID != "far" || !result.Resumable || result.Object != nil || len(sink.lines) > 0 {
 		t.Fatalf("got %+v, %v", result, err)
 	}
-	req.Ended, req.Spec.HTTP.Timeout = nil, 200*time.Millisecond
-	_, err = NewHTTP(loopback).Run(t.Context(), req, &recorder{})
+	if a := result.Accepted; a.Time != time.Minute || a.Grace != grace || a.Left > a.Time || a.Left < a.Time/2 {
+		t.Errorf("it has %+v", a)
+	}
+}
+
+func TestAServiceThatDoesNotAnswerInTimeHasTimedOut(t *testing.T) {
+	left := make(chan struct{})
+	url := service(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+		close(left)
+	})
+	req := callOf(url)
+	req.Spec.HTTP.Timeout = 200 * time.Millisecond
+	_, err := NewHTTP(loopback).Run(t.Context(), req, &recorder{})
 	if failure := failureOf(t, err); failure.Code != domain.RunErrorCodeTimeout {
 		t.Errorf("got %+v", failure)
 	}
+	<-left
 }
 
 func TestACancelEndsTheCall(t *testing.T) {

@@ -30,13 +30,13 @@ type output struct {
 	sink Sink
 	mask func(string) string
 
-	mu        sync.Mutex // makes the calls of sink one after the other
-	log       *logBudget
-	tail      []string
-	tailBytes int
+	mu     sync.Mutex // makes the calls of sink one after the other
+	log    *logBudget
+	tail   tail
+	errors tail // of standard error alone
 
 	last     []byte // the last line of stdout that is not blank, when it may be a result
-	lastLong bool   // it looked like one but was longer than maxResultLine
+	lastLong bool   // it is one but longer than maxResultLine
 }
 
 // logBudget is what an attempt's launches have kept of their output, and may keep.
@@ -104,7 +104,10 @@ func (o *output) emit(stream domain.LogStream, line []byte, total int64) {
 		o.remember(line, total)
 	}
 	text := maskedLine(line, total, o.mask)
-	o.keepTail(text)
+	o.tail.keep(text)
+	if stream == domain.LogStreamStderr {
+		o.errors.keep(text)
+	}
 	keep, mark := o.log.take(int64(len(text)))
 	switch {
 	case keep:
@@ -125,28 +128,61 @@ func (o *output) remember(line []byte, total int64) {
 		return
 	}
 	if total > int64(len(line)) {
-		o.lastLong = true
+		o.lastLong = beginsResult(trimmed)
 		return
 	}
 	o.last = append(o.last, trimmed...)
 }
 
-func (o *output) keepTail(text string) {
+// tail is the last lines of something, at most maxTail bytes.
+type tail struct {
+	lines []string
+	bytes int
+}
+
+func (t *tail) keep(text string) {
 	if len(text) > maxTail/2 {
 		text = cutText(text, maxTail/2)
 	}
-	o.tail = append(o.tail, text)
-	o.tailBytes += len(text) + 1
-	for o.tailBytes > maxTail {
-		o.tailBytes -= len(o.tail[0]) + 1
-		o.tail = o.tail[1:]
+	t.lines = append(t.lines, text)
+	t.bytes += len(text) + 1
+	for t.bytes > maxTail {
+		t.bytes -= len(t.lines[0]) + 1
+		t.lines = t.lines[1:]
 	}
 }
+
+func (t *tail) text() string { return strings.TrimSpace(strings.Join(t.lines, "\n")) }
 
 func (o *output) tailText() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return strings.TrimSpace(strings.Join(o.tail, "\n"))
+	return o.tail.text()
+}
+
+// errorText is the end of standard error.
+func (o *output) errorText() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.errors.text()
+}
+
+// cutResult is the failure of an attempt whose result was too long to be read, and with it what it asks for and what it cost; nil
+// for any other. Trying again would do the work again, for a result as long.
+func (o *output) cutResult() *Failure {
+	if !o.lastLong {
+		return nil
+	}
+	return &Failure{Code: domain.RunErrorCodeOther, Permanent: true, Message: fmt.Sprintf(
+		"the last line is a result of more than %d KiB, of which nothing can be taken: let the agent write long texts elsewhere and a summary into the result, then retry the run", maxResultLine>>10)}
+}
+
+// cutUsage is what such a result says of the attempt's use.
+func (o *output) cutUsage(told *Usage) *Usage {
+	if !o.lastLong || told != nil {
+		return told
+	}
+	return domain.UnreadUsage("the result, with what it says of the attempt's use, is too long to be read")
 }
 
 // say adds a line of rouse's own, outside the bounds.

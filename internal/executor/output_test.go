@@ -182,12 +182,20 @@ func TestNothingLeavesUnmasked(t *testing.T) {
 	}
 }
 
-func TestAResultThatIsTooLongIsSaid(t *testing.T) {
-	sink := &recorder{}
-	result, err := newCommand(t, Options{}).Run(context.Background(),
-		shell(`printf '{"summary":"'; head -c 1100000 /dev/zero | tr '\0' x; echo '"}'`), sink)
-	if err != nil || result.Object != nil || !strings.Contains(sink.text(), "SYSTEM the last line looks like a result") {
-		t.Fatalf("got %v, %v", result.Object, err)
+// A result that is too long to be read is lost with its actions and its cost, so that it is no success; another long line is.
+func TestAResultThatIsTooLongIsAFailure(t *testing.T) {
+	long := func(start, end string) string {
+		return `printf '%s' '` + start + `'; head -c 1100000 /dev/zero | tr '\0' x; echo '` + end + `'`
+	}
+	c := newCommand(t, Options{})
+	result, err := c.Run(context.Background(), shell(long(`{"n":[1,{"x":2}],"summary":"`, `"}`)), &recorder{})
+	if failure := failureOf(t, err); !failure.Permanent || !strings.Contains(failure.Message, "a result of more than 256 KiB") || result.Usage == nil || !result.Usage.CostUnread {
+		t.Errorf("got %+v, %+v", failure, result.Usage)
+	}
+	for name, start := range map[string]string{"a log record": `{"level":"info","message":"`, "some other object": `{"summaries":{"summary":1},"text":"`, "words in braces": `{summary: `} {
+		if _, err := c.Run(context.Background(), shell(long(start, `"}`)), &recorder{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -222,7 +230,7 @@ func FuzzParseResult(f *testing.F) {
 		}
 		usageOf(object, func(s string) string { return s })
 		domain.ResultSession(object)
-		if !hasOutcome(object) && reportedError(object) == "" && object["usage"] == nil {
+		if !hasOutcome(object) && domain.ReportedError(object) == "" && object["usage"] == nil {
 			t.Fatalf("a result that says nothing: %v", object)
 		}
 		if clean := compactJSON(domain.CleanResult(object, maskSecret)); strings.Contains(clean, `\u0000`) && !strings.Contains(string(raw), `\\u0000`) {

@@ -170,10 +170,8 @@ func (p *probe) answer(ctx context.Context) {
 		p.fail("answer", err.Error(), "")
 		return
 	}
-	reported := make(chan struct{})
-	close(reported) // a service that accepts has shown that it works
 	req := p.req
-	req.Ended, req.Test = reported, true
+	req.Test = true
 	if c := req.Spec.Command; c != nil && c.WorkingDirectory == "" {
 		folder, remove, err := p.place()
 		if err != nil {
@@ -187,7 +185,7 @@ func (p *probe) answer(ctx context.Context) {
 	began, said := time.Now(), &listener{}
 	result, err := executor.Run(ctx, req, said)
 	switch {
-	case errors.Is(err, ErrReported):
+	case err == nil && result.Accepted != nil: // a service that accepts has shown that it works
 		p.pass("answer", "the service accepted the run")
 	case errors.Is(err, context.DeadlineExceeded):
 		p.fail("answer", "there was no answer in the time that there was; what it said so far: "+firstOf(said.first(), "nothing"), "an agent that needs longer is tested by waking it")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"rouse.dev/rouse/internal/domain"
@@ -33,7 +34,7 @@ func parseResult(line []byte) (map[string]any, bool) {
 		return nil, false
 	}
 	_, hasUsage := object["usage"].(map[string]any)
-	return object, hasUsage || hasOutcome(object) || reportedError(object) != ""
+	return object, hasUsage || hasOutcome(object) || domain.ReportedError(object) != ""
 }
 
 // longestInteger is how many characters an integer of a result may have to keep all its digits; longer ones are rounded.
@@ -140,28 +141,6 @@ func hasOutcome(object map[string]any) bool {
 	return hasActions || object["result"] != nil
 }
 
-// reportedError is the error that a result reports as its outcome, or "". That is an error without summary, result or
-// message beside it, or anything marked "is_error": true, as some agent command lines write it.
-func reportedError(object map[string]any) string {
-	text := ""
-	switch v := object["error"].(type) {
-	case nil:
-	case string:
-		text = v
-	default:
-		text = compactJSON(v)
-	}
-	if object["is_error"] == true {
-		return firstText(text, object["result"], object["message"], object["summary"], object["subtype"], "the agent gave no reason")
-	}
-	for _, name := range []string{"summary", "result", "message"} {
-		if object[name] != nil && object[name] != "" {
-			return ""
-		}
-	}
-	return text
-}
-
 func firstText(values ...any) string {
 	for _, v := range values {
 		if text, ok := v.(string); ok && text != "" {
@@ -217,4 +196,41 @@ func tooDeep(v any, left int) bool {
 		}
 	}
 	return false
+}
+
+// resultMembers are those of which a result object has at least one.
+var resultMembers = []string{"summary", "result", "message", "error", "next_action", "usage", "actions"}
+
+// beginsResult reports whether the beginning of a line is that of a result object: one of its own members is named in it.
+func beginsResult(start []byte) bool {
+	decoder := json.NewDecoder(bytes.NewReader(start))
+	depth, name := 0, true // within the object, names and values take turns
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return false
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth, name = depth+1, true
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			if depth--; depth == 0 {
+				return false
+			}
+			name = true
+			continue
+		}
+		if depth != 1 {
+			continue
+		}
+		text, _ := token.(string)
+		switch {
+		case name && slices.Contains(resultMembers, text):
+			return true
+		case name && (text == "level" || text == "severity"): // a log record
+			return false
+		}
+		name = !name
+	}
 }

@@ -98,6 +98,30 @@ func TestWhoseCostCounts(t *testing.T) {
 	}
 }
 
+// SPEC S8.2: a rate limit is looked for in the words of an error. What an agent prints ordinarily is none of them.
+func TestWhatCountsAsTheWordsOfAnError(t *testing.T) {
+	c := newCommand(t, Options{})
+	for _, test := range []struct {
+		name, script string
+		words        string // in Words
+		not          string // not there
+	}{
+		{"standard error", `echo 'rate limit' >&2; exit 1`, "rate limit", "+"},
+		{"ordinary output", `echo 'the page says: rate limit'; exit 1`, "", "rate limit"},
+		{"both", `echo 'rate limit'; echo 'disk full' >&2; exit 1`, "disk full", "rate limit"},
+		{"a reported error", `echo 'chat'; echo '{"error":"usage limit"}'`, "usage limit", "chat"},
+	} {
+		_, err := c.Run(t.Context(), shell(test.script), &recorder{})
+		if f := failureOf(t, err); !strings.Contains(f.Words, test.words) || strings.Contains(f.Words, test.not) || !f.Local {
+			t.Errorf("%s: %q", test.name, f.Words)
+		}
+	}
+	_, err := NewHTTP(loopback).Run(t.Context(), callOf(service(t, write(429, "slow down"))), &recorder{})
+	if f := failureOf(t, err); f.Code != domain.RunErrorCodeRateLimited || !strings.Contains(f.Words, "slow down") || f.Local {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestWordsThatAreNoNumbersAreTexts(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{`{"a":NaN,"b":[Infinity,-Infinity],"c":"NaN"}`, `{"a":"NaN","b":["Infinity","-Infinity"],"c":"NaN"}`},

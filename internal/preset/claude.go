@@ -2,6 +2,7 @@ package preset
 
 import (
 	"encoding/json"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 )
@@ -17,8 +18,12 @@ type claudeEvent struct {
 	IsError   bool `json:"is_error"`
 	Result    string
 	Errors    []either
-	CostUSD   domain.Said `json:"total_cost_usd"`
-	Usage     *struct {
+	RateLimit struct {
+		Status   string
+		ResetsAt domain.Said // Unix seconds
+	} `json:"rate_limit_info"`
+	CostUSD domain.Said `json:"total_cost_usd"`
+	Usage   *struct {
 		Input    domain.Said `json:"input_tokens"`
 		Output   domain.Said `json:"output_tokens"`
 		Read     domain.Said `json:"cache_read_input_tokens"`
@@ -43,7 +48,9 @@ func (c *claude) Read(line []byte) ([]Line, bool) {
 		return c.blocks(e.Message.Content), true
 	case "result":
 		c.end(e)
-	case "system", "user", "stream_event", "rate_limit_event", "tool_progress", "control_request", "control_response":
+	case "rate_limit_event":
+		c.limit(e)
+	case "system", "user", "stream_event", "tool_progress", "control_request", "control_response":
 	default:
 		return nil, false
 	}
@@ -66,6 +73,15 @@ func (c *claude) blocks(content json.RawMessage) (out []Line) {
 		}
 	}
 	return out
+}
+
+// limit notes until when a limit holds that was met; one that only comes near is none.
+func (c *claude) limit(e claudeEvent) {
+	at, ok := e.RateLimit.ResetsAt.Value.(json.Number)
+	seconds, err := at.Int64()
+	if c.told.LimitedUntil = (time.Time{}); e.RateLimit.Status == "rejected" && ok && err == nil {
+		c.told.LimitedUntil = time.Unix(seconds, 0)
+	}
 }
 
 // end takes the last event: its subtype is success, or names what broke the work off.

@@ -5,6 +5,7 @@ package preset
 
 import (
 	"slices"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 )
@@ -106,10 +107,11 @@ type Line struct {
 
 // Report is what an agent's events say about its work.
 type Report struct {
-	Session string               // "" until it was named
-	Begun   bool                 // the agent has said or done something
-	Ended   bool                 // the event that ends the work was there
-	Text    string               // the agent's last words, as they were said; their beginning when they are long
-	Error   string               // why the work failed; "" when it did not
-	Usage   *domain.AttemptUsage // nil until it was told; what cannot be read of it is not masked
+	Session      string               // "" until it was named
+	Begun        bool                 // the agent has said or done something
+	Ended        bool                 // the event that ends the work was there
+	Text         string               // the agent's last words, as they were said; their beginning when they are long
+	Error        string               // why the work failed; "" when it did not
+	LimitedUntil time.Time            // when the limit ends that the agent met, as an event has it as data; zero when none does
+	Usage        *domain.AttemptUsage // nil until it was told; what cannot be read of it is not masked
 }

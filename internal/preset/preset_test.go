@@ -116,6 +116,25 @@ func TestAmountsOfEventsInEveryForm(t *testing.T) {
 	}
 }
 
+// An event that says until when a limit holds is data, but only when the limit was met.
+func TestTheLimitThatAnEventTellsOf(t *testing.T) {
+	for line, want := range map[string]int64{
+		`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1752624000}}`:        1752624000,
+		`{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1752624000}}`: 0,
+		`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected"}}`:                              0,
+		`{"type":"rate_limit_event"}`: 0,
+	} {
+		p, _ := Find("claude")
+		r := p.NewReader(strings.Clone)
+		if _, ok := r.Read([]byte(line)); !ok {
+			t.Errorf("%s is not read", line)
+		}
+		if at := r.Report().LimitedUntil; want == 0 && !at.IsZero() || want != 0 && at.Unix() != want {
+			t.Errorf("%s: %s", line, at)
+		}
+	}
+}
+
 func FuzzReaders(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}`, `{"type":"result","subtype":"success","usage":{"input_tokens":1}}`,

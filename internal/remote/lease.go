@@ -56,9 +56,9 @@ const acquireQuery = `mutation($input: AcquireRunInput!) { acquireRun(input: $in
   run { id agent { id } } attempt leaseToken duration prompt resumeSessionId fullPrompt environment { name value }
   command { preset argv workingDirectory timeout grace } } } }`
 
-// acquire waits for a run of the queue; nil when none came. A call without an answer is made again under the same name, so
+// acquire waits so long for a run of the queue; nil when none came. A call without an answer is made again under the same name, so
 // that a run which its lost answer gave is not lost with it.
-func (s *Store) acquire(ctx context.Context) (*lease, error) {
+func (s *Store) acquire(ctx context.Context, patience time.Duration) (*lease, error) {
 	var out struct {
 		AcquireRun struct {
 			Lease      *wireLease
@@ -68,7 +68,7 @@ func (s *Store) acquire(ctx context.Context) (*lease, error) {
 	if s.call == "" {
 		s.call = xid.New("acq")
 	}
-	input := map[string]any{"idempotencyKey": s.call, "workspaceId": s.workspace, "queue": s.queue, "waitUpTo": fmt.Sprintf("PT%dS", int(acquireWait.Seconds()))}
+	input := map[string]any{"idempotencyKey": s.call, "workspaceId": s.workspace, "queue": s.queue, "waitUpTo": fmt.Sprintf("PT%dS", int(patience.Seconds()))}
 	if err := s.client.do(ctx, acquireLimit, acquireQuery, map[string]any{"input": input}, &out); err != nil {
 		return nil, err
 	}

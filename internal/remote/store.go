@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/retry"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -37,9 +39,10 @@ type Store struct {
 
 // Sizes of what is sent, encoded: a request has at most 256 KiB.
 const (
-	maxLines  = 160 << 10
-	maxResult = 160 << 10
-	maxUnread = 1 << 10
+	maxLines    = 160 << 10
+	maxResult   = 160 << 10
+	maxUnread   = 1 << 10
+	maxEvidence = 8 << 10
 )
 
 func (s *Store) find(a store.Attempt) *lease {
@@ -238,8 +241,29 @@ func (s *Store) Finish(ctx context.Context, a store.Attempt, ok store.Success) e
 
 // Fail reports failure.
 func (s *Store) Fail(ctx context.Context, a store.Attempt, f store.Failure) error {
-	return s.end(ctx, a, "reportRunFailed", "failed", map[string]any{"message": f.Message, "code": cmp.Or(f.Code, domain.RunErrorCodeOther),
-		"permanent": f.Permanent, "freshSession": f.Fresh, "usage": usageInput(f.Usage), "result": fitting(f.Result), "sessionId": resumable(f.SessionID, f.Resumable)})
+	more := map[string]any{"message": f.Message, "code": cmp.Or(f.Code, domain.RunErrorCodeOther),
+		"permanent": f.Permanent, "freshSession": f.Fresh, "usage": usageInput(f.Usage), "result": fitting(f.Result), "sessionId": resumable(f.SessionID, f.Resumable)}
+	told := maps.Clone(more)
+	told["evidence"] = domain.CutText(f.Words, maxEvidence, "")
+	if wait := waitOf(f); wait > 0 {
+		told["retryAfter"] = fmt.Sprintf("PT%dS", int(wait/time.Second))
+	}
+	err := s.end(ctx, a, "reportRunFailed", "failed", told)
+	if refused, ok := errors.AsType[*Refused](err); ok && strings.Contains(refused.Message, "evidence") { // a server that is older than this worker
+		return s.end(ctx, a, "reportRunFailed", "failed", more)
+	}
+	return err
+}
+
+// waitOf is how long a rate limit lasts that a failure speaks of; 0 for none. Times of day are those of this machine.
+func waitOf(f store.Failure) time.Duration {
+	wait := f.RetryAfter
+	if now := time.Now(); wait == 0 && retry.IsRateLimit(f.Words) {
+		if at, ok := retry.ResetAt(now, f.Words, f.Zone); ok {
+			wait = at.Sub(now)
+		}
+	}
+	return min(wait, 35*24*time.Hour)
 }
 
 // Cancelled reports that a cancel was obeyed: the server ends a run that was asked to end CANCELLED, however it ends.
@@ -305,8 +329,7 @@ func fitting(result map[string]any) map[string]any {
 	return short
 }
 
-// AttemptLive says whether the attempt still holds its lease, as far as this worker knows: agents that report to the server
-// by themselves are not run by workers.
-func (s *Store) AttemptLive(_ context.Context, a store.Attempt) (bool, error) {
-	return s.find(a) != nil, nil
+// Accept is for agents that report to the server by themselves, which are not run by workers.
+func (s *Store) Accept(context.Context, store.Attempt, store.Acceptance) error {
+	return errors.New("a worker elsewhere runs commands alone, and nobody accepts them")
 }

@@ -25,6 +25,7 @@ type Options struct {
 	Slots     int           // runs at once
 	Dir       string        // where it remembers what runs, for itself alone
 	Executor  worker.Executor
+	Ready     func() // called once the server has answered the first wish for a run; nil: nobody wants to know
 	Log       *slog.Logger
 }
 
@@ -38,6 +39,7 @@ const (
 type Worker struct {
 	store *Store
 	pool  *worker.Pool
+	ready func()
 	log   *slog.Logger
 }
 
@@ -57,7 +59,7 @@ func New(ctx context.Context, o Options) (*Worker, error) {
 		s.command = &domain.CommandSpec{Argv: o.Command, Timeout: o.Timeout, Grace: 10 * time.Second}
 	}
 	pool := worker.New(worker.Options{Store: s, Executor: o.Executor, Slots: o.Slots, Lease: domain.MinPullLease, Prepare: s.Prepare, Log: o.Log})
-	return &Worker{store: s, pool: pool, log: o.Log}, nil
+	return &Worker{store: s, pool: pool, ready: o.Ready, log: o.Log}, nil
 }
 
 // Run takes runs as long as there is a free slot, until ctx ends. A server that is away is asked again. Its error is that the
@@ -90,7 +92,11 @@ func (w *Worker) take(ctx context.Context) error {
 			continue
 		}
 		asked := time.Now()
-		got, err := w.store.acquire(ctx)
+		patience := acquireWait
+		if !accepted { // whether runs are given at all is to be known at once
+			patience = 0
+		}
+		got, err := w.store.acquire(ctx, patience)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -107,11 +113,15 @@ func (w *Worker) take(ctx context.Context) error {
 		case away:
 			w.log.Info("the server answers again")
 		}
+		first := !accepted
 		pause, away, accepted = firstPause, false, true
+		if first && w.ready != nil {
+			w.ready()
+		}
 		if got != nil {
 			w.log.Info("run taken", "run_id", got.claimed.RunID, "attempt", got.claimed.Number, "agent_id", got.claimed.AgentID)
 			w.pool.Process(ctx, got.claimed)
-		} else if time.Since(asked) < time.Second { // it did not wait: it is about to end
+		} else if !first && time.Since(asked) < time.Second { // it did not wait: it is about to end
 			wait(ctx, firstPause)
 		}
 	}

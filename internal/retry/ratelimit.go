@@ -11,43 +11,88 @@ import (
 // longest is how much of a message is looked at, in bytes, half from either end: what agents print has no bound.
 const longest = 64 << 10
 
-// limitWords is what rate limits are recognised by; 429 must be a word, so that "1429 ms" is none. The second half is
-// what widely used agents and APIs say without any word of the first.
-var limitWords = regexp.MustCompile(`(?i)rate[ _-]?limit|\b429\b|too many requests|quota exceeded|usage limit|session limit` +
-	`|resource_exhausted|exceeded your (?:current )?quota|\b(?:5|five)-hour limit|weekly limit|hit your limit`)
+// reach is how far from the words of a limit its end is looked for, in bytes.
+const reach = 200
 
-// IsRateLimit says whether a failure's message speaks of a rate limit.
-func IsRateLimit(message string) bool { return limitWords.MatchString(clip(message)) }
+// limitWords is what rate limits are recognised by, with blanks of any kind; 429 must be a word, so that "1429 ms" is none. The last
+// line is what widely used agents say without any word of the others.
+var limitWords = regexp.MustCompile(`(?i)(?:\b|_)rate[ _-]?limit|\b429\b|too[ _-]many[ _-]requests|quota[ _-]exceeded|\b(?:usage|session|weekly|daily)[ _-]limit` +
+	`|exhausted.{0,60}?(?:quota|capacity)|(?:quota|capacity).{0,60}?exhausted|resource[ _-]exhausted|exceeded your (?:current )?quota` +
+	`|\b(?:5|five)-hour limit|hit your limit`)
 
-// The forms in which messages name the end of a limit, each with its reader.
+// IsRateLimit says whether the words of an error speak of a rate limit.
+func IsRateLimit(words string) bool { return limitWords.MatchString(plain(words)) }
+
+// The forms in which messages name the end of a limit, each with its reader. What has no zone is read in the one that is given.
 var resets = []struct {
 	form *regexp.Regexp
-	read func(now time.Time, match []string) (time.Time, bool)
+	read func(now time.Time, zone *time.Location, match []string) (time.Time, bool)
 }{
 	{regexp.MustCompile(`(?i)(?:resets?(?:[_ -]?(?:time|at))?["']?\s*[:=]|limit reached\s*\|)\s*["']?([0-9]{9,13})\b`), readUnix},
 	{regexp.MustCompile(`(?i)(?:resets?(?:[_ -]?(?:time|at|on))?|\b(?:try again|retry|until)(?: at| after| on)?)["']?\s*[:=]?\s*["']?([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[+-][0-9]{2}:[0-9]{2}))`), readInstant},
 	{regexp.MustCompile(`(?i)\b(?:retry[ _-]?after|resets?(?:[_ -]?(?:time|at|on))?|(?:try again|retry)(?: at| on)?)["']?\s*[:=]?\s*["']?(` +
-		`[a-z]{6,9}, [0-9]{2}-[a-z]{3}-[0-9]{2} [0-9:]{8} gmt|[a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} gmt|[a-z]{3} [a-z]{3} [ 0-9][0-9] [0-9:]{8} [0-9]{4})`), readHTTPDate},
+		`[a-z]{6,9}, [0-9]{2}-[a-z]{3}-[0-9]{2} [0-9:]{8} gmt|[a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} gmt|[a-z]{3} [a-z]{3} [ 0-9]?[0-9] [0-9:]{8} [0-9]{4})`), readHTTPDate},
 	{regexp.MustCompile(`(?i)\b(?:retry[ _-]?after(?:[ _-]?seconds)?|resets?_in(?:_seconds)?|retry[ _-]?delay)["']?\s*[:= ]\s*["']?([0-9]+(?:\.[0-9]+)?)(?:[ \t]*([a-z]+))?`), readDelay},
-	{regexp.MustCompile(`(?i)\b(?:try again|retry|retrying|resets?) in\s+((?:[0-9]+(?:\.[0-9]+)?\s*[a-z]+(?:\s*,?\s*(?:and\s+)?)?)+)`), readDelays},
-	{regexp.MustCompile(`(?i)\b(?:resets? (?:at )?|(?:try again|retry) at )([0-9]{1,2})(?::([0-9]{2}))?(?::[0-9]{2})?(?:\s*([ap])\.?m\b\.?)?(?:\s*\(?([A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)\)?)?`), readClock},
+	{regexp.MustCompile(`(?i)\b(?:(?:try again|retry|retrying|resets?) in|resets? after)\s+((?:[0-9]+(?:\.[0-9]+)?\s*[a-z]+(?:\s*,?\s*(?:and\s+)?)?)+)`), readDelays},
+	{regexp.MustCompile(named + `([a-z]{3,9})\.? ([0-9]{1,2})(?:st|nd|rd|th)?(?:,? ([0-9]{4}))?(?:,| at)? ` + clock), readDate},
+	{regexp.MustCompile(named + `(mon|tues|wednes|thurs|fri|satur|sun)day,?(?: at)? ` + clock), readWeekday},
+	{regexp.MustCompile(`(?i)\b(?:resets? (?:at )?|(?:try again|retry) at )` + clock), readClock},
 }
 
-// ResetAt is the end of the limit that a message names, in UTC: "resets at 4:00 AM" (UTC unless it names a zone),
-// "Retry-After: 120" or with an HTTP date, "try again in 5 minutes", "reset_time: 1752624000". It is false when the message names none that
-// can be read, or one that is past, margin included, or further away than is believed.
-func ResetAt(now time.Time, message string) (time.Time, bool) {
-	message = clip(message)
+// named is what stands before a date, clock a time of day with its half and its zone: four groups.
+const (
+	named = `(?i)\b(?:resets?|try again|retry|until|available)(?: again)?(?: at| on)?:? (?:on )?`
+	clock = `([0-9]{1,2})(?::([0-9]{2}))?(?::[0-9]{2})?(?:\s*([ap])\.?m\b\.?)?(?:\s*\(?([A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)\)?)?`
+)
+
+// ResetAt is the end of the limit that the words of an error name, in UTC: "resets at 4:00 AM" (in zone unless it names one),
+// "Retry-After: 120" or with an HTTP date, "try again in 5 minutes", "reset_time: 1752624000", "resets Dec 3, 5:36am (Europe/Berlin)". It is false when they
+// name none that can be read near the words of a limit, or one that is past, margin included, or further away than is believed.
+func ResetAt(now time.Time, words string, zone *time.Location) (time.Time, bool) {
+	if zone == nil {
+		zone = time.UTC
+	}
+	words = plain(words)
+	limits := limitWords.FindAllStringIndex(words, 50)
 	for _, r := range resets {
-		for _, match := range r.form.FindAllStringSubmatch(message, 20) {
-			at, ok := r.read(now, match)
-			if ok && at.Add(margin).After(now) && !at.After(now.Add(farthest)) {
-				return at.UTC(), true
+		for _, at := range r.form.FindAllStringSubmatchIndex(words, 50) {
+			if !near(limits, at) {
+				continue
+			}
+			reset, ok := r.read(now, zone, groups(words, at))
+			if ok && reset.Add(margin).After(now) && !reset.After(now.Add(farthest)) {
+				return reset.UTC(), true
 			}
 		}
 	}
 	return time.Time{}, false
 }
+
+// near says whether a match is within reach of one of the limits.
+func near(limits [][]int, match []int) bool {
+	for _, l := range limits {
+		if match[0]-l[1] <= reach && l[0]-match[1] <= reach {
+			return true
+		}
+	}
+	return false
+}
+
+// groups are the texts of a match and its groups.
+func groups(words string, match []int) []string {
+	out := make([]string, len(match)/2)
+	for i := range out {
+		if match[2*i] >= 0 {
+			out[i] = words[match[2*i]:match[2*i+1]]
+		}
+	}
+	return out
+}
+
+var blanks = regexp.MustCompile(`\s+`)
+
+// plain is a message within its bounds, its line breaks and other blanks as one blank each.
+func plain(message string) string { return blanks.ReplaceAllString(clip(message), " ") }
 
 func clip(message string) string {
 	if len(message) <= longest {
@@ -57,7 +102,7 @@ func clip(message string) string {
 }
 
 // readUnix reads seconds, or with 12 or more digits milliseconds, since 1970.
-func readUnix(_ time.Time, match []string) (time.Time, bool) {
+func readUnix(_ time.Time, _ *time.Location, match []string) (time.Time, bool) {
 	n, err := strconv.ParseInt(match[1], 10, 64)
 	if err != nil {
 		return time.Time{}, false
@@ -69,13 +114,13 @@ func readUnix(_ time.Time, match []string) (time.Time, bool) {
 	return at, true
 }
 
-func readInstant(_ time.Time, match []string) (time.Time, bool) {
+func readInstant(_ time.Time, _ *time.Location, match []string) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, strings.ToUpper(match[1]))
 	return at, err == nil
 }
 
 // readHTTPDate reads the three forms of a date that HTTP has, all of them in GMT.
-func readHTTPDate(_ time.Time, match []string) (time.Time, bool) {
+func readHTTPDate(_ time.Time, _ *time.Location, match []string) (time.Time, bool) {
 	for _, form := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
 		if at, err := time.Parse(form, strings.ToUpper(match[1])); err == nil {
 			return at, true
@@ -85,7 +130,7 @@ func readHTTPDate(_ time.Time, match []string) (time.Time, bool) {
 }
 
 // readDelay reads a number of seconds, or of the unit that follows it.
-func readDelay(now time.Time, match []string) (time.Time, bool) {
+func readDelay(now time.Time, _ *time.Location, match []string) (time.Time, bool) {
 	unit, known := units[strings.ToLower(match[2])]
 	if !known {
 		unit = time.Second // the next word belongs to the sentence
@@ -96,7 +141,7 @@ func readDelay(now time.Time, match []string) (time.Time, bool) {
 var amount = regexp.MustCompile(`(?i)([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)`)
 
 // readDelays reads amounts with units, one after the other: "1 hour and 5 minutes", "6m0s".
-func readDelays(now time.Time, match []string) (time.Time, bool) {
+func readDelays(now time.Time, _ *time.Location, match []string) (time.Time, bool) {
 	at, found := now, false
 	for _, part := range amount.FindAllStringSubmatch(match[1], -1) {
 		unit, known := units[strings.ToLower(part[2])]
@@ -128,14 +173,72 @@ func after(now time.Time, number string, unit time.Duration) (time.Time, bool) {
 	return now.Add(time.Duration(math.Round(n * float64(unit)))), true
 }
 
-// readClock reads a time of day, of today or, when that is past, of tomorrow, in UTC unless a zone is named. Without
-// minutes it must have AM or PM, else "resets 5 of 10" would be a time.
-func readClock(now time.Time, match []string) (time.Time, bool) {
-	hour, _ := strconv.Atoi(match[1]) // two digits at most
-	minute, _ := strconv.Atoi(match[2])
-	half := strings.ToLower(match[3])
-	if match[2] == "" && half == "" || minute > 59 || hour > 23 || half != "" && (hour < 1 || hour > 12) {
+// readClock reads a time of day, of today or, when that is past, of tomorrow.
+func readClock(now time.Time, zone *time.Location, match []string) (time.Time, bool) {
+	hour, minute, zone, ok := readTime(match[1:], zone)
+	if !ok {
 		return time.Time{}, false
+	}
+	return nextDay(now, zone, hour, minute, 0, 1, 2) // a clock change may remove the time of one day
+}
+
+// readWeekday reads a time of day of the next day of that name, today included.
+func readWeekday(now time.Time, zone *time.Location, match []string) (time.Time, bool) {
+	hour, minute, zone, ok := readTime(match[2:], zone)
+	if !ok {
+		return time.Time{}, false
+	}
+	ahead := (weekdays[strings.ToLower(match[1])] - int(now.In(zone).Weekday()) + 7) % 7
+	return nextDay(now, zone, hour, minute, ahead, ahead+7)
+}
+
+var weekdays = map[string]int{"sun": 0, "mon": 1, "tues": 2, "wednes": 3, "thurs": 4, "fri": 5, "satur": 6}
+
+// readDate reads a time of day of a date; without a year it is the next one.
+func readDate(now time.Time, zone *time.Location, match []string) (time.Time, bool) {
+	month, known := months[strings.ToLower(match[1][:3])]
+	day, _ := strconv.Atoi(match[2]) // two digits at most
+	hour, minute, zone, ok := readTime(match[4:], zone)
+	if !known || !ok || !strings.HasPrefix(strings.ToLower(month.String()), strings.ToLower(strings.TrimSuffix(match[1], "t"))) {
+		return time.Time{}, false
+	}
+	first, last := now.In(zone).Year(), now.In(zone).Year()+1
+	if match[3] != "" {
+		first, _ = strconv.Atoi(match[3]) // four digits
+		last = first
+	}
+	for year := first; year <= last; year++ {
+		at := time.Date(year, month, day, hour, minute, 0, 0, zone)
+		if at.Add(margin).After(now) && at.Day() == day && at.Hour() == hour && at.Minute() == minute {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+var months = map[string]time.Month{"jan": time.January, "feb": time.February, "mar": time.March, "apr": time.April, "may": time.May, "jun": time.June,
+	"jul": time.July, "aug": time.August, "sep": time.September, "oct": time.October, "nov": time.November, "dec": time.December}
+
+// nextDay is the first of the days ahead on which the time of day is there and not past.
+func nextDay(now time.Time, zone *time.Location, hour, minute int, ahead ...int) (time.Time, bool) {
+	local := now.In(zone)
+	for _, days := range ahead {
+		at := time.Date(local.Year(), local.Month(), local.Day()+days, hour, minute, 0, 0, zone)
+		if at.Add(margin).After(now) && at.Hour() == hour && at.Minute() == minute {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// readTime reads the groups of clock: hour, minute, half of the day, zone. Without minutes it must have AM or PM, else "resets 5 of
+// 10" would be a time.
+func readTime(match []string, otherwise *time.Location) (hour, minute int, zone *time.Location, ok bool) {
+	hour, _ = strconv.Atoi(match[0]) // two digits at most
+	minute, _ = strconv.Atoi(match[1])
+	half := strings.ToLower(match[2])
+	if match[1] == "" && half == "" || minute > 59 || hour > 23 || half != "" && (hour < 1 || hour > 12) {
+		return 0, 0, nil, false
 	}
 	switch half {
 	case "a":
@@ -143,18 +246,8 @@ func readClock(now time.Time, match []string) (time.Time, bool) {
 	case "p":
 		hour = hour%12 + 12
 	}
-	zone, ok := zoneNamed(match[4])
-	if !ok {
-		return time.Time{}, false
-	}
-	local := now.In(zone)
-	for day := range 3 { // a clock change may remove the time of one day
-		at := time.Date(local.Year(), local.Month(), local.Day()+day, hour, minute, 0, 0, zone)
-		if at.Add(margin).After(now) && at.Hour() == hour && at.Minute() == minute {
-			return at, true
-		}
-	}
-	return time.Time{}, false
+	zone, ok = zoneNamed(match[3], otherwise)
+	return hour, minute, zone, ok
 }
 
 // abbreviations of zones in the messages of agents, which IANA does not name so.
@@ -166,9 +259,9 @@ var abbreviations = map[string]string{
 	"CET": "Europe/Berlin", "CEST": "Europe/Berlin", "BST": "Europe/London", "JST": "Asia/Tokyo",
 }
 
-// zoneNamed is the zone of the word behind a time of day: UTC when there is none or an ordinary word. It is false for
+// zoneNamed is the zone of the word behind a time of day: the other one when there is none or an ordinary word. It is false for
 // what looks like a zone and is not known, since a guess could be half a day off.
-func zoneNamed(word string) (*time.Location, bool) {
+func zoneNamed(word string, otherwise *time.Location) (*time.Location, bool) {
 	upper := strings.ToUpper(word)
 	if upper == "UTC" || upper == "GMT" || upper == "Z" {
 		return time.UTC, true
@@ -180,5 +273,5 @@ func zoneNamed(word string) (*time.Location, bool) {
 		zone, err := time.LoadLocation(word)
 		return zone, err == nil
 	}
-	return time.UTC, word == "" || word != upper
+	return otherwise, word == "" || word != upper
 }

@@ -20,41 +20,79 @@ const (
 	// farthest is the latest reset that is believed. Weekly limits are real; a run parked for longer because of a
 	// sentence in an error message would be lost to sight.
 	farthest = 8 * 24 * time.Hour
+	// farthestData is the same for a reset that is data and no sentence.
+	farthestData = 35 * 24 * time.Hour
 )
 
 var backoff = [MaxRetries]time.Duration{2 * time.Minute, 10 * time.Minute, 30 * time.Minute, 2 * time.Hour}
 
-// Decision is what becomes of a failed run. RetryCount rises by one either way.
-type Decision struct {
-	GiveUp        bool               // this failure is final; the other members are zero
-	At            time.Time          // when it is due again, always after now
-	Source        domain.RetrySource // BACKOFF or RATE_LIMIT_PARSED
-	RateLimited   bool               // the message speaks of a rate limit, with a usable reset or without
-	ParsedResetAt time.Time          // the reset that the message names, without margin, UTC; zero unless RATE_LIMIT_PARSED
+// Counts are what a run has behind it. A rate limit is no failure: it has a count of its own, which any other failure ends.
+type Counts struct {
+	Retries      int       // after failures
+	Limits       int       // rate limits in a row
+	LimitedSince time.Time // when the first of them was met; zero without
 }
 
-// Plan decides about a failure. retryCount is how many retries the run had before it, message the failure's text, jitter
-// a random number in [0, 1).
-func Plan(now time.Time, retryCount int, message string, jitter float64) Decision {
-	if retryCount >= MaxRetries {
-		return Decision{GiveUp: true}
+// Bounds of rate limits in a row; then the run ends as after its last retry (SPEC S8.2).
+const (
+	MaxLimits       = 40
+	longestLimiting = 35 * 24 * time.Hour
+)
+
+// Decision is what becomes of a failed run.
+type Decision struct {
+	GiveUp        bool               // this failure is final; At, Source and ParsedResetAt are zero
+	At            time.Time          // when it is due again, always after now
+	Source        domain.RetrySource // BACKOFF or RATE_LIMIT_PARSED
+	RateLimited   bool               // it was a rate limit, with a usable reset or without
+	ParsedResetAt time.Time          // the reset that was named, without margin, UTC; zero unless RATE_LIMIT_PARSED
+	Counts        Counts             // what the run then has behind it
+}
+
+// Evidence is what a failure says of when it is worth trying again: as data, which goes first, and in the words of an error. What
+// an agent says in its ordinary output is none.
+type Evidence struct {
+	Words   string
+	Zone    *time.Location // of times in Words that name none: of the machine that the agent ran on; nil: UTC
+	Limited bool           // data says that it is a rate limit
+	After   time.Duration  // not before so much time has passed, as data has it; 0: it does not say
+}
+
+// Plan decides about a failure. jitter is a random number in [0, 1).
+func Plan(now time.Time, c Counts, e Evidence, jitter float64) Decision {
+	if e.Limited || e.After > 0 || IsRateLimit(e.Words) {
+		return planLimit(now, c, e, jitter)
 	}
-	limited := IsRateLimit(message)
-	if limited {
-		if reset, ok := ResetAt(now, message); ok {
-			return Decision{
-				At:            reset.Add(margin),
-				Source:        domain.RetrySourceRateLimitParsed,
-				RateLimited:   true,
-				ParsedResetAt: reset,
-			}
-		}
+	if c.Retries >= MaxRetries {
+		return Decision{GiveUp: true, Counts: Counts{Retries: c.Retries}}
 	}
-	return Decision{
-		At:          now.Add(delay(retryCount, jitter)),
-		Source:      domain.RetrySourceBackoff,
-		RateLimited: limited,
+	return Decision{At: now.Add(delay(c.Retries, jitter)), Source: domain.RetrySourceBackoff, Counts: Counts{Retries: c.Retries + 1}}
+}
+
+func planLimit(now time.Time, c Counts, e Evidence, jitter float64) Decision {
+	if c.LimitedSince.IsZero() {
+		c.LimitedSince = now
 	}
+	before := c.Limits
+	c.Limits++
+	d := Decision{RateLimited: true, Counts: c}
+	switch reset, ok := e.reset(now); {
+	case c.Limits >= MaxLimits || now.Sub(c.LimitedSince) >= longestLimiting:
+		d.GiveUp = true
+	case ok:
+		d.At, d.Source, d.ParsedResetAt = reset.Add(margin), domain.RetrySourceRateLimitParsed, reset
+	default:
+		d.At, d.Source = now.Add(delay(min(before, MaxRetries-1), jitter)), domain.RetrySourceBackoff
+	}
+	return d
+}
+
+// reset is the end of the limit: data goes before words.
+func (e Evidence) reset(now time.Time) (time.Time, bool) {
+	if e.After > 0 && e.After <= farthestData {
+		return now.Add(e.After).UTC(), true
+	}
+	return ResetAt(now, e.Words, e.Zone)
 }
 
 // delay is the backoff after so many retries, with jitter; a jitter outside [0, 1) counts as the nearest bound.

@@ -221,6 +221,14 @@ func (f *fakeStore) Withdraw(_ context.Context, a store.Attempt) (bool, error) {
 	return true, err
 }
 
+func (f *fakeStore) EndAccepted(_ context.Context, a store.Attempt) (bool, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("end accepted %s", a.RunID)
+	f.leftovers = slices.DeleteFunc(f.leftovers, func(l store.Leftover) bool { return l.Attempt == a })
+	return true, err
+}
+
 func (f *fakeStore) Abandon(_ context.Context, a store.Attempt, dead bool) (bool, error) {
 	unlock, err := f.lock()
 	defer unlock()

@@ -55,6 +55,7 @@ type leases interface {
 	Leases(ctx context.Context, notOwner xid.ID, host string) ([]store.Leftover, error)
 	Abandon(ctx context.Context, a store.Attempt, dead bool) (bool, error)
 	Withdraw(ctx context.Context, a store.Attempt) (bool, error)
+	EndAccepted(ctx context.Context, a store.Attempt) (bool, error)
 	Uptime(ctx context.Context) (time.Duration, error)
 }
 

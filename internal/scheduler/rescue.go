@@ -84,6 +84,9 @@ func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) er
 		_, err := r.store.Withdraw(ctx, l.Attempt)
 		return err
 	}
+	if l.Accepted { // by an agent service, elsewhere
+		return r.endAccepted(ctx, l, settled)
+	}
 	local := l.OwnerHost == r.owner.Host && l.OwnerBootID == r.owner.BootID && l.OwnerBootID != ""
 	dead := local && !r.alive(l.OwnerPID, l.OwnerStarted)
 	if !dead && !(l.Expired && settled) {
@@ -103,4 +106,14 @@ func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) er
 			"causation_id", l.CausationID, "owner", l.Owner, "owner_dead", dead)
 	}
 	return nil
+}
+
+// endAccepted ends what an agent service has accepted and not ended in time. A service that could not report while the
+// database was away has the time of a lease to do so.
+func (r *rescuer) endAccepted(ctx context.Context, l store.Leftover, settled bool) error {
+	if !l.Expired || !settled {
+		return nil
+	}
+	_, err := r.store.EndAccepted(ctx, l.Attempt)
+	return err
 }

@@ -32,6 +32,11 @@ func offer(run xid.ID) store.Leftover {
 	return store.Leftover{Attempt: store.Attempt{RunID: run, Number: 1}, Expired: true}
 }
 
+// accepted is a run that an agent service has.
+func accepted(run xid.ID, expired bool) store.Leftover {
+	return store.Leftover{Attempt: store.Attempt{RunID: run, Number: 1, Owner: "prc_other"}, Accepted: true, Expired: expired}
+}
+
 func elsewhere(l store.Leftover, host, boot string) store.Leftover {
 	l.OwnerHost, l.OwnerBootID, l.Group.Host, l.Group.BootID = host, boot, host, boot
 	return l
@@ -69,6 +74,8 @@ func TestWhichLeasesAreRescued(t *testing.T) {
 			nil, []string{"abandon run_1 dead=false"}},
 		{"owner of another host that renews", elsewhere(leftover("run_1", deadPID, 7, false), "there", "boot"), nil, nil},
 		{"an offer that no worker took in time: it is taken back, and nothing is looked for", offer("run_1"), []string{"withdraw run_1"}, nil},
+		{"an agent service has it, and its process is gone: it goes on", accepted("run_1", false), nil, nil},
+		{"an agent service has it for too long: nothing is looked for here", accepted("run_1", true), nil, []string{"end accepted run_1"}},
 		{"no boot id is known: only the lease counts", elsewhere(leftover("run_1", deadPID, 0, false), "here", ""), nil, nil},
 	}
 	for _, tt := range tests {

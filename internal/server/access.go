@@ -58,7 +58,8 @@ type tokens interface {
 // gatekeeper turns credentials into callers.
 type gatekeeper struct {
 	tokens  tokens
-	open    bool // --auth none: a caller without a token is the owner
+	open    bool        // --auth none: a caller without a token is the owner
+	ending  func() bool // the process ends, and hears agents and workers alone; nil: it does not
 	sockets *liveSockets
 }
 
@@ -74,8 +75,14 @@ func (g *gatekeeper) authenticate(ctx context.Context, c edge.Credentials) (cont
 	if err != nil {
 		return nil, err
 	}
+	if g.ending != nil && g.ending() && !caller.AllowsAny(domain.TokenScopeExecute, domain.TokenScopeRun) && !caller.Ended {
+		return nil, &edge.Error{Code: edge.CodeUnavailable, Message: "this server is ending; ask again in a few seconds"}
+	}
 	if caller.TokenID != "" { // here alone: an open socket is no use
 		g.tokens.TokenUsed(ctx, caller.TokenID)
+	}
+	if c.Socket && caller.Ended { // a report is no subscription
+		return nil, errUnknownToken
 	}
 	ctx = auth.WithPrincipal(ctx, caller)
 	if c.Socket {
@@ -118,13 +125,13 @@ func (g *gatekeeper) identifyRun(ctx context.Context, text string) (auth.Princip
 	if t == nil {
 		return auth.Principal{}, errUnknownToken
 	}
-	return auth.Principal{Kind: auth.KindRun, WorkspaceID: t.WorkspaceID, AgentID: t.AgentID, RunID: t.RunID, Attempt: t.Attempt, TaskID: t.TaskID}, nil
+	return auth.Principal{Kind: auth.KindRun, WorkspaceID: t.WorkspaceID, AgentID: t.AgentID, RunID: t.RunID, Attempt: t.Attempt, TaskID: t.TaskID, Ended: t.Ended}, nil
 }
 
 // stillGood reports whether a token still stands for somebody. When the database does not answer, it does.
 func (g *gatekeeper) stillGood(ctx context.Context, token string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, err := g.identify(ctx, token)
-	return !errors.Is(err, errUnknownToken)
+	caller, err := g.identify(ctx, token)
+	return !errors.Is(err, errUnknownToken) && !caller.Ended
 }

@@ -125,9 +125,9 @@ func (f *front) allowsOrigin(origin string) bool {
 func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.Context) error, admin func(ready func(context.Context) error) http.Handler, fail func(error)) {
 	f.api = api
 	look := shared{ask: ready}
-	f.start(f.listener, f.public(hooks, look.get), fail)
+	f.start(f.listener, f.whileDraining(f.public(hooks, look.get)), fail)
 	if f.webhooks != nil {
-		f.start(f.webhooks, f.webhookMux(hooks), fail)
+		f.start(f.webhooks, f.whileDraining(f.webhookMux(hooks)), fail)
 	}
 	if f.admin != nil {
 		f.start(f.admin, admin(look.get), fail)
@@ -202,8 +202,8 @@ func answer(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text) // a caller that went away is no error of ours
 }
 
-// stop takes no more requests, closes the sockets with a hint to come back, and waits for the requests under way, up to
-// limit. Once somebody is in a hurry they are cut off, which is no error then.
+// stop takes no more requests, reports included, and waits for the requests under way, up to limit. Once somebody is in a
+// hurry they are cut off, which is no error then.
 func (f *front) stop(hurry context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(hurry, limit)
 	defer cancel()

@@ -64,11 +64,13 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 		}
 	}
 	w, err := remote.New(ctx, remote.Options{Client: client, Workspace: o.Workspace, Queue: o.Queue, Command: o.Command, Timeout: o.Timeout,
-		Slots: o.Slots, Dir: filepath.Join(o.Dir, "live"), Executor: executor.NewRegistry(command, nil), Log: o.Log})
+		Slots: o.Slots, Dir: filepath.Join(o.Dir, "live"), Executor: executor.NewRegistry(command, nil), Log: o.Log,
+		Ready: func() {
+			o.Log.Info("worker ready", "server", o.Server, "queue", o.Queue, "workers", o.Slots, "agents_run_as", agents.String())
+		}})
 	if err != nil {
 		return err
 	}
-	o.Log.Info("worker ready", "server", o.Server, "queue", o.Queue, "workers", o.Slots, "agents_run_as", agents.String())
 	refused := w.Run(ctx)
 	o.Log.Info("shutting down; a second SIGTERM or SIGINT ends live runs at once")
 	drain, cancel := context.WithTimeout(hurry, o.Drain)

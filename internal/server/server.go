@@ -257,7 +257,8 @@ func (s *Server) startLoops(ctx context.Context) error {
 }
 
 func (s *Server) serve(context.Context) error {
-	s.gatekeeper = &gatekeeper{tokens: newLookups(s.store), open: s.front.open, sockets: &liveSockets{}}
+	s.gatekeeper = &gatekeeper{tokens: newLookups(s.store), open: s.front.open, sockets: &liveSockets{},
+		ending: func() bool { return s.front.leaving.Err() != nil }}
 	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.front.strangers, s.log), s.ready, s.adminPages, s.fail)
 	return nil
 }
@@ -309,8 +310,8 @@ type part struct {
 	end  func() error
 }
 
-// stop ends everything that start began, in the order of SPEC S11: claims, intake, sockets, loops, live attempts, hub, database,
-// cluster. A part that fails to end does not keep the others from being ended.
+// stop ends everything that start began, in the order of SPEC S11: claims, intake, sockets, loops, live attempts, reports, hub,
+// database, cluster. A part that fails to end does not keep the others from being ended.
 func (s *Server) stop(hurry context.Context) error {
 	if s.front != nil && s.front.api != nil {
 		s.log.Info("shutting down; a second SIGTERM or SIGINT ends live runs at once")
@@ -335,10 +336,11 @@ func (s *Server) parts(hurry context.Context) []part {
 		}
 	}
 	add(s.pool != nil, "claims", func() error { s.pool.TakeNoMore(); return nil }) // a request that hangs must not let runs begin meanwhile
-	add(s.front != nil, "connections", func() error { return s.front.stop(hurry, requestsLimit) })
+	add(s.front != nil, "intake", func() error { return s.front.narrow(hurry, requestsLimit) })
 	add(s.endDemo != nil, "the demo's end", func() error { s.endDemo(); return nil })
 	add(s.loops != nil, "loops", func() error { s.loops.Stop(); return nil })
 	add(s.pool != nil, "live runs", func() error { return s.drain(hurry) })
+	add(s.front != nil, "connections", func() error { return s.front.stop(hurry, requestsLimit) }) // agents report until here
 	add(s.command != nil, "executor", func() error { return s.command.Close() })
 	add(s.traces != nil, "traces", s.sendLastTraces)
 	add(s.hub != nil, "events", func() error { s.hub.Stop(); return nil })

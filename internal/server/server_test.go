@@ -265,7 +265,7 @@ func TestWhoACallerIs(t *testing.T) {
 		{"a token counts where none is asked, too", apiToken, true, nil, auth.KindToken, ""},
 		{"an unknown token is refused where none is asked, too", apiToken + "x", true, nil, "", edge.CodeUnauthenticated},
 		{"a run token is its agent", runToken, false, nil, auth.KindRun, ""},
-		{"a run token of an attempt that has ended", runToken + "x", false, nil, "", edge.CodeUnauthenticated},
+		{"a run token that nobody knows", runToken + "x", false, nil, "", edge.CodeUnauthenticated},
 		{"a token of absurd length is not looked up", strings.Repeat("x", longestToken+1), false, errors.New("looked up"), "", edge.CodeUnauthenticated},
 		{"the database does not answer", apiToken, false, errors.New("away"), "", "server error"},
 	} {
@@ -288,6 +288,53 @@ func TestWhoACallerIs(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 		})
+	}
+}
+
+// A run token whose attempt has ended is known, so that its agent hears what happened where it reports; it opens no socket.
+func TestARunTokenOutlivesItsAttemptAsOneThatHasEnded(t *testing.T) {
+	b := newBook()
+	b.runs[digestOf(runToken)].Ended = true
+	g := &gatekeeper{tokens: b, sockets: &liveSockets{}}
+	ctx, err := g.authenticate(t.Context(), edge.Credentials{Token: runToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := auth.FromContext(ctx); !p.Ended || p.AllowsAny(domain.TokenScopeRun) {
+		t.Errorf("%+v", p)
+	}
+	if _, err := g.authenticate(t.Context(), edge.Credentials{Token: runToken, Socket: true}); err == nil {
+		t.Error("it opens a socket")
+	}
+	if g.stillGood(t.Context(), runToken) {
+		t.Error("its socket stays open")
+	}
+}
+
+// SPEC S11: a server that ends hears agents and workers alone.
+func TestWhoIsHeardDuringADrain(t *testing.T) {
+	b := newBook()
+	worker := "rse_" + strings.Repeat("c3", 22)
+	b.known[digestOf(worker)] = &store.Token{ID: "tok_2", WorkspaceID: "wsp_1", Scopes: []domain.TokenScope{domain.TokenScopeExecute}}
+	ending := false
+	g := &gatekeeper{tokens: b, sockets: &liveSockets{}, ending: func() bool { return ending }}
+	for name, c := range map[string]struct {
+		token, code string
+	}{"a person": {apiToken, edge.CodeUnavailable}, "a worker": {worker, ""}, "an agent": {runToken, ""}, "nobody": {"x", edge.CodeUnauthenticated}} {
+		for _, ending = range []bool{false, true} {
+			want := c.code
+			if !ending && want == edge.CodeUnavailable {
+				want = ""
+			}
+			_, err := g.authenticate(t.Context(), edge.Credentials{Token: c.token})
+			code := ""
+			if e, ok := errors.AsType[*edge.Error](err); ok {
+				code = e.Code
+			}
+			if code != want {
+				t.Errorf("%s, ending %v: %v", name, ending, err)
+			}
+		}
 	}
 }
 

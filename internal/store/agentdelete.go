@@ -138,6 +138,9 @@ WHERE agent_id = $1 AND status = 'CLAIMED' RETURNING id`
 	if err != nil {
 		return 0, fmt.Errorf("ask for the end of live runs: %w", err)
 	}
+	if err := t.askToEnd(ctx, live); err != nil {
+		return 0, err
+	}
 	for _, id := range live {
 		t.publish(event.Event{Kind: event.Run, WorkspaceID: l.workspaceID, ID: id})
 	}

@@ -152,7 +152,7 @@ func (s *Store) renew(ctx context.Context, attempts []Attempt, lease time.Durati
 	const query = `
 WITH asked AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (run_id, attempt, owner)),
 there AS (SELECT l.run_id, l.attempt, l.owner, l.lease_until FROM attempt_leases l JOIN asked a USING (run_id, attempt, owner)),
-free AS (SELECT l.run_id FROM attempt_leases l JOIN asked a USING (run_id, attempt, owner) FOR NO KEY UPDATE OF l SKIP LOCKED),
+free AS (SELECT l.run_id FROM attempt_leases l JOIN asked a USING (run_id, attempt, owner) WHERE l.accepted_at IS NULL FOR NO KEY UPDATE OF l SKIP LOCKED),
 held AS (
   UPDATE attempt_leases l SET lease_until = clock_timestamp() + make_interval(secs => $4)
   FROM free f WHERE l.run_id = f.run_id
@@ -166,16 +166,6 @@ FROM asked a LEFT JOIN there x USING (run_id, attempt, owner) LEFT JOIN held h U
 		return st, rows.Scan(&st.RunID, &st.Number, &st.Owner, &st.Lost, &st.Busy, &st.CancelRequested, &st.LeaseUntil)
 	}, query, pq.Array(runIDs), pq.Array(numbers), pq.Array(owners), lease.Seconds())
 	return states, err
-}
-
-// AttemptLive says whether the attempt still holds its lease: one that was ended, by whomever, does not.
-func (s *Store) AttemptLive(ctx context.Context, a Attempt) (bool, error) {
-	const query = `SELECT EXISTS (SELECT FROM attempt_leases WHERE run_id = $1 AND attempt = $2 AND owner = $3)`
-	live, err := queryOne[bool](ctx, s.db, query, a.RunID, a.Number, a.Owner)
-	if err != nil {
-		return false, fmt.Errorf("look for the attempt's lease: %w", err)
-	}
-	return live, nil
 }
 
 // CancelRequested says whether somebody asked to cancel the run.

@@ -65,6 +65,9 @@ UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, $2), cancel_
 	if err := execOne(ctx, t, flag, run.id, t.now, note); err != nil {
 		return fmt.Errorf("ask for the cancel: %w", err)
 	}
+	if err := t.askToEnd(ctx, []xid.ID{run.id}); err != nil {
+		return err
+	}
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
 	return nil
 }

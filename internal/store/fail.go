@@ -19,11 +19,17 @@ type Failure struct {
 	Code      domain.RunErrorCode
 	Message   string
 	Permanent bool
-	Result    map[string]any
-	SessionID string
-	Resumable bool
-	Fresh     bool
-	Usage     *Usage
+	// Words are those of an error, in which a rate limit is looked for; what an agent printed ordinarily is not among them. Zone is
+	// that of the machine whose program said them; nil: UTC. Code RATE_LIMITED says as data that it is one.
+	Words string
+	Zone  *time.Location
+	// RetryAfter is what the other side said as data: not before so much time has passed. 0: it did not say.
+	RetryAfter time.Duration
+	Result     map[string]any
+	SessionID  string
+	Resumable  bool
+	Fresh      bool
+	Usage      *Usage
 }
 
 // Fail ends an attempt badly: the run is parked until its retry, or fails for good and escalates (SPEC S8.1), or is
@@ -35,19 +41,42 @@ func (s *Store) Fail(ctx context.Context, a Attempt, f Failure) error {
 			return err
 		}
 		t.countLaunch(run, f.SessionID)
-		plan := retry.Plan(t.now, run.retryCount, f.Message, s.jitter())
-		if plan.RateLimited {
-			f.Code = domain.RunErrorCodeRateLimited
+		if f, err = t.tooLate(ctx, run, f); err != nil {
+			return err
 		}
-		switch domain.AfterFailure(plan.GiveUp, f.Permanent, run.cancelRequestedAt != nil) {
-		case domain.FateCancel:
-			return t.cancelLive(ctx, l, run)
-		case domain.FateFail:
-			return t.fail(ctx, l, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusFailed)
-		}
-		return t.planRetry(ctx, l, run, f, plan)
+		return t.failed(ctx, l, run, f, s.jitter())
 	})
 	return wrap("fail run", err)
+}
+
+// failed decides what becomes of a live run whose attempt failed, and does it.
+func (t *tx) failed(ctx context.Context, l lane, run runRow, f Failure, jitter float64) error {
+	counts, err := t.retryCounts(ctx, run)
+	if err != nil {
+		return err
+	}
+	plan := retry.Plan(t.now, counts, retry.Evidence{Words: f.Words, Zone: f.Zone, Limited: f.Code == domain.RunErrorCodeRateLimited, After: f.RetryAfter}, jitter)
+	if plan.RateLimited {
+		f.Code = domain.RunErrorCodeRateLimited
+	}
+	switch domain.AfterFailure(plan.GiveUp, f.Permanent, run.cancelRequestedAt != nil) {
+	case domain.FateCancel:
+		return t.cancelLive(ctx, l, run)
+	case domain.FateFail:
+		return t.fail(ctx, l, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusFailed)
+	}
+	return t.planRetry(ctx, l, run, f, plan)
+}
+
+// retryCounts is what a run has behind it.
+func (t *tx) retryCounts(ctx context.Context, run runRow) (c retry.Counts, err error) {
+	c.Retries = run.retryCount
+	var since *time.Time
+	err = queryRow(ctx, t, []any{&c.Limits, &since}, `SELECT limits, limited_since FROM runs WHERE id = $1`, run.id)
+	if since != nil {
+		c.LimitedSince = *since
+	}
+	return c, wrap("read the run's limits", err)
 }
 
 // planRetry parks the run until its retry; its requests wait with it.
@@ -61,17 +90,21 @@ func (t *tx) planRetry(ctx context.Context, l lane, run runRow, f Failure, plan 
 		return err
 	}
 	const note = `
-UPDATE runs SET retry_count = retry_count + 1, error_code = $2, error_message = $3, error_retryable = true, retry_source = $4,
+UPDATE runs SET retry_count = $7, limits = $8::bigint, limited_since = CASE WHEN $8::bigint = 0 THEN NULL ELSE coalesce(limited_since, $9::timestamptz) END,
+  error_code = $2, error_message = $3, error_retryable = true, retry_source = $4,
   rate_limit_reset_at = $5, session_id = coalesce(NULLIF($6, ''), session_id) WHERE id = $1`
-	if err := execOne(ctx, t, note, run.id, f.Code, f.Message, plan.Source, reset, f.SessionID); err != nil {
+	if err := execOne(ctx, t, note, run.id, f.Code, f.Message, plan.Source, reset, f.SessionID, plan.Counts.Retries, plan.Counts.Limits, t.now); err != nil {
 		return fmt.Errorf("note the failure: %w", err)
 	}
 	const requests = `
-UPDATE wakeup_requests SET retry_count = retry_count + 1, scheduled_retry_at = $2, retry_source = $3 WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED')`
-	if _, err := exec(ctx, t, requests, run.id, plan.At, plan.Source); err != nil {
+UPDATE wakeup_requests SET retry_count = retry_count + $4::bigint, scheduled_retry_at = $2, retry_source = $3 WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED')`
+	if _, err := exec(ctx, t, requests, run.id, plan.At, plan.Source, plan.Counts.Retries-run.retryCount); err != nil {
 		return fmt.Errorf("plan the requests' retry: %w", err)
 	}
-	data := map[string]any{"until": plan.At, "source": plan.Source, "failures": run.retryCount + 1}
+	data := map[string]any{"until": plan.At, "source": plan.Source, "failures": plan.Counts.Retries}
+	if plan.RateLimited {
+		data["limits"] = plan.Counts.Limits
+	}
 	if err := t.runEvent(ctx, run, domain.RunEventKindRetryScheduled, run.attempt, run.endData(maps.Clone(data))); err != nil {
 		return err
 	}

@@ -45,8 +45,8 @@ func TestAWakeGoesThroughTheWholeQueue(t *testing.T) {
 	w.wantRun(run, domain.RunStatusFinished, "")
 	w.wantRequest(request, domain.WakeupStatusFinished)
 	w.sound()
-	if token := must(w, first(w.RunTokenByDigest(t.Context(), launch.RunToken.Digest().String())), nil); token != nil {
-		t.Error("the run token outlived its attempt")
+	if token := must(w, first(w.RunTokenByDigest(t.Context(), launch.RunToken.Digest().String())), nil); token == nil || !token.Ended {
+		t.Error("the run token outlived its attempt, or is not known any more")
 	}
 	events := must(w, first(w.RunEventsAfter(t.Context(), run, 0, 100)), nil)
 	var kinds []string
@@ -404,7 +404,8 @@ func TestARateLimitWaitsForItsReset(t *testing.T) {
 	run := w.runOf(w.wake(w.agent("worker")))
 	c := w.claimOne()
 	w.start(c)
-	w.ok(w.Fail(t.Context(), c.Attempt, Failure{Code: domain.RunErrorCodeOther, Message: "429 Too Many Requests. Retry-After: 3600"}))
+	const words = "429 Too Many Requests. Retry-After: 3600"
+	w.ok(w.Fail(t.Context(), c.Attempt, Failure{Code: domain.RunErrorCodeOther, Message: words, Words: words}))
 	w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonRateLimit)
 	if wait := time.Until(*w.run(run).parkedUntil); wait < 3570*time.Second || wait > 3631*time.Second {
 		t.Errorf("C74 waits %s, want 3630 s", wait)
@@ -412,6 +413,47 @@ func TestARateLimitWaitsForItsReset(t *testing.T) {
 	if code := one[string](w, `SELECT error_code FROM runs WHERE id = $1`, run); code != "RATE_LIMITED" {
 		t.Errorf("error code is %s", code)
 	}
+}
+
+// SPEC S8.2: what an agent printed is no evidence, and a limit is no failure: it has a count of its own, which failures end.
+func TestARateLimitIsNoFailure(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	request := w.wake(agent)
+	run := w.runOf(request)
+	fail := func(f Failure) {
+		t.Helper()
+		w.sql(`UPDATE runs SET parked_until = clock_timestamp() - interval '1 second' WHERE id = $1 AND status = 'QUEUED' AND parked_until IS NOT NULL`, run)
+		w.sql(`UPDATE agent_lanes SET eligible_at = clock_timestamp() - interval '1 second' WHERE agent_id = $1`, agent)
+		c := w.claimOne()
+		w.start(c)
+		w.ok(w.Fail(t.Context(), c.Attempt, f))
+	}
+	counts := func() string {
+		return one[string](w, `SELECT r.retry_count || ' ' || r.limits || ' ' || (r.limited_since IS NOT NULL) || ' ' || q.retry_count FROM runs r JOIN wakeup_requests q ON q.id = $2 WHERE r.id = $1`, run, request)
+	}
+	printed := Failure{Code: domain.RunErrorCodeCrash, Message: "exit code 1; its last output:\n429 Too Many Requests. Retry-After: 3600"}
+	limited := Failure{Code: domain.RunErrorCodeOther, Message: "503", RetryAfter: time.Hour}
+	fail(printed)
+	w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonBackoff)
+	if got := counts(); got != "1 0 false 1" {
+		t.Errorf("after a failure that only printed of a limit: %s", got)
+	}
+	for range 6 {
+		fail(limited)
+	}
+	w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonRateLimit)
+	if got := counts(); got != "1 6 true 1" {
+		t.Errorf("after six limits: %s", got)
+	}
+	fail(printed)
+	if got := counts(); got != "2 0 false 2" {
+		t.Errorf("after another failure: %s", got)
+	}
+	w.sql(`UPDATE runs SET limits = 39, limited_since = clock_timestamp() WHERE id = $1`, run)
+	fail(limited)
+	w.wantRun(run, domain.RunStatusFailed, "")
+	w.sound()
 }
 
 func TestARunWithoutAnExecutorFailsAtOnce(t *testing.T) {

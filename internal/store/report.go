@@ -37,10 +37,10 @@ func (s *Store) Renew(ctx context.Context, a Attempt) (AttemptState, error) {
 	const query = `
 WITH l AS (
   UPDATE attempt_leases SET lease_until = CASE WHEN lease_ms = 0 THEN lease_until ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END, call_key = NULL
-  WHERE run_id = $1 AND attempt = $2 AND owner = $3 RETURNING run_id, attempt, lease_until),
+  WHERE run_id = $1 AND attempt = $2 AND owner = $3 RETURNING run_id, attempt, lease_until, ending_at),
 living AS (SELECT x.id FROM run_attempts x JOIN l ON x.run_id = l.run_id AND x.number = l.attempt FOR NO KEY UPDATE OF x SKIP LOCKED),
 att AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE id IN (SELECT id FROM living))
-SELECT l.lease_until, r.cancel_requested_at IS NOT NULL FROM l JOIN runs r ON r.id = l.run_id`
+SELECT l.lease_until, r.cancel_requested_at IS NOT NULL OR l.ending_at IS NOT NULL FROM l JOIN runs r ON r.id = l.run_id`
 	err := queryRow(ctx, s.db, []any{&st.LeaseUntil, &st.CancelRequested}, query, a.RunID, a.Number, a.Owner)
 	if isNoRows(err) {
 		return st, ErrFenced

@@ -50,6 +50,7 @@ type Leftover struct {
 	Group                             ProcessGroup
 	LeaseUntil                        time.Time
 	Expired                           bool
+	Accepted                          bool // by an agent service: no process has it
 }
 
 // Leases lists the leases that may need rescue: those of other owners on this host, who may be seen to be dead, and those
@@ -58,11 +59,11 @@ func (s *Store) Leases(ctx context.Context, owner xid.ID, host string) ([]Leftov
 	const query = `
 SELECT run_id, attempt, owner, coalesce(host, ''), coalesce(boot_id, ''), coalesce(owner_pid, 0), coalesce(owner_started, 0),
   coalesce(process_group, 0), coalesce(process_started, 0), lease_until, lease_until < clock_timestamp(),
-  workspace_id, agent_id, (SELECT causation_id FROM runs r WHERE r.id = run_id)
+  workspace_id, agent_id, (SELECT causation_id FROM runs r WHERE r.id = run_id), accepted_at IS NOT NULL
 FROM attempt_leases WHERE lease_until < clock_timestamp() OR (host = $2 AND owner IS DISTINCT FROM $1) ORDER BY run_id`
 	leftovers, err := collect(ctx, s.db, func(rows *sql.Rows) (l Leftover, err error) {
 		err = rows.Scan(&l.RunID, &l.Number, &l.Owner, &l.OwnerHost, &l.OwnerBootID, &l.OwnerPID, &l.OwnerStarted,
-			&l.Group.PGID, &l.Group.Started, &l.LeaseUntil, &l.Expired, &l.WorkspaceID, &l.AgentID, &l.CausationID)
+			&l.Group.PGID, &l.Group.Started, &l.LeaseUntil, &l.Expired, &l.WorkspaceID, &l.AgentID, &l.CausationID, &l.Accepted)
 		l.Group.Host, l.Group.BootID = l.OwnerHost, l.OwnerBootID
 		return l, err
 	}, query, owner, host)

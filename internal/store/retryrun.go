@@ -139,7 +139,7 @@ func (t *tx) makeDue(ctx context.Context, l lane, run runRow, note string) error
 		}
 	}
 	const anew = `
-UPDATE runs SET retry_count = 0, abandonments = 0, guard_errors = 0, retry_source = NULL, rate_limit_reset_at = NULL, due_at = $2, revision = revision + 1 WHERE id = $1`
+UPDATE runs SET retry_count = 0, abandonments = 0, guard_errors = 0, limits = 0, limited_since = NULL, retry_source = NULL, rate_limit_reset_at = NULL, due_at = $2, revision = revision + 1 WHERE id = $1`
 	if err := execOne(ctx, t, anew, run.id, t.now); err != nil {
 		return fmt.Errorf("begin the run's counts anew: %w", err)
 	}

@@ -125,7 +125,7 @@ func TestASessionThatCannotBeResumedIsGivenUp(t *testing.T) {
 		resumes string
 	}{
 		"a crash of the attempt that resumed it": {Failure{Code: domain.RunErrorCodeCrash, Message: "no such session"}, ""},
-		"a rate limit is not its fault":          {Failure{Code: domain.RunErrorCodeOther, Message: "rate limit exceeded"}, "s-1"},
+		"a rate limit is not its fault":          {Failure{Code: domain.RunErrorCodeOther, Message: "rate limit exceeded", Words: "rate limit exceeded"}, "s-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

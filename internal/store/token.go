@@ -99,25 +99,25 @@ UPDATE api_tokens SET last_used_at = clock_timestamp() WHERE id = (
 type RunToken struct {
 	WorkspaceID, AgentID, RunID, TaskID xid.ID
 	Attempt                             int
+	Ended                               bool // the attempt is not live any more
 }
 
-// RunTokenByDigest finds the live attempt behind a run token; nil when the attempt has ended.
+// RunTokenByDigest finds the attempt behind a run token; nil when there is none.
 func (s *Store) RunTokenByDigest(ctx context.Context, digest string) (*RunToken, error) {
 	found, err := s.RunTokensByDigest(ctx, []string{digest})
 	return found[digest], err
 }
 
-// RunTokensByDigest finds many run tokens at once; those whose attempt has ended are left out.
+// RunTokensByDigest finds the attempts behind many run tokens at once.
 func (s *Store) RunTokensByDigest(ctx context.Context, digests []string) (map[string]*RunToken, error) {
 	const query = `
-SELECT a.token_digest, r.workspace_id, r.agent_id, r.id, r.task_id, a.number
-FROM run_attempts a JOIN runs r ON r.id = a.run_id
-WHERE a.token_digest = ANY($1) AND a.finished_at IS NULL AND r.status = 'CLAIMED' AND r.attempt = a.number`
+SELECT a.token_digest, r.workspace_id, r.agent_id, r.id, r.task_id, a.number, NOT (a.finished_at IS NULL AND r.status = 'CLAIMED' AND r.attempt = a.number)
+FROM run_attempts a JOIN runs r ON r.id = a.run_id WHERE a.token_digest = ANY($1)`
 	found := map[string]*RunToken{}
 	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
 		var digest string
 		var t RunToken
-		if err := rows.Scan(&digest, &t.WorkspaceID, &t.AgentID, &t.RunID, &t.TaskID, &t.Attempt); err != nil {
+		if err := rows.Scan(&digest, &t.WorkspaceID, &t.AgentID, &t.RunID, &t.TaskID, &t.Attempt, &t.Ended); err != nil {
 			return struct{}{}, err
 		}
 		found[digest] = &t

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"rouse.dev/rouse/internal/executor"
@@ -29,14 +27,10 @@ type attempt struct {
 	fence   *time.Timer // ends the launch before the lease ends
 	lease   time.Duration
 	until   *executor.Lease // ends the launch should this process hang
-
-	reports atomic.Bool   // its agent reports to the API, so that the store may end it before this process does
-	ended   chan struct{} // closed when the store has
-	endOnce sync.Once
 }
 
 func newAttempt(parent context.Context, c store.Claimed, lease time.Duration) *attempt {
-	a := &attempt{Attempt: c.Attempt, claimed: c, lease: lease, until: executor.NewLease(time.Now().Add(hangAfter(lease))), ended: make(chan struct{})}
+	a := &attempt{Attempt: c.Attempt, claimed: c, lease: lease, until: executor.NewLease(time.Now().Add(hangAfter(lease)))}
 	a.ctx, a.cancel = context.WithCancelCause(parent)
 	a.fence = time.AfterFunc(fenceAfter(lease), func() { a.stop(&executor.Stop{Reason: errLeaseEnding, Grace: lease / 8}) })
 	return a
@@ -56,9 +50,6 @@ func (a *attempt) renewed(at time.Time) {
 // hangAfter is how long after the last renewal the watchdog ends the processes of an owner that has not ended them: it hangs, or stands
 // still. Before the lease ends, too, but after whatever the owner does.
 func hangAfter(lease time.Duration) time.Duration { return lease - lease/16 }
-
-// gone notes that the store has ended the attempt.
-func (a *attempt) gone() { a.endOnce.Do(func() { close(a.ended) }) }
 
 // stop ends the launch; the first reason counts.
 func (a *attempt) stop(why *executor.Stop) { a.cancel(why) }

@@ -41,6 +41,7 @@ type row struct {
 	success    store.Success
 	failure    store.Failure
 	unfinished store.Unfinished
+	accepted   store.Acceptance
 	lines      []store.LogLine
 	steps      []map[string]any
 	session    string
@@ -132,13 +133,6 @@ func (s *fakeStore) RecordSession(_ context.Context, a store.Attempt, id string)
 	return err
 }
 
-func (s *fakeStore) AttemptLive(_ context.Context, a store.Attempt) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.rows[a]
-	return r != nil && !r.lost && r.ended == "", nil
-}
-
 func (s *fakeStore) SessionNotStored(xid.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,6 +213,10 @@ func (s *fakeStore) Cancelled(_ context.Context, a store.Attempt, u store.Unfini
 
 func (s *fakeStore) HandBack(_ context.Context, a store.Attempt, u store.Unfinished) error {
 	return s.end("HandBack", "INTERRUPTED", a, func(r *row) { r.unfinished = u })
+}
+
+func (s *fakeStore) Accept(_ context.Context, a store.Attempt, in store.Acceptance) error {
+	return s.end("Accept", "ACCEPTED", a, func(r *row) { r.accepted = in })
 }
 
 // WatchRun signals cancels asked through change.

@@ -58,7 +58,6 @@ func (p *Pool) tell(asked time.Time, states []store.AttemptState) {
 		switch {
 		case !ok: // it ended meanwhile
 		case s.Lost:
-			a.gone()
 			a.stop(stopLost())
 		default:
 			if !s.Busy {
@@ -74,8 +73,7 @@ func (p *Pool) tell(asked time.Time, states []store.AttemptState) {
 // lookPause is the least time between two looks for a cancel: every line of output is a signal too.
 const lookPause = 100 * time.Millisecond
 
-// watchCancel ends the attempt as soon as a signal about its run turns out to be a cancel, or a report of its agent that
-// has ended it.
+// watchCancel ends the attempt as soon as a signal about its run turns out to be a cancel.
 func (p *Pool) watchCancel(a *attempt) (stop func()) {
 	if p.options.Watcher == nil {
 		return func() {}
@@ -88,11 +86,6 @@ func (p *Pool) watchCancel(a *attempt) (stop func()) {
 		for range changed { // it is closed when ctx ends
 			if asked, err := p.options.Store.CancelRequested(ctx, a.RunID); err == nil && asked {
 				a.stop(stopCancel())
-			}
-			if a.reports.Load() {
-				if live, err := p.options.Store.AttemptLive(ctx, a.Attempt); err == nil && !live {
-					a.gone()
-				}
 			}
 			pause(ctx, lookPause)
 		}

@@ -45,8 +45,7 @@ func (p *Pool) run(a *attempt) report {
 	if err != nil {
 		return report{kind: reportFail, failure: store.Failure{Code: domain.RunErrorCodeLaunch, Message: err.Error(), Permanent: true}}
 	}
-	a.reports.Store(launch.Executor.HTTP != nil)
-	request.Ended, request.Lease = a.ended, a.until
+	request.Lease = a.until
 	lines := newLogWriter(p.giveUp, a, p.options.Store, p.log)
 	defer lines.close()
 	result, err := p.options.Executor.Run(a.ctx, request, &sink{pool: p, attempt: a, lines: lines})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/executor"
@@ -14,12 +15,13 @@ import (
 type reportKind int
 
 const (
-	reportNothing  reportKind = iota // the store has ended the attempt, by itself or by a report of the agent
+	reportNothing  reportKind = iota // the store has ended the attempt by itself
 	reportDrop                       // another attempt owns the run
 	reportFinish                     // success
 	reportFail                       // failure
 	reportCancel                     // a cancel was obeyed
 	reportHandBack                   // due again, neither failed nor abandoned
+	reportAccept                     // an agent service has it, and reports the end
 )
 
 // report is how an attempt ended, as the store is told.
@@ -28,17 +30,19 @@ type report struct {
 	success    store.Success
 	failure    store.Failure
 	unfinished store.Unfinished // of one that was ended from here
-	cause      error            // for the log
+	accepted   store.Acceptance
+	cause      error // for the log
 }
 
 // reportOf judges what the executor brought back. What ended the launch from here counts only when the executor says
 // that it did: a run that succeeded as the cancel came has succeeded.
 func reportOf(ctx context.Context, result executor.Result, err error) report {
 	switch {
+	case err == nil && result.Accepted != nil:
+		of := result.Accepted
+		return report{kind: reportAccept, accepted: store.Acceptance{Fresh: result.Fresh, Left: of.Left, Timeout: of.Time, Grace: of.Grace}}
 	case err == nil:
 		return report{kind: reportFinish, success: successOf(result)}
-	case errors.Is(err, executor.ErrReported):
-		return report{kind: reportNothing}
 	case errors.Is(err, store.ErrFenced):
 		return report{kind: reportDrop, cause: err}
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
@@ -48,7 +52,10 @@ func reportOf(ctx context.Context, result executor.Result, err error) report {
 	}
 	failure := store.Failure{Code: domain.RunErrorCodeOther, Message: err.Error(), Result: result.Object, SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: result.Usage}
 	if f, ok := errors.AsType[*executor.Failure](err); ok {
-		failure.Code, failure.Permanent = f.Code, f.Permanent
+		failure.Code, failure.Permanent, failure.RetryAfter, failure.Words = f.Code, f.Permanent, f.RetryAfter, f.Words
+		if f.Local {
+			failure.Zone = time.Local
+		}
 	}
 	return report{kind: reportFail, failure: failure}
 }
@@ -107,6 +114,7 @@ func (p *Pool) send(a *attempt, end report) {
 		err = p.persistReport(a.Attempt, end)
 	}
 	switch {
+	case errors.Is(err, store.ErrFenced) && end.kind == reportAccept: // its service has reported the end already, or it was taken over
 	case errors.Is(err, store.ErrFenced):
 		p.log.Warn("the report of a run came too late and was dropped", a.keys())
 	case err != nil:
@@ -133,6 +141,8 @@ func (p *Pool) write(ctx context.Context, a store.Attempt, end report) error {
 		return p.options.Store.Cancelled(ctx, a, end.unfinished)
 	case reportHandBack:
 		return p.options.Store.HandBack(ctx, a, end.unfinished)
+	case reportAccept:
+		return p.options.Store.Accept(ctx, a, end.accepted)
 	}
 	return fmt.Errorf("unknown report %d", end.kind)
 }

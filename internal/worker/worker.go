@@ -26,7 +26,7 @@ type Store interface {
 	AppendLog(ctx context.Context, a store.Attempt, lines []store.LogLine) error
 	Progress(ctx context.Context, a store.Attempt, steps ...map[string]any) error
 	Heartbeat(ctx context.Context, attempts []store.Attempt, lease time.Duration) ([]store.AttemptState, error)
-	AttemptLive(ctx context.Context, a store.Attempt) (bool, error)
+	Accept(ctx context.Context, a store.Attempt, in store.Acceptance) error
 	CancelRequested(ctx context.Context, runID xid.ID) (bool, error)
 	Finish(ctx context.Context, a store.Attempt, ok store.Success) error
 	Fail(ctx context.Context, a store.Attempt, f store.Failure) error

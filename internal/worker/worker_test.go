@@ -300,30 +300,32 @@ func TestACancelEndsALiveRunAtOnceThroughItsSignal(t *testing.T) {
 	}
 }
 
-func TestARunThatItsAgentReportedIsNotReportedAgain(t *testing.T) {
-	s := newFakeStore()
-	s.launch.Executor = domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: "http://x/", Secret: "sealed:1", Headers: []domain.SealedValue{{Name: "Key", Sealed: "sealed:2"}}}}
-	began := make(chan executor.Request, 1)
-	p := newPool(s, agent(func(ctx context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
-		began <- req
-		select {
-		case <-req.Ended:
-			return executor.Result{Launched: true}, &executor.Failure{Code: domain.RunErrorCodeOther, Cause: executor.ErrReported}
-		case <-ctx.Done():
-			return executor.Result{}, context.Cause(ctx)
-		}
-	}), 1)
-	c := s.claim()
-	p.Process(t.Context(), c)
-	req := <-began
-	if req.Secret != "plain of agt_1/signing secret sealed:1" || len(req.Headers) != 1 || req.Headers[0].Value != "plain of agt_1/Key sealed:2" {
-		t.Errorf("secret %q, headers %v", req.Secret, req.Headers)
-	}
-	s.change(c.Attempt, func(r *row) { r.ended = "FINISHED" })
-	<-p.Freed()
-	drain(t, p)
-	if calls := s.called(); calls["Finish"]+calls["Fail"]+calls["Cancelled"]+calls["HandBack"] != 0 {
-		t.Errorf("calls %v", calls)
+func TestARunThatItsServiceAcceptedIsLeftToIt(t *testing.T) {
+	for name, gone := range map[string]bool{"which reports later": false, "which has reported already": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newFakeStore()
+			s.launch.Executor = domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: "http://x/", Secret: "sealed:1", Headers: []domain.SealedValue{{Name: "Key", Sealed: "sealed:2"}}}}
+			c := s.claim()
+			p := newPool(s, agent(func(_ context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
+				if req.Secret != "plain of agt_1/signing secret sealed:1" || len(req.Headers) != 1 || req.Headers[0].Value != "plain of agt_1/Key sealed:2" {
+					t.Errorf("secret %q, headers %v", req.Secret, req.Headers)
+				}
+				if gone {
+					s.change(c.Attempt, func(r *row) { r.ended = "FINISHED" })
+				}
+				return executor.Result{Launched: true, Fresh: true, Accepted: &executor.Accepted{Left: time.Minute, Time: time.Hour, Grace: time.Second}}, nil
+			}), 1)
+			p.Process(t.Context(), c)
+			<-p.Freed()
+			drain(t, p) // which has nothing to wait for
+			if calls := s.called(); calls["Finish"]+calls["Fail"]+calls["Cancelled"]+calls["HandBack"] != 0 || calls["Accept"] != 1 {
+				t.Errorf("calls %v", calls)
+			}
+			want := store.Acceptance{Fresh: true, Left: time.Minute, Timeout: time.Hour, Grace: time.Second}
+			if r := s.row(c.Attempt); !gone && (r.ended != "ACCEPTED" || r.accepted != want) {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// reseal marks each text with the key that sealed it and its place; "s1.lost" cannot be opened.
+func reseal(sealed, place string) (string, error) {
+	if strings.HasPrefix(sealed, "s1.lost") {
+		return "", errors.New("unknown key")
+	}
+	return "s1.new of " + place, nil
+}
+
+func TestAllSealedValuesAreSealedAgain(t *testing.T) {
+	w := newWorld(t)
+	sealed := func(names ...string) (values []domain.SealedValue) {
+		for _, name := range names {
+			values = append(values, domain.SealedValue{Name: name, Sealed: "s1.old"})
+		}
+		return values
+	}
+	command := w.agent("command", func(a *CreateAgent) {
+		a.Executor = &domain.ExecutorSpec{Command: &domain.CommandSpec{Argv: []string{"x"}, Environment: append(sealed("A", "B"), domain.SealedValue{Name: "GONE", Sealed: "s1.lost"})}}
+	})
+	service := w.agent("service", func(a *CreateAgent) {
+		a.Executor = &domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: "https://x/", Headers: sealed("X-Key"), Secret: "s1.old"}}
+	})
+	puller := w.agent("puller", func(a *CreateAgent) {
+		a.Executor = &domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: "q", Command: &domain.CommandSpec{Argv: []string{"x"}, Environment: sealed("P")}}}
+	})
+	w.sql(`UPDATE workspaces SET default_executor = '{"acp":{"argv":["x"],"environment":[{"name":"D","sealed":"s1.old"}]}}' WHERE id = $1`, w.workspace)
+	trigger := xid.New("trg")
+	routine := w.routineOf(command)
+	w.sql(`INSERT INTO routine_triggers (id, workspace_id, routine_id, kind, enabled, created_at, updated_at, secret_sealed, previous_secret_sealed)
+SELECT $1, workspace_id, id, 'WEBHOOK', true, now(), now(), 's1.old', 's1.old' FROM routines WHERE id = $2`, trigger, routine)
+	w.sql(`INSERT INTO instance_facts (id, name, value) VALUES ($1, 'sealing_key', 'aaaaaaaa')`, xid.New("fct"))
+	w.wake(command)
+	c := w.claimOne()
+	w.start(c)
+	if _, err := w.Reseal(t.Context(), "cccccccc", "bbbbbbbb", reseal); !errors.Is(err, ErrSealedElsewhere) {
+		t.Errorf("with a key that does not seal here: %v", err)
+	}
+	done, err := w.Reseal(t.Context(), "aaaaaaaa", "bbbbbbbb", reseal)
+	w.ok(err)
+	if done.Values != 10 || done.Refused != 2 || len(done.Left) != 2 || done.Left[0] != "GONE of "+string(command) {
+		t.Errorf("%+v", done)
+	}
+	all := one[string](w, `SELECT (SELECT string_agg(executor::text, ' ') FROM agents) || (SELECT string_agg(default_executor::text, ' ') FROM workspaces WHERE default_executor IS NOT NULL)
+|| (SELECT secrets::text FROM attempt_leases) || (SELECT secret_sealed || previous_secret_sealed FROM routine_triggers WHERE id = $1)`, trigger)
+	if strings.Contains(all, "s1.old") || strings.Count(all, "s1.lost") != 2 {
+		t.Errorf("the database has\n%s", all)
+	}
+	for _, place := range []string{domain.SealPlace(command, "A"), domain.SealPlace(service, "X-Key"), domain.SealPlace(service, domain.HTTPSecretName),
+		domain.SealPlace(puller, "P"), domain.SealPlace(w.workspace, "D"), SecretPlace(trigger)} {
+		if !strings.Contains(all, "s1.new of "+place) {
+			t.Errorf("%s is missing in\n%s", place, all)
+		}
+	}
+	if id, err := w.SealingKey(t.Context()); err != nil || id != "bbbbbbbb" {
+		t.Errorf("noted is %q, %v", id, err)
+	}
+}
