@@ -148,7 +148,7 @@ func TestAnHTTPExecutorBecomesASpecAndIsChecked(t *testing.T) {
 		field  string
 		change func(*model.HTTPExecutorInput)
 	}{
-		{"url", url("")}, {"url", url("ftp://x/")}, {"url", url("https://")}, {"url", url("https://u:p@x/")}, {"url", url("/run")}, {"url", url("https://x/" + strings.Repeat("a", 2000))},
+		{"url", url("")}, {"url", url("ftp://x/")}, {"url", url("https://")}, {"url", url("https://u:p@x/")}, {"url", url("http://x:0/")}, {"url", url("http://x:99999/run")}, {"url", url("https://[::1]:65536")}, {"url", url("https://x:/")}, {"url", url("/run")}, {"url", url("https://x/" + strings.Repeat("a", 2000))},
 		{"headers.0.name", header("X Key", "")}, {"headers.0.name", header("host", "")}, {"headers.0.name", header("x-rouse-signature", "")}, {"headers.0.value", header("X-Key", "a\r\nB: c")},
 		{"secret", func(h *model.HTTPExecutorInput) { h.Secret = new("short") }}, {"timeout", func(h *model.HTTPExecutorInput) { h.Timeout = 0 }},
 	} {

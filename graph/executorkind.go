@@ -84,11 +84,19 @@ func checkURL(r *report, text string, path []string) {
 		r.add(path, domain.UserErrorCodeRequired, "name the address of the agent service, e.g. https://agents.example.com/run")
 	case err != nil || !plain(text) || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.Opaque != "" || u.Fragment != "":
 		r.add(path, domain.UserErrorCodeInvalid, "must be an http or https address, e.g. https://agents.example.com/run")
+	case !isPort(u.Port()) || strings.HasSuffix(u.Host, ":"):
+		r.add(path, domain.UserErrorCodeInvalid, "must name a port from 1 to 65535 after the host's colon, or leave both out")
 	case u.User != nil:
 		r.add(path, domain.UserErrorCodeInvalid, "must hold no user and password, which everybody would see: send them as the header Authorization")
 	case len(text) > urlMax:
 		r.add(path, domain.UserErrorCodeTooLong, "must be at most %d bytes", urlMax)
 	}
+}
+
+// isPort says whether something can listen on a port of a URL; "" is the scheme's own.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && n > 0
 }
 
 func checkHeaders(r *report, list []*model.NameValueInput, path []string) {

@@ -43,7 +43,7 @@ func previewSchedule(expression, zone string, n int, from time.Time) (*model.Sch
 		if refused.Code == domain.UserErrorCodeUnknownTimeZone {
 			field = "timeZone"
 		}
-		out.UserErrors = append(out.UserErrors, &model.UserError{Code: refused.Code, Message: refused.Message, Field: []string{field}})
+		out.UserErrors = append(out.UserErrors, &model.UserError{Code: refused.Code, Message: domain.Brief(refused.Message, 400), Field: []string{field}})
 		return out, nil
 	}
 	if err != nil {

@@ -33,6 +33,13 @@ func TestThePrintedSchemaIsTheGoldenOne(t *testing.T) {
 	}
 }
 
+// This server does not send answers in parts, so nothing may say that it does.
+func TestTheSchemaPromisesNoPartsOfAnAnswer(t *testing.T) {
+	if s := publicSchema(); s.Directives["defer"] != nil || s.Directives["stream"] != nil || s.Directives["skip"] == nil {
+		t.Error("the directives are those of another server")
+	}
+}
+
 func TestEveryElementOfTheSchemaIsDescribed(t *testing.T) {
 	s := publicSchema()
 	check := func(name, description string) {

@@ -102,15 +102,15 @@ func AsUserError(problems []FieldError) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &UserError{Problems: problems}
+	return &UserError{Problems: briefly(problems)}
 }
 
 // Refuse is a UserError with one problem that concerns the whole call.
 func Refuse(code UserErrorCode, format string, args ...any) error {
-	return &UserError{Problems: []FieldError{{Code: code, Message: fmt.Sprintf(format, args...)}}}
+	return AsUserError([]FieldError{{Code: code, Message: fmt.Sprintf(format, args...)}})
 }
 
 // RefuseField is a UserError with one problem at one path.
 func RefuseField(path []string, code UserErrorCode, format string, args ...any) error {
-	return &UserError{Problems: []FieldError{{Field: path, Code: code, Message: fmt.Sprintf(format, args...)}}}
+	return AsUserError([]FieldError{{Field: path, Code: code, Message: fmt.Sprintf(format, args...)}})
 }

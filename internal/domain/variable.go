@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // VariableOrigin is where the value of a template variable came from.
@@ -139,7 +140,7 @@ func (v RoutineVariable) check(value string) *FieldError {
 	case v.Type == VariableTypeBoolean && value != "true" && value != "false":
 		wants = "true or false"
 	case v.Type == VariableTypeSelect && !slices.Contains(v.Options, value):
-		wants = "one of " + strings.Join(v.Options, ", ")
+		wants = "one of " + Brief(strings.Join(v.Options, ", "), maxEcho)
 	default:
 		return nil
 	}
@@ -188,8 +189,8 @@ func (v RoutineVariable) problems(hasSchedule, taken bool) []FieldError {
 	if taken {
 		add("name", UserErrorCodeTaken, fmt.Sprintf("variable %q is declared twice: remove one", v.Name))
 	}
-	if v.Type == VariableTypeSelect && len(v.Options) == 0 {
-		add("options", UserErrorCodeRequired, fmt.Sprintf("variable %q is a SELECT: give its options", v.Name))
+	if v.Type == VariableTypeSelect {
+		problems = append(problems, v.optionProblems()...)
 	}
 	if v.Type != VariableTypeSelect && len(v.Options) > 0 {
 		add("options", UserErrorCodeInvalid, fmt.Sprintf("variable %q is a %s: only a SELECT has options", v.Name, v.Type))
@@ -202,6 +203,38 @@ func (v RoutineVariable) problems(hasSchedule, taken bool) []FieldError {
 	if hasSchedule && v.Required && (v.Default == nil || *v.Default == "") {
 		add("default", UserErrorCodeRequired, fmt.Sprintf("variable %q is required and has no default, "+
 			"but a schedule fires without anybody to give it: add a default, or make it optional", v.Name))
+	}
+	return problems
+}
+
+// Bounds of the choices of a SELECT.
+const (
+	maxOptions     = 200
+	maxOptionRunes = 200
+)
+
+// optionProblems says what is wrong with the choices of a SELECT: there is at least one, and each is a text of its own.
+func (v RoutineVariable) optionProblems() []FieldError {
+	field := []string{"options"}
+	switch n := len(v.Options); {
+	case n == 0:
+		return []FieldError{{Field: field, Code: UserErrorCodeRequired, Message: fmt.Sprintf("variable %q is a SELECT: give its options", v.Name)}}
+	case n > maxOptions:
+		return []FieldError{{Field: field, Code: UserErrorCodeTooLong, Message: fmt.Sprintf("variable %q has %d options: give %d at most", v.Name, n, maxOptions)}}
+	}
+	var problems []FieldError
+	seen := map[string]bool{}
+	for i, option := range v.Options {
+		at := []string{"options", strconv.Itoa(i)}
+		switch {
+		case strings.TrimSpace(option) == "":
+			problems = append(problems, FieldError{Field: at, Code: UserErrorCodeInvalid, Message: "an option is a text that can be seen: remove this one, and make the variable optional if it may be left out"})
+		case utf8.RuneCountInString(option) > maxOptionRunes:
+			problems = append(problems, FieldError{Field: at, Code: UserErrorCodeTooLong, Message: fmt.Sprintf("an option has %d characters at most", maxOptionRunes)})
+		case seen[option]:
+			problems = append(problems, FieldError{Field: at, Code: UserErrorCodeTaken, Message: fmt.Sprintf("the option %q is there twice: remove one", option)})
+		}
+		seen[option] = true
 	}
 	return problems
 }

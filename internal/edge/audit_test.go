@@ -164,9 +164,12 @@ func TestHTTP(t *testing.T) {
 		status                                          int
 		code                                            string
 	}{
-		{"an unknown operation name is 422", "POST", "/", mediaGraphQL, mediaJSON, `{"query":"query a{hello} query b{hello}","operationName":"c"}`, 422, CodeValidationFailed},
-		{"no operation name among several is 422", "POST", "/", mediaGraphQL, mediaJSON, `{"query":"query a{hello} query b{hello}"}`, 422, CodeValidationFailed},
+		{"an unknown operation name is 400", "POST", "/", mediaGraphQL, mediaJSON, `{"query":"query a{hello} query b{hello}","operationName":"c"}`, 400, CodeValidationFailed},
+		{"no operation name among several is 400", "POST", "/", mediaGraphQL, mediaJSON, `{"query":"query a{hello} query b{hello}"}`, 400, CodeValidationFailed},
+		{"a limit is 422", "POST", "/", mediaGraphQL, mediaJSON, `{"query":"{items(first:0){totalCount}}"}`, 422, CodeBadInput},
 		{"a limit is 422 whatever Accept says", "POST", "/", mediaJSON, mediaJSON, `{"query":"{items(first:0){totalCount}}"}`, 422, CodeBadInput},
+		{"members match exactly", "POST", "/", mediaGraphQL, mediaJSON, `{"Query":"{hello}"}`, 400, CodeBadRequest},
+		{"and one beside them is none", "POST", "/", mediaGraphQL, mediaJSON, `{"query":"{hello}","VARIABLES":1}`, 200, ""},
 		{"a document of fragments only is 400", "POST", "/", mediaGraphQL, mediaJSON, `{"query":"fragment f on Query{hello}"}`, 400, CodeValidationFailed},
 		{"a batch is 400", "POST", "/", mediaGraphQL, mediaJSON, `[{"query":"{hello}"}]`, 400, CodeBadRequest},
 		{"a second JSON value is 400", "POST", "/", mediaGraphQL, mediaJSON, `{"query":"{hello}"}{}`, 400, CodeBadRequest},
@@ -180,7 +183,7 @@ func TestHTTP(t *testing.T) {
 		{"server-sent events are 406", "POST", "/", "text/event-stream", mediaJSON, `{"query":"subscription{ticks(n:1)}"}`, 406, CodeBadRequest},
 		{"an unknown charset in Accept is 406", "POST", "/", mediaJSON + ";charset=latin1", mediaJSON, `{"query":"{hello}"}`, 406, CodeBadRequest},
 		{"PUT is 405", "PUT", "/", mediaGraphQL, mediaJSON, `{"query":"{hello}"}`, 405, CodeBadRequest},
-		{"a subscription by GET is 405", "GET", "/?query=subscription{ticks(n:1)}", mediaGraphQL, "", "", 405, CodeBadRequest},
+		{"a subscription by GET is 400", "GET", "/?query=subscription{ticks(n:1)}", mediaGraphQL, "", "", 400, CodeBadRequest},
 		{"a GET with a bad escape is 400", "GET", "/?query=%zz", mediaGraphQL, "", "", 400, CodeBadRequest},
 		{"a GET with variables in an array is 400", "GET", "/?query={hello}&variables=[1]", mediaGraphQL, "", "", 400, CodeBadRequest},
 		{"a GET with a variable runs", "GET", "/?query=query($n:Int){items(first:$n){totalCount}}&variables={\"n\":3}", mediaGraphQL, "", "", 200, ""},

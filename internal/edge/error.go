@@ -21,6 +21,7 @@ const (
 	CodeUnavailable      = "UNAVAILABLE"            // shutting down, or something the server needs does not answer; come back
 	CodeUnauthenticated  = "UNAUTHENTICATED"        // no token, or not a valid one
 	CodeForbidden        = "FORBIDDEN"              // token valid, not for this
+	CodeNotFound         = "NOT_FOUND"              // nothing is served at this path
 	CodeBadRequest       = "BAD_REQUEST"            // not a GraphQL request
 	CodeBadInput         = "BAD_INPUT"              // an argument or variable breaks a rule
 	CodeLimitExceeded    = "LIMIT_EXCEEDED"         // extensions.limit, max and actual say which and by how much

@@ -46,6 +46,11 @@ func (g gate) MutateOperationParameters(ctx context.Context, p *graphql.RawParam
 	return checkShape(doc, g.limits)
 }
 
+// streams counts the fields that a subscription would start. Two aliases of one field pass validation.
+func (g gate) streams(oc *graphql.OperationContext) int {
+	return len(graphql.CollectFields(oc, oc.Operation.SelectionSet, []string{g.schema.Subscription.Name}))
+}
+
 // MutateOperationContext measures the operation and gives its pages their default sizes.
 func (g gate) MutateOperationContext(_ context.Context, oc *graphql.OperationContext) *gqlerror.Error {
 	if err := checkOneOfVariables(g.schema, oc); err != nil {
@@ -58,6 +63,8 @@ func (g gate) MutateOperationContext(_ context.Context, oc *graphql.OperationCon
 		return w.err
 	case m.depth == 0 && oc.Operation.Operation == ast.Subscription:
 		return badInput(oc.Operation.Position, "@skip and @include leave nothing of this subscription; subscribe to one field")
+	case oc.Operation.Operation == ast.Subscription && g.streams(oc) != 1:
+		return badInput(oc.Operation.Position, "a subscription has one field, under one name: send each other one as an operation of its own")
 	case m.depth > g.limits.Depth:
 		return limitError("depth", g.limits.Depth, m.depth)
 	case m.cost > g.limits.Cost:

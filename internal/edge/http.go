@@ -38,15 +38,15 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	media := negotiate(r.Header.Get("Accept"))
 	if media == "" {
 		s.options.Strangers.Wait(r.Context())
-		s.writeRefusal(w, mediaJSON, refuse(http.StatusNotAcceptable, CodeBadRequest, "the response can be %s or %s; name one of them in Accept", mediaGraphQL, mediaJSON))
+		s.writeRefusal(w, r, mediaJSON, refuse(http.StatusNotAcceptable, CodeBadRequest, "the response can be %s or %s; name one of them in Accept", mediaGraphQL, mediaJSON))
 		return
 	}
 	resp, refused := s.answer(w, r)
 	if refused != nil {
-		s.writeRefusal(w, media, refused)
+		s.writeRefusal(w, r, media, refused)
 		return
 	}
-	s.write(w, media, statusOf(resp), envelopeOf(resp))
+	s.write(w, r, media, statusOf(resp), envelopeOf(resp))
 }
 
 // answer authenticates, reads, checks and executes one request. Exactly one of the results is nil.
@@ -69,12 +69,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (*graphql.Respon
 		return nil, refused
 	}
 	op := oc.Operation.Operation
+	if op == ast.Subscription {
+		return nil, refuse(http.StatusBadRequest, CodeBadRequest, "a subscription needs a WebSocket with the subprotocol %s at this address", subprotocol)
+	}
 	if r.Method == http.MethodGet && op != ast.Query {
 		w.Header().Set("Allow", "POST")
 		return nil, refuse(http.StatusMethodNotAllowed, CodeBadRequest, "a GET may only run a query; send this by POST")
-	}
-	if op == ast.Subscription {
-		return nil, refuse(http.StatusBadRequest, CodeBadRequest, "a subscription needs a WebSocket with the subprotocol %s at this address", subprotocol)
 	}
 	ctx, cancel := s.deadline(ctx, op)
 	defer cancel()
@@ -105,19 +105,19 @@ func statusOf(r *graphql.Response) int {
 	return http.StatusBadRequest
 }
 
-func (s *Server) writeRefusal(w http.ResponseWriter, media string, r *refusal) {
-	status := r.status
-	if r.soft && media == mediaJSON {
+func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, media string, refused *refusal) {
+	status := refused.status
+	if refused.soft && media == mediaJSON {
 		status = http.StatusOK
 	}
-	s.write(w, media, status, envelope{Errors: r.errors})
+	s.write(w, r, media, status, envelope{Errors: refused.errors})
 }
 
 // retryAfter is when to come back after a 503, in seconds: an outage or the end of a process is over soon, or not.
 const retryAfter = "5"
 
 // write sends the response within WriteTimeout. The deadline is lifted afterwards, as the connection may serve other handlers.
-func (s *Server) write(w http.ResponseWriter, media string, status int, e envelope) {
+func (s *Server) write(w http.ResponseWriter, r *http.Request, media string, status int, e envelope) {
 	body, err := json.Marshal(e)
 	if err != nil {
 		id := w.Header().Get("X-Request-Id")
@@ -127,6 +127,7 @@ func (s *Server) write(w http.ResponseWriter, media string, status int, e envelo
 	control := http.NewResponseController(w)
 	deadline(control.SetWriteDeadline, s.limits.WriteTimeout)
 	defer deadline(control.SetWriteDeadline, 0)
+	body = pack(w.Header(), r, body)
 	w.Header().Set("Content-Type", media+"; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	if status == http.StatusServiceUnavailable {

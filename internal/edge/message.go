@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -17,6 +18,26 @@ type message struct {
 	ID      string          `json:"id,omitempty"`
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload,omitempty"`
+}
+
+// decode reads a message by the exact names of its members.
+func (m *message) decode(data []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	if members == nil {
+		return errors.New("null")
+	}
+	for name, to := range map[string]*string{"id": &m.ID, "type": &m.Type} {
+		if value, there := members[name]; there {
+			if err := json.Unmarshal(value, to); err != nil {
+				return err
+			}
+		}
+	}
+	m.Payload = members["payload"]
+	return nil
 }
 
 func tooManyOperations(most int) *Error {
@@ -118,7 +139,7 @@ func (c *socket) subscribe(m message) {
 	}
 	params := &graphql.RawParams{Headers: c.request.Header}
 	params.ReadTime.Start = graphql.Now()
-	if m.ID == "" || len(m.ID) > longestOperationID || decodeJSON(bytes.NewReader(m.Payload), params) != nil || params.Query == "" {
+	if m.ID == "" || len(m.ID) > longestOperationID || decodeParams(bytes.NewReader(m.Payload), params) != nil || params.Query == "" {
 		c.close(closeInvalidMessage, "Invalid message: subscribe needs an id (128 bytes at most) and a payload with a query")
 		return
 	}

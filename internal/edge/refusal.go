@@ -8,6 +8,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // refusal is the answer to a request that was not executed: errors, no data.
@@ -27,15 +29,15 @@ func internalRefusal(requestID string) *refusal {
 	return &refusal{status: http.StatusInternalServerError, errors: gqlerror.List{internalError(requestID).gql()}}
 }
 
-// refuseRequest gives request errors their status. Parse and validation errors have 400 where the graphql-http audits test it, and 422, which
-// the draft now asks for, where they do not.
+// refuseRequest gives each class of request errors one status: a document that is not one of the schema's has 400, as the draft and the graphql-http
+// audits ask; one that is and asks for too much, or for what has no sense, has 422.
 func refuseRequest(oc *graphql.OperationContext, errs gqlerror.List, maxErrors int) *refusal {
-	r := &refusal{status: http.StatusUnprocessableEntity}
-	switch code, _ := errs[0].Extensions["code"].(string); {
-	case oc.Doc != nil && oc.Operation == nil:
+	if oc.Doc != nil && oc.Operation == nil {
 		e := &Error{Code: CodeValidationFailed, Message: "the document has no such operation: name one of its operations in operationName, or leave it out when there is only one"}
-		errs, r.soft = gqlerror.List{e.gql()}, true
-	case code == CodeParseFailed || code == CodeValidationFailed:
+		errs = gqlerror.List{e.gql()}
+	}
+	r := &refusal{status: http.StatusUnprocessableEntity}
+	if code, _ := errs[0].Extensions["code"].(string); code == CodeParseFailed || code == CodeValidationFailed {
 		r.status, r.soft = http.StatusBadRequest, true
 	}
 	for _, e := range errs[:min(len(errs), maxErrors)] {
@@ -61,11 +63,5 @@ func cleanRequestError(e *gqlerror.Error) *gqlerror.Error {
 	return out
 }
 
-// clip cuts a text after 300 bytes, at a rune's border.
-func clip(s string) string {
-	const most = 300
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// clip keeps a message from carrying back what the request brought: 200 characters in all.
+func clip(s string) string { return domain.Brief(s, 200) }

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -101,11 +102,15 @@ func (s *Server) readMap(text, name string, to *map[string]any) *refusal {
 }
 
 func (s *Server) readPost(w http.ResponseWriter, r *http.Request, params *graphql.RawParams) *refusal {
+	if coding := strings.TrimSpace(r.Header.Get("Content-Encoding")); coding != "" && !strings.EqualFold(coding, "identity") {
+		w.Header().Set("Accept-Encoding", "identity")
+		return refuse(http.StatusUnsupportedMediaType, CodeBadRequest, "the request body is compressed, which this server does not read: send it without Content-Encoding")
+	}
 	media, attrs, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != mediaJSON || !isUTF8(attrs["charset"]) {
 		return refuse(http.StatusUnsupportedMediaType, CodeBadRequest, "the request must be JSON in UTF-8: send it with Content-Type: application/json")
 	}
-	err = decodeJSON(http.MaxBytesReader(w, r.Body, s.limits.BodyBytes), params)
+	err = decodeParams(http.MaxBytesReader(w, r.Body, s.limits.BodyBytes), params)
 	if err == nil {
 		deadline(http.NewResponseController(w).SetReadDeadline, 0)
 		return nil
@@ -121,6 +126,31 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request, params *graphq
 		return refuse(http.StatusBadRequest, CodeBadRequest, "the parameter %s has the wrong type: query and operationName are strings, variables and extensions objects", mismatch.Field)
 	}
 	return refuse(http.StatusBadRequest, CodeBadRequest, "the request body could not be read as one JSON object {query, operationName, variables, extensions}")
+}
+
+// decodeParams reads the members of a request by their exact names, as GraphQL over HTTP spells them. encoding/json by itself would take "Query" for
+// "query", and so another request than a proxy in front has judged.
+func decodeParams(r io.Reader, params *graphql.RawParams) error {
+	var members map[string]json.RawMessage
+	if err := decodeJSON(r, &members); err != nil {
+		return err
+	}
+	if members == nil {
+		return errors.New("null")
+	}
+	for name, to := range map[string]any{"query": &params.Query, "operationName": &params.OperationName, "variables": &params.Variables, "extensions": &params.Extensions} {
+		value, there := members[name]
+		if !there {
+			continue
+		}
+		if err := decodeJSON(bytes.NewReader(value), to); err != nil {
+			if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				mismatch.Field = name
+			}
+			return err
+		}
+	}
+	return nil
 }
 
 // deadline sets a deadline of the connection, or none for zero. Response writers of tests have none.

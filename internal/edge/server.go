@@ -54,7 +54,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	if refused := s.checkOrigin(h, r); refused != nil {
 		s.options.Strangers.Wait(r.Context())
-		s.writeRefusal(w, mediaJSON, refused)
+		s.writeRefusal(w, r, mediaJSON, refused)
 		return
 	}
 	if IsUpgrade(r) {

@@ -3,7 +3,6 @@ package edge
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"net"
 	"net/http"
 	"strings"
@@ -71,7 +70,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	c := &socket{server: s, request: r, active: map[string]*operation{}}
 	if !s.sockets.enter(c) {
 		w.Header().Set("Retry-After", "1")
-		s.writeRefusal(w, mediaJSON, refuse(http.StatusServiceUnavailable, CodeUnavailable, "the server is shutting down; connect again in a moment"))
+		s.writeRefusal(w, r, mediaJSON, refuse(http.StatusServiceUnavailable, CodeUnavailable, "the server is shutting down; connect again in a moment"))
 		return
 	}
 	defer s.sockets.leave(c)
@@ -131,7 +130,7 @@ func (c *socket) read() {
 			return
 		}
 		var m message
-		if kind != websocket.MessageText || json.Unmarshal(data, &m) != nil {
+		if kind != websocket.MessageText || m.decode(data) != nil {
 			c.close(closeInvalidMessage, "Invalid message: not a JSON object")
 			return
 		}

@@ -221,6 +221,8 @@ func TestOperationsOnASocket(t *testing.T) {
 		"a page size":                        {"{items(first:0){first}}", CodeBadInput},
 		"a subscription that @skip empties":  {"subscription{ticks(n:1)@skip(if:true)}", CodeBadInput},
 		"one that @include empties":          {"subscription($on:Boolean=false){...on Subscription@include(if:$on){ticks(n:1)}}", CodeBadInput},
+		"two names for one stream":           {"subscription{a:ticks(n:1) b:ticks(n:1)}", CodeBadInput},
+		"two names through a fragment":       {"subscription{a:ticks(n:1) ...f} fragment f on Subscription{b:ticks(n:1)}", CodeBadInput},
 		"a subscription that does not start": {"subscription{broken}", CodeInternal},
 		"a subscription that panics":         {"subscription{exploding}", CodeInternal},
 	} {
@@ -293,5 +295,23 @@ func TestASocketHasALimitOfOperations(t *testing.T) {
 	}
 	if n := f.graph.Live.Load(); n > 100 {
 		t.Errorf("%d streams", n)
+	}
+}
+
+// A proxy in front judges members by their names, and so does the server.
+func TestMembersOfMessagesMatchExactly(t *testing.T) {
+	f := newFixture(t, Options{})
+	ts := f.listen(t)
+	for _, text := range []string{`{"Type":"connection_init"}`, `null`, `{"type":5}`} {
+		p := dial(t, ts, nil)
+		p.say(text)
+		if c := p.end(); c.Code != closeInvalidMessage {
+			t.Errorf("%s: closed with %d", text, c.Code)
+		}
+	}
+	p := open(t, ts)
+	p.say(`{"id":"1","type":"subscribe","payload":{"Query":"{hello}"}}`)
+	if c := p.end(); c.Code != closeInvalidMessage {
+		t.Errorf("closed with %d", c.Code)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,9 @@ func NewClient(server string, token secret.String) (*Client, error) {
 	u, err := url.Parse(strings.TrimRight(server, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q is no address of a server: give one such as https://rouse.example.org with --server", server)
+	}
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || n == 0) {
+		return nil, fmt.Errorf("the port of %q is not one from 1 to 65535: give an address such as https://rouse.example.org:8443 with --server", server)
 	}
 	u.Path = strings.TrimSuffix(u.Path, graphqlPath) + graphqlPath
 	return &Client{endpoint: u.String(), token: token, http: &http.Client{

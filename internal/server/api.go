@@ -20,7 +20,8 @@ func (s *Server) newAPI() *edge.Server {
 	})
 	g := s.gatekeeper
 	s.front.serving.Go(func() { g.sockets.run(s.front.base, g.stillGood) })
-	o := newOutage(s.db.DB.PingContext, s.log)
+	o := newOutage(s.db.tryToWrite, s.log)
+	s.outage = o
 	s.front.serving.Go(func() { o.run(s.front.base) })
 	return edge.New(schema, edge.Options{Authenticate: g.authenticate, AllowOrigin: s.front.allowsOrigin, Strangers: s.front.strangers, PresentError: o.presentError, Log: s.log})
 }

@@ -174,6 +174,23 @@ func (d *Database) openPools(ctx context.Context) error {
 	return unbound.Close()
 }
 
+// tryToWrite says whether the database answers and has room to write: a table of this transaction takes some, and goes with it.
+func (d *Database) tryToWrite(ctx context.Context) error {
+	if err := d.DB.PingContext(ctx); err != nil {
+		return err
+	}
+	tx, err := d.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	const take = `CREATE TEMPORARY TABLE rouse_room ON COMMIT DROP AS SELECT repeat(md5(n::text), 60) AS filling FROM generate_series(1, 40) AS n`
+	_, err = tx.ExecContext(ctx, take)
+	if sqlStateOf(err) == "42501" { // this account may make no such table: that it answers is all it can say
+		err = nil
+	}
+	return errors.Join(err, tx.Rollback())
+}
+
 // identity tells this database from a copy, also one of its files: a private cluster's copy lies in another folder.
 func (d *Database) identity(ctx context.Context) (string, error) {
 	name, err := postgres.Identity(ctx, d.DB)

@@ -135,7 +135,7 @@ func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.C
 }
 
 func (f *front) start(l net.Listener, h http.Handler, fail func(error)) {
-	server := edge.NewHTTPServer(f.base, h, f.log)
+	server := edge.NewHTTPServer(f.base, edge.JSONErrors(h), f.log)
 	server.ConnContext = f.strangers.ConnContext
 	f.servers = append(f.servers, server)
 	f.serving.Go(func() {

@@ -17,29 +17,50 @@ import (
 	"rouse.dev/rouse/internal/edge"
 )
 
-var errUnavailable = &edge.Error{Code: edge.CodeUnavailable, Message: "the database does not answer; try again"}
+var (
+	errUnavailable = &edge.Error{Code: edge.CodeUnavailable, Message: "the database does not answer; try again"}
+	errFull        = &edge.Error{Code: edge.CodeUnavailable,
+		Message: "the database has no room left, as on a full disk, and nothing was changed; try again once its operator has made some"}
+)
 
 // presentError shows a caller the errors that the resolvers meant for it, and an outage of the database as one.
 func (o *outage) presentError(ctx context.Context, err error) *edge.Error {
 	if e, ok := errors.AsType[*graph.Error](err); ok {
 		return &edge.Error{Code: e.Code, Message: e.Message, Extensions: e.Extensions}
 	}
-	if ctx.Err() == nil && isOutage(err) { // a caller that went away, or ran out of time, is no outage
-		o.begin(err)
+	switch {
+	case ctx.Err() != nil: // a caller that went away, or ran out of time, is no outage
+		return nil
+	case isFull(err):
+		o.begin(err, true)
+		return errFull
+	case isOutage(err):
+		o.begin(err, false)
 		return errUnavailable
 	}
 	return nil
 }
 
+// sqlStateOf is the code of an error of the database; "" for any other.
+func sqlStateOf(err error) string {
+	state, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	if !ok || len(state.SQLState()) != 5 {
+		return ""
+	}
+	return state.SQLState()
+}
+
+// isFull reports whether the database lacks what it needs: room on its disk, memory, or connections (class 53).
+func isFull(err error) bool { return strings.HasPrefix(sqlStateOf(err), "53") }
+
 // isOutage reports whether an error says that there is no connection to the database. An end of a context is none: it
 // says nothing of the database.
 func isOutage(err error) bool {
-	if state, ok := errors.AsType[interface {
-		error
-		SQLState() string
-	}](err); ok {
-		code := state.SQLState()
-		return len(code) == 5 && (strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P0"))
+	if code := sqlStateOf(err); code != "" {
+		return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P0")
 	}
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return true
@@ -64,22 +85,32 @@ const outageBeat = time.Second
 // outage tells the log that the database is away, once, and once that it is back, however many callers notice.
 type outage struct {
 	log   *slog.Logger
-	ping  func(context.Context) error
+	try   func(context.Context) error // nil: the database answers, and has room to write
 	away  atomic.Bool
+	full  atomic.Bool   // it answers, and lacks room
 	begun chan struct{} // capacity 1
 }
 
-func newOutage(ping func(context.Context) error, log *slog.Logger) *outage {
-	return &outage{log: log, ping: ping, begun: make(chan struct{}, 1)}
+func newOutage(try func(context.Context) error, log *slog.Logger) *outage {
+	return &outage{log: log, try: try, begun: make(chan struct{}, 1)}
 }
 
 // begin takes note that somebody met the outage.
-func (o *outage) begin(err error) {
-	if o.away.CompareAndSwap(false, true) {
-		o.log.Warn("the database does not answer; callers of the API are told to try again", "error", err)
-		o.begun <- struct{}{}
+func (o *outage) begin(err error, full bool) {
+	if !o.away.CompareAndSwap(false, true) {
+		return
 	}
+	o.full.Store(full)
+	if full {
+		o.log.Error("the database has no room left: free some on its disk (or give it memory, or connections); callers of the API are told to try again", "error", err)
+	} else {
+		o.log.Warn("the database does not answer; callers of the API are told to try again", "error", err)
+	}
+	o.begun <- struct{}{}
 }
+
+// isFull says whether the database answers and has no room.
+func (o *outage) isFull() bool { return o != nil && o.full.Load() }
 
 // run waits for the end of each outage, until ctx ends.
 func (o *outage) run(ctx context.Context) {
@@ -94,6 +125,7 @@ func (o *outage) run(ctx context.Context) {
 			return
 		}
 		o.log.Info("the database answers again", "after", time.Since(began).Round(time.Second))
+		o.full.Store(false)
 		o.away.Store(false)
 	}
 }
@@ -109,7 +141,7 @@ func (o *outage) waitForEnd(ctx context.Context) bool {
 		case <-tick.C:
 		}
 		try, cancel := context.WithTimeout(ctx, outageBeat)
-		err := o.ping(try)
+		err := o.try(try)
 		cancel()
 		if err == nil {
 			return true

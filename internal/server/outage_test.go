@@ -44,6 +44,9 @@ func TestWhatAnOutageIs(t *testing.T) {
 		{"a shutdown", t.Context(), sqlState("57P01"), edge.CodeUnavailable},
 		{"a crash", t.Context(), sqlState("57P02"), edge.CodeUnavailable},
 		{"a start", t.Context(), sqlState("57P03"), edge.CodeUnavailable},
+		{"a full disk", t.Context(), sqlState("53100"), edge.CodeUnavailable},
+		{"no memory", t.Context(), sqlState("53200"), edge.CodeUnavailable},
+		{"too many connections", t.Context(), sqlState("53300"), edge.CodeUnavailable},
 		{"a statement that was cancelled", t.Context(), sqlState("57014"), ""},
 		{"a broken rule", t.Context(), sqlState("23505"), ""},
 		{"a deadline", t.Context(), context.DeadlineExceeded, ""},
@@ -128,4 +131,52 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 		stop()
 		<-done
 	})
+}
+
+// A full disk is told once, and the process is not ready, until there is room to write again: reading works all the time.
+func TestAFullDiskIsToldOnceAndNotReady(t *testing.T) {
+	db, _ := pgtest.NewURL(t)
+	log := &screen{ready: make(chan struct{})}
+	d := &Database{DB: db}
+	o := newOutage(d.tryToWrite, slog.New(slog.NewTextHandler(log, nil)))
+	s := &Server{db: d, outage: o}
+	change := func(query string) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.tryToWrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	change(`CREATE FUNCTION no_room() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$`)
+	change(`CREATE EVENT TRIGGER full_disk ON ddl_command_start WHEN TAG IN ('CREATE TABLE AS') EXECUTE FUNCTION no_room()`)
+	full := d.tryToWrite(t.Context())
+	if !isFull(full) {
+		t.Fatalf("%v", full)
+	}
+	for range 20 {
+		if e := o.presentError(t.Context(), fmt.Errorf("create a task: %w", full)); e != errFull {
+			t.Fatal(e)
+		}
+	}
+	if err := s.ready(t.Context()); err == nil || !strings.Contains(err.Error(), "no room") {
+		t.Errorf("ready: %v", err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); o.run(ctx) }()
+	change(`DROP EVENT TRIGGER full_disk`)
+	for s.ready(t.Context()) != nil {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatal("it is never ready again")
+		}
+	}
+	stop()
+	<-done
+	if text := log.String(); strings.Count(text, "no room left") != 1 || strings.Count(text, "answers again") != 1 {
+		t.Errorf("told: %s", text)
+	}
 }

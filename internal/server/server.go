@@ -70,6 +70,7 @@ type Server struct {
 	agents     agentAccount
 	pool       *worker.Pool
 	loops      *scheduler.Scheduler
+	outage     *outage
 	failed     chan error // why the process has to end by itself; capacity 1
 }
 
@@ -296,6 +297,9 @@ func (s *Server) ready(ctx context.Context) error {
 	go func() { answer <- s.db.DB.PingContext(ctx) }() // for a database that hangs the pool waits some seconds longer than its context
 	select {
 	case err := <-answer:
+		if err == nil && s.outage.isFull() {
+			return errors.New("the database has no room left: free some on its disk")
+		}
 		if err == nil {
 			return nil
 		}

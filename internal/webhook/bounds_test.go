@@ -105,6 +105,16 @@ func TestAWebhookOverItsRateAsksTheDatabaseOnceASecond(t *testing.T) {
 	}
 }
 
+func TestACompressedBodyIsRefused(t *testing.T) {
+	w := newWorld(t)
+	hook := w.hook(domain.SigningModeNone, "", nil)
+	for coding, want := range map[string]int{"gzip": http.StatusUnsupportedMediaType, "identity": http.StatusAccepted} {
+		if status, a := w.post(hook.path, `{"branch":"main"}`, http.Header{"Content-Encoding": {coding}}); status != want {
+			t.Errorf("%s: %d %+v", coding, status, a)
+		}
+	}
+}
+
 func TestATriggerRestsForASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rests{length: restFor}

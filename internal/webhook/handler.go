@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/batch"
@@ -75,6 +76,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.strangers.Wait(r.Context())
 		w.Header().Set("Allow", http.MethodPost)
 		respond(w, http.StatusMethodNotAllowed, failure("METHOD_NOT_ALLOWED", "send a POST"))
+		return
+	}
+	if coding := strings.TrimSpace(r.Header.Get("Content-Encoding")); coding != "" && !strings.EqualFold(coding, "identity") {
+		h.strangers.Wait(r.Context())
+		w.Header().Set("Accept-Encoding", "identity")
+		respond(w, http.StatusUnsupportedMediaType, failure("UNSUPPORTED_MEDIA_TYPE", "the body is compressed, which no webhook reads: send it without Content-Encoding"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), fireTimeout)
