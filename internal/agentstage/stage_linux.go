@@ -3,6 +3,7 @@ package agentstage
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -18,9 +19,10 @@ func Self() (string, error) { return "/proc/self/exe", nil }
 // enter carries out the order, and does not return.
 func enter() {
 	runtime.LockOSThread() // what is changed is the thread's, which becomes the program
-	unix.CloseOnExec(orderHandle)
-	unix.CloseOnExec(reportHandle)
-	step, err := carryOut()
+	step, err := "close handles", closeOnExec()
+	if err == nil {
+		step, err = carryOut()
+	}
 	errno := syscall.EIO
 	if known := syscall.Errno(0); errors.As(err, &known) {
 		errno = known
@@ -28,6 +30,22 @@ func enter() {
 	report := os.NewFile(reportHandle, "report")
 	_ = json.NewEncoder(report).Encode(Report{step, errno}) // who would read it is gone
 	os.Exit(127)
+}
+
+// closeOnExec keeps all handles but the first three from the agent: also those that the server itself was started with, which may be of
+// files and locks that the agent's account could not open.
+func closeOnExec() error {
+	err := unix.CloseRange(orderHandle, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	if err != unix.ENOSYS && err != unix.EINVAL && err != unix.EPERM { // a kernel before 5.11, or a filter of system calls that does not know it
+		return err
+	}
+	handles, err := os.ReadDir("/proc/self/fd")
+	for _, handle := range handles {
+		if fd, err := strconv.Atoi(handle.Name()); err == nil && fd >= orderHandle {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 func carryOut() (step string, err error) {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ordinaryVariable says to the test program that it runs as an ordinary user, and what it must find.
@@ -23,6 +25,7 @@ var escapes = []struct{ name, script string }{
 	{"one in a session of its own", `setsid sleep 1000 & echo on`},
 	{"one without the mark", `env -i setsid sleep 1000 & echo on`},
 	{"one that was forked twice, without the mark", `(env -i setsid sh -c 'sleep 1000 & exit' &) ; echo on`},
+	{"one that is called as the database server", `cp "$(command -v sleep)" "${SELF%/*}/postgres"; env -i setsid "${SELF%/*}/postgres" 1000 & echo on`},
 	{"a chain that forks and exits", `"$SELF" fork-chain same & echo on`},
 	{"a chain in a session of its own, without the mark", `env -i setsid "$SELF" fork-chain same & echo on`},
 	{"a chain that opens a session with each step", `"$SELF" fork-chain setsid & echo on`},
@@ -311,4 +314,18 @@ func TestWhatAnAgentMayNot(t *testing.T) {
 			t.Errorf("got %q, %+v", sink.text(), result)
 		}
 	})
+}
+
+// TestAnAgentGetsNoHandleThatTheServerWasStartedWith: a service manager's or a shell's, that it opened with rights of its own.
+func TestAnAgentGetsNoHandleThatTheServerWasStartedWith(t *testing.T) {
+	inherited, err := unix.Open("/proc/self/status", unix.O_RDONLY, 0) // without O_CLOEXEC, as if it had come from outside
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(inherited) //nolint:errcheck // a handle only
+	sink := &recorder{}
+	script := fmt.Sprintf(`if [ -e /proc/$$/fd/%d ]; then echo open; else echo closed; fi`, inherited)
+	if _, err := newCommand(t, Options{}).Run(t.Context(), shell(script), sink); err != nil || sink.text() != "STDOUT closed" {
+		t.Errorf("got %q, %v", sink.text(), err)
+	}
 }

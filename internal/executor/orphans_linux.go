@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +61,9 @@ func endOrphan(pid int) {
 	_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // who is not ready yet is met again
 }
 
-// orphansOf lists the children that agents left, dead ones too. The kernel gives orphans to the first thread.
+// orphansOf lists the children that agents left, dead ones too. The kernel gives orphans to the first thread. What a database server
+// leaves when it is killed is taken for an agent's: its name proves nothing, since an agent may have a database of its own, and
+// a process of a server that is gone has nothing to lose.
 func orphansOf(launch string) ([]int, error) {
 	self := os.Getpid()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", self, self))
@@ -80,17 +81,12 @@ func orphansOf(launch string) ([]int, error) {
 			continue
 		}
 		stat, ok := readStat(pid)
-		if ok && (stat.session == session || isDatabase(pid) || ofAnother(pid, launch)) {
-			continue // started by another part of this process, or an orphan of a database server that ended
+		if ok && (stat.session == session || ofAnother(pid, launch)) {
+			continue // started by another part of this process, as the database server
 		}
 		orphans = append(orphans, pid)
 	}
 	return orphans, nil
-}
-
-func isDatabase(pid int) bool {
-	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	return err == nil && filepath.Base(program) == "postgres"
 }
 
 // ofAnother says that a process carries the mark of another launch that lives, whose own end waits for it.
