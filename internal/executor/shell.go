@@ -48,12 +48,9 @@ func (o Options) RunShell(ctx context.Context, s Shell) (code int, err error) {
 
 // shellLaunch is what to start.
 func (o Options) shellLaunch(s Shell) (launch, *Failure) {
-	argv := s.Argv
+	argv, shell := s.Argv, systemShell()
 	if len(argv) == 0 {
-		argv = []string{"/bin/sh", "-l"}
-		if _, err := os.Stat("/bin/bash"); err == nil {
-			argv[0] = "/bin/bash"
-		}
+		argv = []string{shell, "-l"}
 	}
 	var environment []string
 	for _, v := range o.baseEnvironment() {
@@ -62,7 +59,7 @@ func (o Options) shellLaunch(s Shell) (launch, *Failure) {
 		case v.Name == "TERM" && term != "":
 			environment = append(environment, "TERM="+term)
 		case v.Name == "SHELL":
-			environment = append(environment, "SHELL="+argv[0])
+			environment = append(environment, "SHELL="+shell) // not argv[0]: programs start what SHELL names
 		default:
 			environment = append(environment, v.Name+"="+v.Value)
 		}
@@ -70,6 +67,13 @@ func (o Options) shellLaunch(s Shell) (launch, *Failure) {
 	home := filepath.Clean(firstOf(lookup(environment, "HOME"), "/"))
 	program, failure := o.findProgram(argv[0], home, lookup(environment, "PATH"))
 	return launch{program: program, argv: argv, directory: home, environment: environment, mark: newLaunchID(o.Installation, "agent-shell", os.Getpid()), options: o}, failure
+}
+
+func systemShell() string {
+	if _, err := os.Stat("/bin/bash"); err == nil {
+		return "/bin/bash"
+	}
+	return "/bin/sh"
 }
 
 // shell starts it and waits for its end.
