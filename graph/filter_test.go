@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -106,5 +107,48 @@ func TestNarrowTokensSeeNoMoreThroughInterfaces(t *testing.T) {
 	_, errs := execute.Try(t.Context(), `mutation($w: ID!) { acquireRun(input: {workspaceId: $w}) { lease { run { requests: wakeupRequests { edges { node { payload { ... on RoutineWakeup { trigger { enabled } } } } } } } } } }`, map[string]any{"w": w.workspace})
 	if got := codeOf(errs); got != graph.CodeForbidden {
 		t.Errorf("a trigger by its interface: %q (%v)", got, errs)
+	}
+}
+
+// What an agent names as a blocker of a child it does not read by that: its token reads its task, that one's children, parent and
+// blockers, and no other.
+func TestRunTokensReadOnlyTasksLinkedWithTheirOwn(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("Ada")
+	parent, foreign := w.newTask("Parent", nil).Task.ID, w.newTask("Foreign", map[string]any{"description": "secret plans"}).Task.ID
+	blocker := w.newTask("Blocker", nil).Task.ID
+	for id, body := range map[string]string{foreign: "of no concern", parent: "of interest"} {
+		if _, problems := w.taskMutation("commentOnTask", "comment { id }", map[string]any{"taskId": id, "body": body}); problems != "" {
+			t.Fatal(problems)
+		}
+	}
+	task := w.newTask("Work", map[string]any{"parentId": parent, "assigneeId": agent}).Task.ID
+	attempt := w.start()
+	if _, problems := w.taskMutation("setTaskBlockers", "task { id }", map[string]any{"taskId": task, "blockedByIds": []string{blocker}}); problems != "" {
+		t.Fatal(problems)
+	}
+	run := w.As(auth.Principal{Kind: auth.KindRun, WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(agent), TaskID: xid.ID(task), RunID: attempt.RunID, Attempt: attempt.Number})
+	const texts = `edges { node { title description comments { edges { node { body } } } } }`
+	for _, c := range []struct{ mutation, names, hides string }{
+		{`r: createTask(input: {workspaceId: $w, title: "Child", blockedByIds: [$foreign]}) { task { title blockedBy { ` + texts + ` } parent { title } } userErrors { message } }`, "Child Work", "Foreign secret"},
+		{`r: moveTask(input: {taskId: $task, to: IN_PROGRESS}) { task { title parent { title comments { edges { node { body } } } } blockedBy { ` + texts + ` } children { ` + texts + ` } } userErrors { message } }`,
+			"Work Parent interest Blocker Child", "Foreign secret concern"},
+		{`r: moveTask(input: {taskId: $task, to: IN_PROGRESS}) { task { children { edges { node { blockedBy { ` + texts + ` } } } } } userErrors { message } }`, "edges", "Foreign secret"},
+	} {
+		mutation := strings.NewReplacer("$w", strconv.Quote(w.workspace), "$task", strconv.Quote(task), "$foreign", strconv.Quote(foreign)).Replace(c.mutation)
+		data, errs := run.Try(t.Context(), `mutation { `+mutation+` }`, nil)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		for _, name := range strings.Fields(c.names) {
+			if !strings.Contains(string(data), name) {
+				t.Errorf("%s lacks %s: %s", c.mutation, name, data)
+			}
+		}
+		for _, name := range strings.Fields(c.hides) {
+			if strings.Contains(string(data), name) {
+				t.Errorf("%s shows %s: %s", c.mutation, name, data)
+			}
+		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/intercept"
+	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/auth"
 )
@@ -20,7 +22,8 @@ var ErrNoPrincipal = errors.New("no caller in this context: authenticate before 
 var ErrReadOnly = errors.New("this client only reads: write through a method of the store")
 
 // Reader is the client that the API reads through. It refuses every write, and adds the caller's workspace to every
-// query: a row of another workspace does not exist for it (SPEC S2), nor for an agent the run of another one (SPEC S7.4).
+// query: a row of another workspace does not exist for it (SPEC S2), nor for an agent the run of another one, or a task that
+// its own is not linked with (SPEC S7.4).
 // This is the one place of these predicates.
 func (s *Store) Reader() *ent.Client {
 	reader := clientOf(s.reads)
@@ -41,6 +44,31 @@ func ownColumn(q intercept.Query) string {
 	return ""
 }
 
+// taskColumn is the column by which tasks, and what was said about them, are told. "" is for all other rows.
+func taskColumn(q intercept.Query) string {
+	switch q.Type() {
+	case ent.TypeTask:
+		return task.FieldID
+	case ent.TypeComment:
+		return "task_id"
+	}
+	return ""
+}
+
+// aboutTask lets through what is about a run's task, its children, its parent or its blockers, or a task whose approvals its
+// agent decides. The blockers of a child are not among them: its run chose them, and would read any task by naming it.
+func aboutTask(sel *entsql.Selector, column string, caller auth.Principal) *entsql.Predicate {
+	id := string(caller.TaskID)
+	tasks, parents, links := entsql.Table(task.Table).As("own_child"), entsql.Table(task.Table).As("own_task"), entsql.Table(taskblocker.Table).As("own_blocker")
+	children := entsql.Select(tasks.C(task.FieldID)).From(tasks).Where(entsql.EQ(tasks.C(task.FieldParentID), id))
+	parent := entsql.Select(parents.C(task.FieldParentID)).From(parents).Where(entsql.EQ(parents.C(task.FieldID), id))
+	blockers := entsql.Select(links.C(taskblocker.FieldBlockerID)).From(links).Where(entsql.EQ(links.C(taskblocker.FieldTaskID), id))
+	roles := entsql.Table(task.ApproversTable).As("own_role")
+	judged := entsql.Select(roles.C(task.ApproversPrimaryKey[0])).From(roles).Where(entsql.EQ(roles.C(task.ApproversPrimaryKey[1]), string(caller.AgentID)))
+	at := sel.C(column)
+	return entsql.Or(entsql.EQ(at, id), entsql.In(at, children), entsql.In(at, parent), entsql.In(at, blockers), entsql.In(at, judged))
+}
+
 func withinWorkspace(ctx context.Context, q intercept.Query) error {
 	caller, ok := auth.FromContext(ctx)
 	if !ok {
@@ -52,6 +80,9 @@ func withinWorkspace(ctx context.Context, q intercept.Query) error {
 	if caller.Kind == auth.KindRun {
 		if column := ownColumn(q); column != "" {
 			q.WhereP(func(sel *entsql.Selector) { sel.Where(entsql.EQ(sel.C(column), string(caller.AgentID))) })
+		}
+		if column := taskColumn(q); column != "" {
+			q.WhereP(func(sel *entsql.Selector) { sel.Where(aboutTask(sel, column, caller)) })
 		}
 	}
 	column := "workspace_id"
