@@ -81,13 +81,18 @@ func (s *Server) presentError(ctx context.Context, err error) *gqlerror.Error {
 	return out
 }
 
-// classify decides what the caller sees: an Error as it is, a bad argument with its text, anything else with a fixed text and its cause in the log.
+// classify decides what the caller sees: an Error or a refusal as it is, a bad argument with its text, anything else with a fixed text and its cause in the log.
 func (s *Server) classify(ctx context.Context, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	if p, ok := errors.AsType[*panicError](err); ok {
 		return internalError(p.requestID)
+	}
+	if s.options.Refused != nil {
+		if e := s.options.Refused(err); e != nil {
+			return e
+		}
 	}
 	if isArgumentError(ctx) { // whatever it wraps, as io.EOF for a cursor that was cut off, it speaks of what the caller sent
 		return &Error{Code: CodeBadInput, Message: clip(plain(messageOf(err)))}

@@ -66,6 +66,15 @@ func TestErrorsOfResolvers(t *testing.T) {
 	}
 }
 
+func TestARefusalPassesWhileArgumentsAreRead(t *testing.T) {
+	f := newFixture(t, Options{Refused: func(error) *Error {
+		return &Error{Code: CodeForbidden, Message: "the field at needs a scope", Extensions: map[string]any{"field": "at"}}
+	}})
+	if r := f.ask(t, `{echo(at:"yesterday")}`, nil); r.code() != CodeForbidden || r.at("errors", 0, "extensions", "field") != "at" {
+		t.Error(r.text)
+	}
+}
+
 func TestABadArgumentIsTheCallersWhateverItsErrorWraps(t *testing.T) {
 	f := newFixture(t, Options{PresentError: func(context.Context, error) *Error {
 		return &Error{Code: CodeUnavailable, Message: "the database does not answer; try again"}

@@ -22,6 +22,9 @@ type Options struct {
 	AllowOrigin func(origin string) bool
 	// Strangers bounds what callers cost who have not been authenticated; nil: nothing does.
 	Strangers *Strangers
+	// Refused translates an error by which somebody refuses what the caller asks; nil means that it is none. It is asked before
+	// PresentError, and also while arguments are read, where a scope may be missing for a field of an input.
+	Refused func(error) *Error
 	// PresentError translates an error of a resolver or of Authenticate into one the caller may see; nil means that it is a server error.
 	PresentError func(context.Context, error) *Error
 	// Extensions run after the limits, in this order: metrics, traces.

@@ -23,7 +23,7 @@ func (s *Server) newAPI() *edge.Server {
 	o := newOutage(s.db.tryToWrite, s.log)
 	s.outage = o
 	s.front.serving.Go(func() { o.run(s.front.base) })
-	return edge.New(schema, edge.Options{Authenticate: g.authenticate, AllowOrigin: s.front.allowsOrigin, Strangers: s.front.strangers, PresentError: o.presentError, Log: s.log})
+	return edge.New(schema, edge.Options{Authenticate: g.authenticate, AllowOrigin: s.front.allowsOrigin, Strangers: s.front.strangers, Refused: refused, PresentError: o.presentError, Log: s.log})
 }
 
 // operationCost is what the edge measured before it let the operation in.

@@ -23,11 +23,16 @@ var (
 		Message: "the database has no room left, as on a full disk, and nothing was changed; try again once its operator has made some"}
 )
 
-// presentError shows a caller the errors that the resolvers meant for it, and an outage of the database as one.
-func (o *outage) presentError(ctx context.Context, err error) *edge.Error {
+// refused shows a caller the errors that the resolvers and directives meant for it.
+func refused(err error) *edge.Error {
 	if e, ok := errors.AsType[*graph.Error](err); ok {
 		return &edge.Error{Code: e.Code, Message: e.Message, Extensions: e.Extensions}
 	}
+	return nil
+}
+
+// presentError shows a caller an outage of the database as one.
+func (o *outage) presentError(ctx context.Context, err error) *edge.Error {
 	switch {
 	case ctx.Err() != nil: // a caller that went away, or ran out of time, is no outage
 		return nil
