@@ -96,7 +96,8 @@ func tokenOfWorker(o WorkerOptions) (secret.String, error) {
 	}
 	token, err := tokenfile.Read(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		o.Log.Info("no token was given, and the data folder has none: going on without", "file", tokenfile.Path(f.dir))
+		o.Log.Info("no token was given, and the data folder has none: going on without; ROUSE_TOKEN gives one, "+
+			"and --server-data-dir names the folder of a server of this machine", "file", tokenfile.Path(f.dir))
 		return secret.String{}, nil
 	}
 	if err != nil {
