@@ -19,6 +19,9 @@ func LocalOnly(next http.Handler) http.Handler {
 		case header != "":
 			forbid(w, "this request was passed on by a proxy or a tunnel (it carries "+header+"), and so may come from anywhere. "+
 				"This server asks for no token (--auth none) and answers only to programs of its own machine. "+wayOut)
+		case !r.ProtoAtLeast(1, 1): // nginx, with a proxy_pass alone, sends no header that tells of it, and the Host of where it passes on to
+			forbid(w, "this request was made by HTTP/1.0, as proxies do that say nothing of themselves, and so may come from anywhere. "+
+				"This server asks for no token (--auth none) and answers only to programs of its own machine, by HTTP/1.1. "+wayOut)
 		case !isLoopback(r.Host):
 			forbid(w, "the Host of this request is not loopback. Without tokens (--auth none) this server answers only to localhost, 127.0.0.1 and [::1], "+
 				"because another name may be a web page that points at your machine (DNS rebinding). Open it as http://localhost. "+wayOut)

@@ -72,6 +72,20 @@ func TestLocalOnly(t *testing.T) {
 	}
 }
 
+// A proxy that is set up in one line may say nothing of itself, and ask under the server's own name; nginx speaks HTTP/1.0 then.
+func TestLocalOnlyRefusesTheSilentProxy(t *testing.T) {
+	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	for minor, want := range []int{http.StatusForbidden, http.StatusNoContent} {
+		r := httptest.NewRequest("POST", "/graphql", nil)
+		r.Host, r.ProtoMajor, r.ProtoMinor = "127.0.0.1:8080", 1, minor
+		w := httptest.NewRecorder()
+		LocalOnly(next).ServeHTTP(w, r)
+		if w.Code != want || want == http.StatusForbidden && !strings.Contains(w.Body.String(), "HTTP/1.0") {
+			t.Errorf("HTTP/1.%d: %d %s, want %d", minor, w.Code, w.Body, want)
+		}
+	}
+}
+
 func TestNewHTTPServer(t *testing.T) {
 	type key struct{}
 	base := context.WithValue(t.Context(), key{}, "base")
