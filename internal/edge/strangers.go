@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -45,7 +47,7 @@ func NewStrangers(l StrangerLimits) *Strangers {
 
 // Listener passes on what l accepts, within the bounds.
 func (s *Strangers) Listener(l net.Listener) net.Listener {
-	return &strangerListener{Listener: l, strangers: s, closed: make(chan struct{})}
+	return &strangerListener{Listener: l, strangers: s, closed: make(chan struct{}), waiting: make(chan net.Conn, waitingMost), failed: make(chan error, 1)}
 }
 
 // Wait returns when a stranger may be answered, or with ctx. Callers wait in the order in which they came; who goes away leaves the queue.
@@ -150,15 +152,24 @@ func (s *Strangers) Count() int {
 	return s.conns.Len()
 }
 
+// strangerListener takes connections off the kernel's queue at once, so that a flood does not fill it and shut everybody out, and lets them in one
+// by one.
 type strangerListener struct {
 	net.Listener
 	strangers *Strangers
+	begin     sync.Once
 	once      sync.Once
 	closed    chan struct{}
+	waiting   chan net.Conn // not let in yet
+	failed    chan error    // why no more come; capacity 1
 }
+
+// waitingMost is how many connections wait to be let in; the oldest goes for a new one.
+const waitingMost = 1000
 
 // Accept takes the next connection, once there is room for it.
 func (l *strangerListener) Accept() (net.Conn, error) {
+	l.begin.Do(func() { go l.take() })
 	for wait := l.strangers.full(); wait > 0; wait = l.strangers.full() {
 		select {
 		case <-time.After(wait):
@@ -166,25 +177,94 @@ func (l *strangerListener) Accept() (net.Conn, error) {
 			return nil, net.ErrClosed
 		}
 	}
-	conn, err := l.Listener.Accept()
-	for err == nil && isGone(conn) {
-		_ = conn.Close() // nobody is left to tell
-		conn, err = l.Listener.Accept()
-	}
-	if err != nil {
+	select {
+	case conn := <-l.waiting:
+		return l.letIn(conn), nil
+	case err := <-l.failed:
+		l.failed <- err // for who asks again
 		return nil, err
+	case <-l.closed:
+		return nil, net.ErrClosed
 	}
+}
+
+func (l *strangerListener) letIn(conn net.Conn) net.Conn {
 	c := &strangerConn{Conn: conn, strangers: l.strangers, born: time.Now()}
 	if oldest := l.strangers.enter(c); oldest != nil {
 		_ = oldest.Close() // closed already is as good
 	}
-	return c, nil
+	return c
 }
 
-// Close ends a wait for room, too.
+// take takes connections until the listener fails or is closed. One whose other end has gone is dropped at once.
+func (l *strangerListener) take() {
+	for {
+		conn, err := l.Listener.Accept()
+		if passing, ok := errors.AsType[net.Error](err); ok && passing.Timeout() || isTemporary(err) {
+			select {
+			case <-time.After(temporaryPause): // as http.Server does: too many files are open, say
+				continue
+			case <-l.closed:
+				return
+			}
+		}
+		if err != nil {
+			l.failed <- err
+			return
+		}
+		if isGone(conn) {
+			_ = conn.Close() // nobody is left to tell
+			continue
+		}
+		l.wait(conn)
+	}
+}
+
+// temporaryPause is how long no connection is taken after one could not be.
+const temporaryPause = 50 * time.Millisecond
+
+// isTemporary says whether later connections may be taken though this one could not.
+func isTemporary(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
+}
+
+func (l *strangerListener) wait(conn net.Conn) {
+	for {
+		select {
+		case l.waiting <- conn:
+			select {
+			case <-l.closed:
+				l.turnAway() // nobody lets it in any more
+			default:
+			}
+			return
+		default:
+		}
+		select {
+		case oldest := <-l.waiting:
+			_ = oldest.Close() // closed already is as good
+		default:
+		}
+	}
+}
+
+// Close ends a wait for room, too, and the connections that wait.
 func (l *strangerListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
+	defer l.turnAway()
 	return l.Listener.Close()
+}
+
+// turnAway closes the connections that wait.
+func (l *strangerListener) turnAway() {
+	for {
+		select {
+		case conn := <-l.waiting:
+			_ = conn.Close() // closed already is as good
+		default:
+			return
+		}
+	}
 }
 
 // strangerConn is a connection that leaves the count with its end.

@@ -16,7 +16,10 @@ import (
 )
 
 // porch is a listener whose connections are pipes.
-type porch struct{ come chan net.Conn }
+type porch struct {
+	come chan net.Conn
+	once sync.Once
+}
 
 func (p *porch) Accept() (net.Conn, error) {
 	if c, ok := <-p.come; ok {
@@ -24,7 +27,7 @@ func (p *porch) Accept() (net.Conn, error) {
 	}
 	return nil, net.ErrClosed
 }
-func (p *porch) Close() error   { return nil }
+func (p *porch) Close() error   { p.once.Do(func() { close(p.come) }); return nil }
 func (p *porch) Addr() net.Addr { return &net.TCPAddr{} }
 
 // visit comes to a listener; the result is the visitor's end.
@@ -52,8 +55,9 @@ func isClosed(t *testing.T, visitor net.Conn) bool {
 
 func TestTheOldestStrangerGoesForANewOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := NewStrangers(StrangerLimits{Connections: 3, Life: time.Nanosecond}), &porch{make(chan net.Conn)}
+		s, p := NewStrangers(StrangerLimits{Connections: 3, Life: time.Nanosecond}), &porch{come: make(chan net.Conn)}
 		l := s.Listener(p)
+		defer l.Close()
 		owner, owners := p.visit(t, l)
 		Proved(s.ConnContext(t.Context(), owner), "owner")
 		var strangers []net.Conn
@@ -82,7 +86,7 @@ func TestTheOldestStrangerGoesForANewOne(t *testing.T) {
 
 func TestAStrangerHasTimeToSendItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := NewStrangers(StrangerLimits{Connections: 2, Life: time.Second}), &porch{make(chan net.Conn)}
+		s, p := NewStrangers(StrangerLimits{Connections: 2, Life: time.Second}), &porch{come: make(chan net.Conn)}
 		l := s.Listener(p)
 		began := time.Now()
 		_, first := p.visit(t, l)
@@ -108,10 +112,43 @@ func TestAStrangerHasTimeToSendItsRequest(t *testing.T) {
 	})
 }
 
+// A flood must not fill the kernel's queue: whoever comes then is not even heard.
+func TestConnectionsThatWaitAreTakenAndTheOldestGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := NewStrangers(StrangerLimits{Connections: 1, Life: time.Hour}), &porch{come: make(chan net.Conn)}
+		l := s.Listener(p)
+		_, _ = p.visit(t, l)
+		accepted := make(chan error)
+		go func() { _, err := l.Accept(); accepted <- err }() // waits for an hour
+		var visitors []net.Conn
+		for range waitingMost + 2 {
+			here, there := net.Pipe()
+			p.come <- here
+			visitors = append(visitors, there)
+		}
+		synctest.Wait()
+		for i, want := range map[int]bool{0: true, 1: true, 2: false, waitingMost + 1: false} {
+			if closed := isClosed(t, visitors[i]); closed != want {
+				t.Errorf("visitor %d: closed %t", i, closed)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		if !isClosed(t, visitors[waitingMost+1]) {
+			t.Error("who waits is kept after the end")
+		}
+	})
+}
+
 // Whoever has a token cannot take all connections there are: those beyond its share are a stranger's.
 func TestACallerProtectsOnlySoManyConnections(t *testing.T) {
-	s, p := NewStrangers(StrangerLimits{PerCaller: 2}), &porch{make(chan net.Conn)}
+	s, p := NewStrangers(StrangerLimits{PerCaller: 2}), &porch{come: make(chan net.Conn)}
 	l := s.Listener(p)
+	defer l.Close()
 	var conns []net.Conn
 	for range 3 {
 		c, _ := p.visit(t, l)
