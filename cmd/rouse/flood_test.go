@@ -282,7 +282,7 @@ func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
 	agent := j.script("Patient", `cat >/dev/null; echo ready; until [ -e `+shop.path("over")+` ]; do sleep 0.1; done; echo '{"summary": "undisturbed"}'`)
 	run := j.wake(agent)
 	eventually(t, "the agent works", patience, func() bool { return len(j.linesOf(run, 1)) > 0 })
-	const floor = 250.0 // ms; below it a ratio says more of a busy machine than of the server, whose figures are those of make bench-flood
+	const floor = 2000.0 // ms: on a busy machine a ratio says more of the machine than of the server, whose figures are those of make bench-flood
 	var f floodFigures
 	for range 3 {
 		f = measureFlood(t, p, 8)
@@ -294,7 +294,7 @@ func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
 	if got, most := f.floodStaying.at(99), max(5*f.quietStaying.at(99), floor); got > most {
 		t.Errorf("three times in a row the owner waited too long: p99 %.1f ms, want %.1f ms at most", got, most)
 	}
-	if grown := f.after - f.before; grown > 100 {
+	if grown := f.after - f.before; grown > 60 {
 		t.Errorf("the server's memory grew by %.0f MB", grown)
 	}
 	shop.touch(t, "over")
@@ -312,7 +312,7 @@ func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("the end took %v", took)
 	}
 }

@@ -164,7 +164,7 @@ type strangerListener struct {
 	failed    chan error    // why no more come; capacity 1
 }
 
-// waitingMost is how many connections wait to be let in; the oldest goes for a new one.
+// waitingMost is how many connections wait to be let in.
 const waitingMost = 1000
 
 // Accept takes the next connection, once there is room for it.
@@ -228,23 +228,19 @@ func isTemporary(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
 }
 
+// wait keeps a connection until it is let in. When there are too many, the next ones stay in the kernel's queue: to drop one would be to drop the
+// owner's as well.
 func (l *strangerListener) wait(conn net.Conn) {
-	for {
-		select {
-		case l.waiting <- conn:
-			select {
-			case <-l.closed:
-				l.turnAway() // nobody lets it in any more
-			default:
-			}
-			return
-		default:
-		}
-		select {
-		case oldest := <-l.waiting:
-			_ = oldest.Close() // closed already is as good
-		default:
-		}
+	select {
+	case l.waiting <- conn:
+	case <-l.closed:
+		_ = conn.Close() // nobody lets it in any more
+		return
+	}
+	select {
+	case <-l.closed:
+		l.turnAway()
+	default:
 	}
 }
 
