@@ -155,7 +155,7 @@ func (w *world) mustMove(ctx context.Context, task xid.ID, to domain.TaskState) 
 // again claims and starts a run's next attempt, whatever it waits for.
 func (w *world) again(c Claimed) {
 	w.Helper()
-	w.sql(`UPDATE runs SET parked_until = clock_timestamp() WHERE id = $1`, c.RunID)
+	w.sql(`UPDATE runs SET parked_until = clock_timestamp() WHERE id = $1 AND parked_until IS NOT NULL`, c.RunID)
 	w.sql(`UPDATE agent_lanes SET eligible_at = clock_timestamp() WHERE agent_id = $1`, c.AgentID)
 	w.start(w.claimOf(c.AgentID))
 }
