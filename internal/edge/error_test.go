@@ -142,6 +142,23 @@ func TestRequestsAreNotEchoed(t *testing.T) {
 	}
 }
 
+// Most who read a message see no path, so a refused variable is named in the words.
+func TestARefusedVariableIsNamed(t *testing.T) {
+	f := newFixture(t, Options{})
+	for body, want := range map[string]string{
+		`{"query":"query($p:Pick!){pick(by:$p)}"}`:                                     "variable $p: must be defined",
+		`{"query":"query($p:Pick!){pick(by:$p)}","variables":{"p":null}}`:              "variable $p: cannot be null",
+		`{"query":"query($p:Pick!){pick(by:$p)}","variables":{"p":{"nope":1}}}`:        "variable $p.nope: unknown field",
+		`{"query":"query($o:Order){sort(order:$o)}","variables":{"o":"SOMETHING"}}`:    "variable $o: the value is not a valid Order",
+		`{"query":"query($p:[Pick!]!){picks(by:$p)}","variables":{"p":[{"nope":"x"}]}}`: "variable $p[0].nope: unknown field",
+	} {
+		r := do(t, f, newPost(strings.NewReader(body)))
+		if errs, _ := r.body["errors"].([]any); len(errs) != 1 || errs[0].(map[string]any)["message"] != want {
+			t.Errorf("%s: want %q, got %s", body, want, r.text)
+		}
+	}
+}
+
 func TestTimeouts(t *testing.T) {
 	f := newFixture(t, Options{Limits: Limits{QueryTimeout: time.Millisecond, MutationTimeout: time.Millisecond}})
 	for _, query := range []string{"{slow}", "mutation{stall}"} {

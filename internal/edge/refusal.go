@@ -55,10 +55,11 @@ func cleanRequestError(e *gqlerror.Error) *gqlerror.Error {
 		}
 		out.Path = append(out.Path, p)
 	}
-	if len(e.Path) > 0 && e.Path[0] == ast.PathName("variable") {
+	if len(e.Path) > 1 && e.Path[0] == ast.PathName("variable") {
 		if i := strings.LastIndex(e.Message, " is not a valid "); i >= 0 {
 			out.Message = "the value" + clip(e.Message[i:])
 		}
+		out.Message = clip("variable $" + out.Path[1:].String() + ": " + out.Message) // "must be defined" alone does not say what
 	}
 	return out
 }
