@@ -146,10 +146,10 @@ func TestRequestsAreNotEchoed(t *testing.T) {
 func TestARefusedVariableIsNamed(t *testing.T) {
 	f := newFixture(t, Options{})
 	for body, want := range map[string]string{
-		`{"query":"query($p:Pick!){pick(by:$p)}"}`:                                     "variable $p: must be defined",
-		`{"query":"query($p:Pick!){pick(by:$p)}","variables":{"p":null}}`:              "variable $p: cannot be null",
-		`{"query":"query($p:Pick!){pick(by:$p)}","variables":{"p":{"nope":1}}}`:        "variable $p.nope: unknown field",
-		`{"query":"query($o:Order){sort(order:$o)}","variables":{"o":"SOMETHING"}}`:    "variable $o: the value is not a valid Order",
+		`{"query":"query($p:Pick!){pick(by:$p)}"}`:                                      "variable $p: must be defined",
+		`{"query":"query($p:Pick!){pick(by:$p)}","variables":{"p":null}}`:               "variable $p: cannot be null",
+		`{"query":"query($p:Pick!){pick(by:$p)}","variables":{"p":{"nope":1}}}`:         "variable $p.nope: unknown field",
+		`{"query":"query($o:Order){sort(order:$o)}","variables":{"o":"SOMETHING"}}`:     "variable $o: the value is not a valid Order",
 		`{"query":"query($p:[Pick!]!){picks(by:$p)}","variables":{"p":[{"nope":"x"}]}}`: "variable $p[0].nope: unknown field",
 	} {
 		r := do(t, f, newPost(strings.NewReader(body)))
