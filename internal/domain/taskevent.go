@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"io"
 	"slices"
 )
 
@@ -185,12 +186,60 @@ type CommentFacts struct {
 	Mentions      []string
 }
 
-// WakeupsForComment lists the wakes of a comment: COMMENT for the assignee of an office task, and USER for each agent that
+// NotWoken is why a comment does not wake its task's assignee.
+type NotWoken string
+
+const (
+	NotWokenTaskEnded  NotWoken = "TASK_ENDED"  // there is nothing left to do about the task
+	NotWokenNoAssignee NotWoken = "NO_ASSIGNEE" // it is nobody's
+	NotWokenNotOffice  NotWoken = "NOT_OFFICE"  // the loop does not act on it
+	NotWokenAuthor     NotWoken = "AUTHOR"      // the comment is the assignee's own
+)
+
+var notWokenValues = []NotWoken{NotWokenTaskEnded, NotWokenNoAssignee, NotWokenNotOffice, NotWokenAuthor}
+
+// Values lists every NotWoken, for the API enum.
+func (NotWoken) Values() []string { return enumValues(notWokenValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v NotWoken) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *NotWoken) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, notWokenValues) }
+
+// notWokenTexts say for people why nobody is woken, and what to do.
+var notWokenTexts = map[NotWoken]string{
+	NotWokenTaskEnded:  "the task has ended, so its assignee is not woken: move it back (moveTask), or mention an agent (mentionedAgentIds)",
+	NotWokenNoAssignee: "the task has no assignee, so nobody is woken: assign it (assignTask), or mention an agent (mentionedAgentIds)",
+	NotWokenNotOffice:  "the loop does not act on this task, so its assignee is not woken: ask for a run (queueRun), give the task a project, or mention the agent (mentionedAgentIds)",
+	NotWokenAuthor:     "the comment is the assignee's own, and does not wake it",
+}
+
+// Text says it for people, with what to do.
+func (v NotWoken) Text() string { return notWokenTexts[v] }
+
+// NotWoken says why the comment does not wake the task's assignee; "" when it does. One that is mentioned all the same is
+// woken by that.
+func (c CommentFacts) NotWoken() NotWoken {
+	switch {
+	case c.Task.AssigneeID == "":
+		return NotWokenNoAssignee
+	case c.Task.AssigneeID == c.AuthorAgentID:
+		return NotWokenAuthor
+	case !c.Task.Live():
+		return NotWokenTaskEnded
+	case !c.Task.Office:
+		return NotWokenNotOffice
+	}
+	return ""
+}
+
+// WakeupsForComment lists the wakes of a comment: COMMENT for the assignee of an office task that is open, and USER for each agent that
 // is mentioned. The assignee's own mention is its COMMENT, without a window (SPEC S5.2). The author is never woken.
 func WakeupsForComment(c CommentFacts) []TaskWake {
 	var wakes []TaskWake
 	told := map[string]bool{c.AuthorAgentID: true, "": true}
-	if assignee := c.Task.AssigneeID; c.Task.Office && !told[assignee] {
+	if assignee := c.Task.AssigneeID; c.NotWoken() == "" && !told[assignee] {
 		told[assignee] = true
 		wakes = append(wakes, commentWake(c.Task.ID, c.ID, assignee, slices.Contains(c.Mentions, assignee)))
 	}

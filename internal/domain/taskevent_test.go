@@ -411,3 +411,34 @@ func TestAMentionKeepsTheWholeComment(t *testing.T) {
 		t.Errorf("it keeps %d bytes of %d", len(got.(string)), len(body))
 	}
 }
+
+// Why a comment does not wake the assignee, and that nothing is sent then.
+func TestWhomACommentDoesNotWake(t *testing.T) {
+	open := TaskFacts{ID: "tsk_1", Office: true, State: TaskStateInProgress, AssigneeID: "agt_1"}
+	with := func(change func(*TaskFacts)) TaskFacts {
+		f := open
+		change(&f)
+		return f
+	}
+	for name, row := range map[string]struct {
+		task   TaskFacts
+		author string
+		want   NotWoken
+	}{
+		"a person's, on an open task":           {open, "", ""},
+		"another agent's, on an open task":      {open, "agt_2", ""},
+		"the assignee's own":                    {open, "agt_1", NotWokenAuthor},
+		"a person's, on a task that is done":    {with(func(f *TaskFacts) { f.State = TaskStateDone }), "", NotWokenTaskEnded},
+		"a person's, on a cancelled task":       {with(func(f *TaskFacts) { f.State = TaskStateCancelled }), "", NotWokenTaskEnded},
+		"a person's, on nobody's task":          {with(func(f *TaskFacts) { f.AssigneeID = "" }), "", NotWokenNoAssignee},
+		"a person's, on a task of a mere board": {with(func(f *TaskFacts) { f.Office = false }), "", NotWokenNotOffice},
+	} {
+		c := CommentFacts{ID: "cmt_1", Task: row.task, AuthorAgentID: row.author, Body: "look"}
+		if got := c.NotWoken(); got != row.want || got != "" && got.Text() == "" {
+			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+		if sent := len(WakeupsForComment(c)); (sent > 0) != (row.want == "") {
+			t.Errorf("%s: %d wakes", name, sent)
+		}
+	}
+}

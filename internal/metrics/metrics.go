@@ -20,6 +20,7 @@ type Counters struct {
 
 	wakeups            *family // persisted changes
 	routineRuns        *family
+	firesSkipped       *family
 	triggersClaimed    *family
 	runsClaimed        *family
 	terminalRuns       *family
@@ -63,6 +64,7 @@ func New() *Counters {
 		startedAt:       time.Now().UTC(),
 		wakeups:         newFamily("rouse_wakeups_created_total", "Wakeup requests created, by source.", perWorkspace, "source"),
 		routineRuns:     newFamily("rouse_routine_runs_total", "Routine runs created, by source and disposition.", perWorkspace, "source", "status"),
+		firesSkipped:    newFamily("rouse_routine_runs_skipped_total", "Routine runs that a policy dropped when they fired, by source and reason.", perWorkspace, "source", "reason"),
 		triggersClaimed: newFamily("rouse_triggers_claimed_total", "Due triggers claimed by a cron tick.", perWorkspace),
 		runsClaimed:     newFamily("rouse_runs_claimed_total", "Runs claimed for execution.", perWorkspace),
 		terminalRuns: newFamily("rouse_terminal_runs_total", "Runs that ended, by terminal shape.", perWorkspace, "shape").
@@ -91,7 +93,7 @@ func (c *Counters) Know(workspaces ...xid.ID) {
 
 // families lists every counter.
 func (c *Counters) families() []*family {
-	return []*family{c.wakeups, c.routineRuns, c.triggersClaimed, c.runsClaimed, c.terminalRuns, c.repairs, c.launches,
+	return []*family{c.wakeups, c.routineRuns, c.firesSkipped, c.triggersClaimed, c.runsClaimed, c.terminalRuns, c.repairs, c.launches,
 		c.withoutSession, c.sessionFailures, c.lastRunAtFailures, c.livenessFailures, c.cronTicks, c.queuePasses, c.loopFailures}
 }
 
@@ -100,9 +102,12 @@ func (c *Counters) WakeupCreated(ws xid.ID, source domain.WakeupSource) {
 	c.wakeups.add(ws, 1, string(source))
 }
 
-// RoutineRun counts a routine run that was committed with this disposition.
-func (c *Counters) RoutineRun(ws xid.ID, source domain.RoutineRunSource, status domain.RoutineRunStatus) {
+// RoutineRun counts a routine run that was committed with this disposition; reason is that of SKIPPED.
+func (c *Counters) RoutineRun(ws xid.ID, source domain.RoutineRunSource, status domain.RoutineRunStatus, reason domain.EndReason) {
 	c.routineRuns.add(ws, 1, string(source), string(status))
+	if reason != "" {
+		c.firesSkipped.add(ws, 1, string(source), string(reason))
+	}
 }
 
 // TriggerClaimed counts a due trigger whose cursor a tick moved.

@@ -14,6 +14,7 @@ import (
 type WorkspaceCounters struct {
 	WakeupsCreated         []SourceCount
 	RoutineRuns            []RoutineRunCount
+	FiresSkipped           []SkippedCount // those that happened
 	TriggersClaimed        int64
 	RunsClaimed            int64
 	AgentLaunches          int64
@@ -38,6 +39,13 @@ type RoutineRunCount struct {
 	Count  int64
 }
 
+// SkippedCount counts the routine runs of one source that a policy dropped for one reason.
+type SkippedCount struct {
+	Source domain.RoutineRunSource
+	Reason domain.EndReason
+	Count  int64
+}
+
 // ShapeCount counts the terminal runs of one shape.
 type ShapeCount struct {
 	Shape domain.TerminalShape
@@ -55,6 +63,9 @@ func (c *Counters) Workspace(ws xid.ID) WorkspaceCounters {
 	}
 	for key, n := range sorted(filled(c.routineRuns.of(ws), domain.RoutineRunSource("").Values(), domain.RoutineRunStatus("").Values())) {
 		out.RoutineRuns = append(out.RoutineRuns, RoutineRunCount{domain.RoutineRunSource(key[0]), domain.RoutineRunStatus(key[1]), n})
+	}
+	for key, n := range sorted(c.firesSkipped.of(ws)) {
+		out.FiresSkipped = append(out.FiresSkipped, SkippedCount{domain.RoutineRunSource(key[0]), domain.EndReason(key[1]), n})
 	}
 	for key, n := range sorted(filled(c.terminalRuns.of(ws), domain.TerminalShape("").Values(), nil)) {
 		out.TerminalRuns = append(out.TerminalRuns, ShapeCount{domain.TerminalShape(key[0]), n})

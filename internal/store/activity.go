@@ -81,19 +81,21 @@ func (t *tx) activity(ctx context.Context, run runRow, code domain.ActivityCode,
 }
 
 // noteRequests appends one entry for each of an agent's requests, in one statement, and writes as many lines into the log.
-// reason says why they ended; "" where they did not.
+// reason says why they ended; "" where they did not. The details are those that the feed's readers compare: reason, task_id
+// and agent, of a retry that was cancelled old_agent, who was to try again.
 func (t *tx) noteRequests(ctx context.Context, workspaceID xid.ID, requests []xid.ID, code domain.ActivityCode, by actor, summary string, reason domain.EndReason) error {
 	if len(requests) == 0 {
 		return nil
 	}
 	const query = activityInto + `
-SELECT n.id, q.workspace_id, $3, $4, $5, $6, q.id, q.agent_id, q.task_id, '{}', q.causation_id, $7
+SELECT n.id, q.workspace_id, $3, $4, $5, $6, q.id, q.agent_id, q.task_id, jsonb_strip_nulls(jsonb_build_object('reason', NULLIF($8::text, ''), 'task_id', q.task_id,
+  'agent', q.agent_id, 'old_agent', CASE WHEN $3 = 'WAKEUP_RETRY_CANCELLED' THEN q.agent_id END)), q.causation_id, $7
 FROM unnest($1::text[], $2::text[]) AS n (id, request) JOIN wakeup_requests q ON q.id = n.request RETURNING subject_id, agent_id, causation_id`
 	noted, err := collect(ctx, t, func(rows *sql.Rows) ([]any, error) {
 		var request, agent, causation xid.ID
 		err := rows.Scan(&request, &agent, &causation)
 		return []any{"wakeup_id", request, "agent_id", agent, "workspace_id", workspaceID, "causation_id", causation}, err
-	}, query, ids(newIDs("act", len(requests))), ids(requests), code, summary, by.kind, by.name, t.now)
+	}, query, ids(newIDs("act", len(requests))), ids(requests), code, summary, by.kind, by.name, t.now, reason)
 	if err != nil {
 		return fmt.Errorf("append activities %s: %w", code, err)
 	}
@@ -113,6 +115,28 @@ func (t *tx) tellDropped(run runRow, requests []xid.ID, code domain.ActivityCode
 			s.tell(code, reason, keysOf(run, "wakeup_id", request)...)
 		}
 	})
+}
+
+// noActionableTasks is why an idle agent is not launched, as the log spells it.
+const noActionableTasks = "no_actionable_tasks"
+
+// tellSettled is tellDropped for a run that was settled. The line of an idle skip names the agent, for those who read logs
+// alone.
+func (t *tx) tellSettled(ctx context.Context, run runRow, requests []xid.ID, s domain.Settlement) error {
+	if s.Activity != domain.ActivityCodeWakeupIdleSkipped {
+		t.tellDropped(run, requests, s.Activity, s.Reason)
+		return nil
+	}
+	name, err := queryOne[string](ctx, t, `SELECT name FROM agents WHERE id = $1`, run.agentID)
+	if err != nil {
+		return fmt.Errorf("read the agent's name: %w", err)
+	}
+	t.onCommit(func(s *Store) {
+		for _, request := range requests {
+			s.log.Info("wakeup_idle_skipped", keysOf(run, "wakeup_id", request, "agent_name", name, "reason", noActionableTasks)...)
+		}
+	})
+	return nil
 }
 
 // tell writes the line that goes with an entry of the feed, in the log's own spelling: a wake was dropped, or sent again.

@@ -135,7 +135,7 @@ func TestInboxItemsAreHandledTogetherOrNotAtAll(t *testing.T) {
 	var items []xid.ID
 	w.ok(w.inTx(t.Context(), func(tx *tx) error {
 		for _, key := range []string{"a", "b"} {
-			if err := tx.inbox(t.Context(), w.workspace, domain.InboxKindLoopBreaker, key, "title", "body", "", ""); err != nil {
+			if err := tx.inbox(t.Context(), item{workspaceID: w.workspace, kind: domain.InboxKindLoopBreaker, dedupe: key, title: "title", body: "body"}); err != nil {
 				return err
 			}
 		}

@@ -105,13 +105,14 @@ func (t *tx) writeAgent(ctx context.Context, in UpdateAgent, s domain.AgentSetti
 	return nil
 }
 
-// writeCapacity brings the lane in line. The head is looked at again: what was full may have room now.
+// writeCapacity brings the lane in line. The head is looked at again: what was full may have room now. Only then are its runs
+// aged from now on.
 func (t *tx) writeCapacity(ctx context.Context, l lane, s domain.AgentSettings) error {
 	if l.maxSessions == s.Sessions && l.cooldown == s.Cooldown {
 		return nil
 	}
 	const query = `
-UPDATE agent_lanes SET max_sessions = $2, cooldown_ms = $3, released_at = $4,
+UPDATE agent_lanes SET max_sessions = $2, cooldown_ms = $3, released_at = CASE WHEN running >= max_sessions AND running < $2 THEN $4 ELSE released_at END,
   eligible_at = CASE WHEN cooldown_ms = $3 OR last_finished_at IS NULL THEN eligible_at ELSE last_finished_at + $3 * interval '1 millisecond' END
 WHERE agent_id = $1`
 	if err := execOne(ctx, t, query, l.agentID, s.Sessions, s.Cooldown.Milliseconds(), t.now); err != nil {

@@ -88,7 +88,8 @@ VALUES ($1, $2, $3, $4, $5, 'PENDING', $6, $7, '', '')`
 	if err := t.noteWord(ctx, r.id); err != nil {
 		return "", nil, err
 	}
-	err := t.inbox(ctx, r.workspaceID, domain.InboxKindApprovalRequest, approvalItem(id), firstOf("Approval wanted: "+r.title, 300), q.text, id, q.by.causationID)
+	err := t.inbox(ctx, item{workspaceID: r.workspaceID, kind: domain.InboxKindApprovalRequest, dedupe: approvalItem(id), title: "Approval wanted: " + r.title,
+		body: q.text, subject: id, causationID: q.by.causationID, about: q.by.agentID})
 	if err != nil {
 		return "", nil, err
 	}

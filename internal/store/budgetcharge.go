@@ -201,12 +201,13 @@ UPDATE runs SET parked_until = $2, revision = revision + 1 WHERE id IN (
 // alert tells people, and the coordinator of the agent that crossed it, of one threshold, once per period.
 func (t *tx) alert(ctx context.Context, b budgetRow, percent int, cause alertCause) error {
 	key := fmt.Sprintf("budget:%s:%s:%d", b.ID, b.PeriodStart.Format(time.DateOnly), percent)
-	title := fmt.Sprintf("A budget is %d percent spent", percent)
+	title := fmt.Sprintf("The budget of %s %s is %d percent spent", kindWord[b.SubjectKind], b.SubjectID, percent)
 	body := fmt.Sprintf("The budget %s of %s %s has spent %s of %s US dollars in its period (%s).", b.ID, kindWord[b.SubjectKind], b.SubjectID, b.Spent, b.Limit, b.Period)
 	if b.Exceeded() && b.OnExceed == domain.BudgetActionPauseAgent {
 		body += " Agents are paused when a run of theirs comes up. Raise the limit with upsertBudget, or wait for the next period."
 	}
-	if err := t.inbox(ctx, b.workspaceID, domain.InboxKindBudgetAlert, key, title, body, xid.ID(b.ID), cause.causationID); err != nil {
+	if err := t.inbox(ctx, item{workspaceID: b.workspaceID, kind: domain.InboxKindBudgetAlert, dedupe: key, title: title, body: body, subject: xid.ID(b.ID),
+		causationID: cause.causationID, about: cause.agentID}); err != nil {
 		return err
 	}
 	err := t.note(ctx, entry{workspaceID: b.workspaceID, code: domain.ActivityCodeBudgetThreshold, by: system("budget"), summary: title + ".",

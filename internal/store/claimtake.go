@@ -129,6 +129,7 @@ UPDATE runs SET parked_reason = 'GUARD_ERROR', parked_until = $2, guard_errors =
 	if err := c.releaseScope(ctx, run.agentID, run.scope); err != nil || count != domain.GuardErrorsForInbox {
 		return err
 	}
-	return c.inbox(ctx, run.workspaceID, domain.InboxKindAgentError, "guard_error:"+string(run.id), "A run cannot be judged",
-		fmt.Sprintf("The guards of run %s failed %d times. The server's log has the cause.", run.id, count), run.id, run.causationID)
+	return c.inbox(ctx, item{workspaceID: run.workspaceID, kind: domain.InboxKindAgentError, dedupe: "guard_error:" + string(run.id), title: "A run of {agent} cannot be judged",
+		body:    fmt.Sprintf("The guards of run %s failed %d times. The server's log has the cause.", run.id, count),
+		subject: run.id, causationID: run.causationID, about: run.agentID})
 }

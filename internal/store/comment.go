@@ -21,13 +21,19 @@ type CommentOnTask struct {
 
 // CommentOnTask adds a comment and returns the requests of the wakes it causes (SPEC S5.2).
 func (s *Store) CommentOnTask(ctx context.Context, in CommentOnTask) (made Made, sent []xid.ID, err error) {
+	made, sent, _, err = s.Comment(ctx, in)
+	return made, sent, err
+}
+
+// Comment is CommentOnTask that says besides why the assignee is not woken; "" when it is, or when the call was made before.
+func (s *Store) Comment(ctx context.Context, in CommentOnTask) (made Made, sent []xid.ID, unheard domain.NotWoken, err error) {
 	if err := domain.AsUserError(domain.CheckLinks("mentionedAgentIds", texts(in.Mentions))); err != nil {
-		return Made{}, nil, err
+		return Made{}, nil, "", err
 	}
 	err = s.inTx(ctx, func(t *tx) error {
 		made, err = t.once(ctx, in.WorkspaceID, "commentOnTask", in.Idempotency, func() (Made, error) {
 			var id xid.ID
-			id, sent, err = t.commentOnTask(ctx, in)
+			id, sent, unheard, err = t.commentOnTask(ctx, in)
 			return Made{ID: id}, err
 		})
 		if err == nil && made.Replayed {
@@ -35,31 +41,31 @@ func (s *Store) CommentOnTask(ctx context.Context, in CommentOnTask) (made Made,
 		}
 		return err
 	})
-	return made, sent, wrap("comment on task", err)
+	return made, sent, unheard, wrap("comment on task", err)
 }
 
-func (t *tx) commentOnTask(ctx context.Context, in CommentOnTask) (xid.ID, []xid.ID, error) {
+func (t *tx) commentOnTask(ctx context.Context, in CommentOnTask) (xid.ID, []xid.ID, domain.NotWoken, error) {
 	tasks, err := t.lockTasks(ctx, in.TaskID)
 	if err != nil {
-		return "", nil, err
+		return "", nil, "", err
 	}
 	r, err := taskOf(tasks, in.WorkspaceID, in.TaskID)
 	if err != nil {
-		return "", nil, err
+		return "", nil, "", err
 	}
 	if err := t.checkAgents(ctx, in.WorkspaceID, "mentionedAgentIds", in.Mentions); err != nil {
-		return "", nil, err
+		return "", nil, "", err
 	}
 	if err := t.readClock(ctx); err != nil {
-		return "", nil, err
+		return "", nil, "", err
 	}
 	c, err := t.causeOf(ctx)
 	if err != nil {
-		return "", nil, err
+		return "", nil, "", err
 	}
 	if in.AuthorAgentID != "" {
 		if err := t.checkAgent(ctx, in.WorkspaceID, in.AuthorAgentID, []string{"authorAgentId"}); err != nil {
-			return "", nil, err
+			return "", nil, "", err
 		}
 		c.agentID = in.AuthorAgentID
 	}
@@ -80,16 +86,16 @@ func authorOf(in CommentOnTask, c cause) actor {
 }
 
 // comment adds a comment, a person's or an agent's, to a locked task and sends its wakes.
-func (t *tx) comment(ctx context.Context, r *taskRow, n newComment, c cause) (xid.ID, []xid.ID, error) {
+func (t *tx) comment(ctx context.Context, r *taskRow, n newComment, c cause) (xid.ID, []xid.ID, domain.NotWoken, error) {
 	if err := domain.AsUserError(domain.CheckCommentBody("body", n.body)); err != nil {
-		return "", nil, err
+		return "", nil, "", err
 	}
 	id, err := t.insertComment(ctx, *r, n)
 	if err != nil {
-		return "", nil, err
+		return "", nil, "", err
 	}
 	if err := t.noteTask(ctx, *r, c, domain.ActivityCodeTaskCommented, "The task was commented on.", map[string]any{"commentId": id}); err != nil {
-		return "", nil, err
+		return "", nil, "", err
 	}
 	facts := domain.CommentFacts{ID: string(id), Task: r.facts(), TaskTitle: r.title, Body: n.body, Mentions: texts(n.mentions)}
 	if n.author.kind == domain.AuthorKindAgent {
@@ -98,7 +104,7 @@ func (t *tx) comment(ctx context.Context, r *taskRow, n newComment, c cause) (xi
 		facts.AuthorName = n.author.name
 	}
 	sent, err := t.sendWakes(ctx, *r, c, domain.WakeupsForComment(facts))
-	return id, sent, err
+	return id, sent, facts.NotWoken(), err
 }
 
 // newComment is a comment to insert.

@@ -156,7 +156,8 @@ func (t *tx) escalate(ctx context.Context, run runRow, f Failure) error {
 	if err := t.activity(ctx, run, domain.ActivityCodeRunFailed, system("retry"), "The run gave up: "+f.Message, map[string]any{"code": f.Code}); err != nil {
 		return err
 	}
-	if err := t.inbox(ctx, run.workspaceID, domain.InboxKindAgentError, "agent_error:"+string(run.id), "agent.error: a run gave up", f.Message, run.id, run.causationID); err != nil {
+	if err := t.inbox(ctx, item{workspaceID: run.workspaceID, kind: domain.InboxKindAgentError, dedupe: "agent_error:" + string(run.id), title: "agent.error: a run of {agent} gave up",
+		body: f.Message, subject: run.id, causationID: run.causationID, about: run.agentID}); err != nil {
 		return err
 	}
 	coordinator, err := t.coordinatorOf(ctx, run.workspaceID, run.agentID)

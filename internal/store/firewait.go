@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -31,7 +31,7 @@ func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]ins
 		}
 		told[f.plan.HeldBy] = true
 		title, body := domain.FiresWait(f.routine.name, f.plan.TellWait)
-		items = append(items, item{"inb" + xid.ID(strings.TrimPrefix(f.plan.HeldBy, "rrn")), f.routine.workspaceID, title, body, f.routine.id, waitItem(xid.ID(f.plan.HeldBy)), f.causationID})
+		items = append(items, item{xid.Derived("inb", "fires wait for "+f.plan.HeldBy), f.routine.workspaceID, title, body, f.routine.id, waitItem(xid.ID(f.plan.HeldBy)), f.causationID})
 	}
 	if len(items) == 0 {
 		return nil
@@ -46,6 +46,36 @@ SELECT id, workspace, 'FIRES_WAIT', title, body, subject, dedupe, causation
 FROM json_to_recordset($1) AS n (id text, workspace text, title text, body text, subject text, dedupe text, causation text) ON CONFLICT DO NOTHING`
 	if _, err := exec(ctx, t, query, encoded); err != nil {
 		return fmt.Errorf("tell that fires wait: %w", err)
+	}
+	return nil
+}
+
+// tellBacklog puts into the inbox, once for each agent and day, that fires were dropped because its queue is full (SPEC
+// S3.10). The id is made of both, so that one which was handled is not told of again on the same day.
+func (t *tx) tellBacklog(ctx context.Context, fires []fire, written map[xid.ID]insertedRequest) error {
+	of := map[xid.ID]bool{}
+	var agents, causes, itemIDs []xid.ID
+	day := t.now.Format(time.DateOnly)
+	for _, f := range fires {
+		agent := f.routine.assigneeID
+		if _, isNew := written[f.id]; !isNew || f.plan.SkipReason != domain.EndReasonBacklogFull || of[agent] {
+			continue
+		}
+		of[agent] = true
+		agents, causes = append(agents, agent), append(causes, f.causationID)
+		itemIDs = append(itemIDs, xid.Derived("inb", "backlog "+string(agent)+" "+day))
+	}
+	if len(agents) == 0 {
+		return nil
+	}
+	const query = `
+INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
+SELECT n.id, a.workspace_id, 'LOOP_BREAKER', left('The queue of agent ' || a.name || ' is full', 300),
+  'Fires of its routines are skipped (BACKLOG_FULL), because more than ' || $4::int || ' runs of the agent wait. Look why they wait (` + "`waiting`" + `), give it more sessions, or pause the routines.',
+  a.id, 'backlog:' || a.id || ':' || $5::text, n.cause
+FROM unnest($1::text[], $2::text[], $3::text[]) AS n (id, agent, cause) JOIN agents a ON a.id = n.agent ON CONFLICT DO NOTHING`
+	if _, err := exec(ctx, t, query, ids(itemIDs), ids(agents), ids(causes), domain.MaxBacklog, day); err != nil {
+		return fmt.Errorf("tell that a queue is full: %w", err)
 	}
 	return nil
 }

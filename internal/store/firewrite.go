@@ -58,6 +58,9 @@ func (t *tx) writeFires(ctx context.Context, source domain.RoutineRunSource, fir
 		if err := t.tellWaits(ctx, fires[:n], written); err != nil {
 			return err
 		}
+		if err := t.tellBacklog(ctx, fires[:n], written); err != nil {
+			return err
+		}
 		fires = fires[n:]
 	}
 	return nil
@@ -185,7 +188,7 @@ func (t *tx) fired(ctx context.Context, source domain.RoutineRunSource, by actor
 	workspace := f.routine.workspaceID
 	t.fed(workspace)
 	t.count(func(c *metrics.Counters) {
-		c.RoutineRun(workspace, source, f.plan.Status)
+		c.RoutineRun(workspace, source, f.plan.Status, f.plan.SkipReason)
 		if source == domain.RoutineRunSourceCron {
 			c.TriggerClaimed(workspace)
 		}

@@ -12,15 +12,26 @@ import (
 // maxInboxIDs bounds the items that one call resolves.
 const maxInboxIDs = 100
 
+// maxItemTitle is the longest title of an inbox item, in characters.
+const maxItemTitle = 300
+
+// item is something to tell a person. About is the agent that the title names in place of {agent}; "" where it names none.
+type item struct {
+	workspaceID          xid.ID
+	kind                 domain.InboxKind
+	dedupe, title, body  string
+	subject, causationID xid.ID
+	about                xid.ID
+}
+
 // inbox tells a person something, once for each open dedupe key.
-func (t *tx) inbox(ctx context.Context, workspaceID xid.ID, kind domain.InboxKind, dedupe, title, body string, subject, causationID xid.ID) error {
+func (t *tx) inbox(ctx context.Context, i item) error {
 	const query = `
-INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
+VALUES ($1, $2, $3, left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $9), 'an agent')), $10::int), $5, $6, $7, $8)
 ON CONFLICT (workspace_id, dedupe_key) WHERE dedupe_key IS NOT NULL AND resolved_at IS NULL DO NOTHING`
-	if _, err := exec(ctx, t, query, xid.New("inb"), workspaceID, kind, title, body, subject, dedupe, causationID); err != nil {
-		return fmt.Errorf("insert inbox item: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, t, query, xid.New("inb"), i.workspaceID, i.kind, i.title, i.body, i.subject, i.dedupe, i.causationID, i.about, maxItemTitle)
+	return wrap("insert inbox item", err)
 }
 
 // ResolveInboxItems marks items of one workspace handled, all or none; one that was handled before keeps its instant.

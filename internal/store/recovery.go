@@ -107,7 +107,7 @@ func (t *tx) recoverTasks(ctx context.Context, workspaceID xid.ID, tasks []xid.I
 		return nil, nil
 	}
 	return done, t.note(ctx, entry{workspaceID: workspaceID, code: domain.ActivityCodeRecoverySweepComplete, by: system("recovery"),
-		summary: fmt.Sprintf("The recovery sweep dispatched %d unstarted tasks.", len(done)), data: map[string]any{"dispatchedCount": len(done)}})
+		summary: fmt.Sprintf("The recovery sweep dispatched %d unstarted tasks.", len(done)), data: map[string]any{"dispatchedCount": len(done), "dispatched_count": len(done)}})
 }
 
 func (t *tx) recoverTask(ctx context.Context, u unstarted) (xid.ID, error) {
@@ -124,7 +124,8 @@ func (t *tx) recoverTask(ctx context.Context, u unstarted) (xid.ID, error) {
 		s.log.Info("unstarted task dispatched", "task_id", u.taskID, "agent_id", u.agentID, "workspace_id", u.workspaceID, "wakeup_id", id, "causation_id", causation)
 	})
 	return id, t.note(ctx, entry{workspaceID: u.workspaceID, code: domain.ActivityCodeRecoveryDispatch, by: system("recovery"),
-		summary: "The assigned task was never started; its agent is woken again.", subjectID: u.taskID, agentID: u.agentID, taskID: u.taskID, causationID: causation})
+		summary: "The assigned task was never started; its agent is woken again.", subjectID: u.taskID, agentID: u.agentID, taskID: u.taskID, causationID: causation,
+		data: map[string]any{"task_id": u.taskID, "agent": u.agentID, "wakeupRequestId": id}})
 }
 
 // unstarted is a task that the sweep looks at. key is the idempotency key of its recovery.

@@ -242,8 +242,9 @@ func (r *router) route(ctx context.Context, q unroutedRequest) error {
 		if err := r.endUnrouted(ctx, []xid.ID{q.id}, domain.WakeupStatusSkipped, reason); err != nil {
 			return err
 		}
-		return r.inbox(ctx, q.workspaceID, domain.InboxKindLoopBreaker, "hop_limit:"+string(q.causationID),
-			"A chain of wakes was stopped", fmt.Sprintf("Wakes caused one another %d times. The last one was not delivered; look whether agents answer each other for ever.", q.hops), q.id, q.causationID)
+		return r.inbox(ctx, item{workspaceID: q.workspaceID, kind: domain.InboxKindLoopBreaker, dedupe: "hop_limit:" + string(q.causationID), title: "A chain of wakes was stopped at {agent}",
+			body:    fmt.Sprintf("Wakes caused one another %d times. The last one was not delivered; look whether agents answer each other for ever.", q.hops),
+			subject: q.id, causationID: q.causationID, about: q.agentID})
 	}
 	asked := q.coalesce()
 	asked.TaskBlocked = r.blocked[q.taskID]

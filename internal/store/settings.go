@@ -76,6 +76,12 @@ func (t *tx) lockWorkspace(ctx context.Context, id xid.ID) (*ent.Workspace, erro
 	return row, wrap("read the workspace", err)
 }
 
+// writeCeiling writes a workspace's ceiling. Runs are aged from the instant at which there was room for them: only a ceiling
+// that was reached, and is not any more, makes room.
+const writeCeiling = `
+UPDATE workspace_lanes SET max_running = $2, released_at = CASE WHEN running >= max_running AND (running < $2) IS NOT FALSE THEN $3 ELSE released_at END
+WHERE workspace_id = $1`
+
 func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domain.SettingsChange) error {
 	s := change.Next
 	u := t.Workspace.UpdateOneID(in.WorkspaceID).AddRevision(1).SetUpdatedAt(t.now).ClearMaxConcurrentRuns().SetNillableMaxConcurrentRuns(s.MaxRuns).
@@ -89,7 +95,7 @@ func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domai
 	if err := u.Exec(ctx); err != nil {
 		return fmt.Errorf("update the workspace's row: %w", err)
 	}
-	if err := execOne(ctx, t, `UPDATE workspace_lanes SET max_running = $2, released_at = $3 WHERE workspace_id = $1`, in.WorkspaceID, s.MaxRuns, t.now); err != nil {
+	if err := execOne(ctx, t, writeCeiling, in.WorkspaceID, s.MaxRuns, t.now); err != nil {
 		return fmt.Errorf("write the workspace's ceiling: %w", err)
 	}
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})

@@ -30,12 +30,15 @@ func (t *tx) settleAll(ctx context.Context, runs []runRow, s domain.Settlement) 
 		return err
 	}
 	for _, run := range runs {
-		t.tellDropped(run, requests[run.id], s.Activity, s.Reason)
+		if err := t.tellSettled(ctx, run, requests[run.id], s); err != nil {
+			return err
+		}
 	}
 	return t.releaseScopesOf(ctx, runs)
 }
 
-// endUnlaunched writes the end of runs that are not launched, their events, and an entry of the feed for each.
+// endUnlaunched writes the end of runs that are not launched, their events, and an entry of the feed for each, with the agent and
+// the task for those who compare.
 func (t *tx) endUnlaunched(ctx context.Context, runs []runRow, s domain.Settlement, told entry) error {
 	if len(runs) == 0 {
 		return nil
@@ -58,10 +61,11 @@ e AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
   SELECT workspace_id, id, event_seq, $7, NULLIF(attempt, 0), $8::jsonb, $6 FROM r),
 a AS (` + activityInto + `
-  SELECT activity, workspace_id, $9, $10, $11, $12, id, agent_id, task_id, $13::jsonb, causation_id, $6 FROM r)
+  SELECT activity, workspace_id, $9, $10, $11, $12, id, agent_id, task_id, $13::jsonb || jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id,
+    'old_agent', CASE WHEN $14::boolean THEN agent_id END)), causation_id, $6 FROM r)
 SELECT count(*) FROM r`
 	ended, err := queryOne[int](ctx, t, query, ids(idsOf(runs)), ids(newIDs("act", len(runs))), s.Run, s.Outcome, s.Reason, t.now, eventOf(s.Run), data,
-		told.code, told.summary, told.by.kind, told.by.name, feed)
+		told.code, told.summary, told.by.kind, told.by.name, feed, told.code == domain.ActivityCodeWakeupRetryCancelled)
 	if err == nil && ended != len(runs) {
 		err = fmt.Errorf("ended %d of %d", ended, len(runs))
 	}

@@ -104,7 +104,7 @@ func (t *tx) summaryFacts(ctx context.Context, run runRow) (in summary.Input, er
 const summaryStatsQuery = `
 SELECT
   (SELECT count(*) FROM (SELECT 1 FROM agents a JOIN tasks x ON x.assignee_id = a.id WHERE a.workspace_id = $1 AND ` + isActionable + ` LIMIT 1000) o),
-  (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FINISHED' LIMIT 1000) f),
+  (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `' LIMIT 1000) f),
   (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FAILED' LIMIT 1000) g),
   (SELECT count(*) FROM (SELECT 1 FROM inbox_items WHERE workspace_id = $1 AND kind = 'BUDGET_ALERT' AND resolved_at IS NULL LIMIT 1000) b)`
 

@@ -19,7 +19,7 @@ const (
 )
 
 // Waiting says why runs and requests wait (SPEC S3.9), as the next pass of the claim would find them: all facts are of one
-// snapshot. What does not wait is not in the answer. It takes sixteen statements at most for any number of ids; the rows they read
+// snapshot. What does not wait is not in the answer. It takes seventeen statements at most for any number of ids; the rows they read
 // are bounded by the ids, the sessions of their agents and, in a workspace with a ceiling, the free places.
 func (s *Store) Waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (out map[xid.ID]domain.Waiting, err error) {
 	err = s.atOneMoment(ctx, func(q querier) error {
@@ -98,6 +98,9 @@ func (f *waitFacts) answer(ctx context.Context, runIDs, requestIDs []xid.ID) (ma
 		out[xid.ID(run.ID)] = passes[run.workspaceID].Waiting(string(run.agentID), run.ID)
 	}
 	if err := f.nameBlockers(ctx, out); err != nil {
+		return nil, err
+	}
+	if err := f.nameLive(ctx, out); err != nil {
 		return nil, err
 	}
 	for request, run := range requests {
@@ -330,6 +333,41 @@ func (f *waitFacts) readGuards(ctx context.Context, runs []waitRun) (map[xid.ID]
 		return nil, nil
 	}
 	return readGuards(ctx, f.q, about)
+}
+
+// maxCeilingRuns bounds the runs that are named as those which fill a workspace.
+const maxCeilingRuns = 50
+
+// nameLive names the live runs of the workspaces whose ceiling holds a run up, those that were claimed first before others.
+func (f *waitFacts) nameLive(ctx context.Context, out map[xid.ID]domain.Waiting) error {
+	full := map[xid.ID]bool{}
+	for _, run := range f.asked {
+		if out[xid.ID(run.ID)].Hold == domain.QueueHoldWorkspaceCeiling {
+			full[run.workspaceID] = true
+		}
+	}
+	if len(full) == 0 {
+		return nil
+	}
+	const query = `
+SELECT w.id, r.id FROM unnest($1::text[]) AS w (id) CROSS JOIN LATERAL (
+  SELECT r.id FROM agent_lanes l JOIN runs r ON r.agent_id = l.agent_id AND r.status = 'CLAIMED'
+  WHERE l.workspace_id = w.id AND l.running > 0 ORDER BY r.claimed_at, r.id LIMIT $2) r`
+	live := map[xid.ID][]string{}
+	_, err := collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
+		var workspace xid.ID
+		var run string
+		err := rows.Scan(&workspace, &run)
+		live[workspace] = append(live[workspace], run)
+		return struct{}{}, err
+	}, query, ids(keys(full)), maxCeilingRuns)
+	for _, run := range f.asked {
+		if w := out[xid.ID(run.ID)]; w.Hold == domain.QueueHoldWorkspaceCeiling {
+			w.BlockedBy = live[run.workspaceID]
+			out[xid.ID(run.ID)] = w
+		}
+	}
+	return wrap("read what fills the workspaces", err)
 }
 
 // nameBlockers names the open blockers of what waits for them.

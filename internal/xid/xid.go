@@ -3,6 +3,7 @@
 package xid
 
 import (
+	"crypto/sha256"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -23,6 +24,12 @@ type ID string
 // New makes an id with the given prefix; ids made later in one process sort after those made before.
 func New(prefix string) ID {
 	return ID(prefix + "_" + strings.ToLower(ulid.ULID(uuid.Must(uuid.NewV7())).String()))
+}
+
+// Derived makes the id that stands for a text: the same text gives the same id. It says nothing of when it was made.
+func Derived(prefix, text string) ID {
+	sum := sha256.Sum256([]byte(text))
+	return ID(prefix + "_" + strings.ToLower(ulid.ULID(sum[:16]).String()))
 }
 
 // Prefix is the part that names the type, or "" when the id has none.

@@ -43,3 +43,10 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestADerivedIDStandsForItsText(t *testing.T) {
+	id := Derived("inb", "agt_1 2026-12-01")
+	if _, err := Parse(id.String()); err != nil || id != Derived("inb", "agt_1 2026-12-01") || id == Derived("inb", "agt_1 2026-12-02") {
+		t.Errorf("%s: %v", id, err)
+	}
+}

@@ -47,6 +47,7 @@ func (w *World) Finish(run *Run, acts ...Act) {
 	}
 	w.endRun(run, "FINISHED", "processed", "")
 	w.leave(run, true)
+	w.dropWaiting()
 }
 
 // served is the status of a request whose run was launched: merged ones keep theirs (S3.8).

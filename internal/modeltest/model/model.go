@@ -20,8 +20,9 @@ type World struct {
 	Tasks    []*Task
 	Budgets  []*Budget
 
-	costs  []cost // in their order
-	period int    // of budgets that begin anew
+	over   []*Task // that have ended in this step
+	costs  []cost  // in their order
+	period int     // of budgets that begin anew
 
 	inserted int // requests, in their order
 	clock    int // rises with every step: instants of the queue's order

@@ -133,6 +133,7 @@ func (w *World) drop(a *Agent, t *Task, rule func(*Request) string) {
 // Move takes a task to a state (S5.2, S5.4); false when that is refused.
 func (w *World) Move(t *Task, state string, by By) bool {
 	w.tick()
+	defer w.dropWaiting()
 	return w.move(t, state, by)
 }
 
@@ -233,6 +234,7 @@ func (w *World) callReviewers(t *Task, reviewers []*Agent, by By) {
 
 // followEnd tells those who waited for a task that has just ended, once nothing of what they wait for is open (S5.3).
 func (w *World) followEnd(ended *Task, by By) {
+	w.over = append(w.over, ended)
 	for _, t := range w.Tasks {
 		if slices.Contains(t.Blockers, ended) && len(t.open()) == 0 {
 			w.tellUnblocked(t, by)
@@ -329,7 +331,7 @@ func (w *World) Comment(t *Task, mentions []*Agent) bool {
 
 func (w *World) comment(t *Task, mentions []*Agent, by By) {
 	told := by.Agent
-	if a := t.Assignee; a != nil && t.Office() && a != by.Agent {
+	if a := t.Assignee; a != nil && t.Office() && !t.ended() && a != by.Agent {
 		w.send(t, a, "COMMENT", "", by).Person = slices.Contains(mentions, a)
 		told = a
 	}
@@ -364,12 +366,29 @@ func (w *World) Archive(t *Task) {
 	if !over {
 		w.followEnd(t, By{})
 	}
+	w.over = nil
+	w.dropAbout(t, "TASK_CANCELLED")
+}
+
+// dropWaiting ends what waits about the tasks that have ended in this step.
+func (w *World) dropWaiting() {
+	over := w.over
+	w.over = nil
+	for _, t := range over {
+		if t.ended() {
+			w.dropAbout(t, t.over())
+		}
+	}
+}
+
+// dropAbout ends what is queued about a task that is over.
+func (w *World) dropAbout(t *Task, over string) {
 	for _, a := range w.Agents {
 		w.drop(a, t, func(q *Request) string {
-			if q.Run != nil && q.Run.Retries > 0 {
+			if q.Run != nil && q.Run.Retries > 0 && over == "TASK_CANCELLED" {
 				return "RETRY_TASK_CANCELLED"
 			}
-			return "TASK_CANCELLED"
+			return over
 		})
 	}
 }
@@ -381,6 +400,7 @@ func (w *World) Decide(t *Task, approve bool, a *Agent) bool {
 		return false
 	}
 	t.asking = false
+	defer w.dropWaiting()
 	switch by := (By{Agent: a}); {
 	case t.ended():
 	case approve:
