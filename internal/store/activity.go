@@ -89,13 +89,13 @@ func (t *tx) noteRequests(ctx context.Context, workspaceID xid.ID, requests []xi
 	}
 	const query = activityInto + `
 SELECT n.id, q.workspace_id, $3, $4, $5, $6, q.id, q.agent_id, q.task_id, jsonb_strip_nulls(jsonb_build_object('reason', NULLIF($8::text, ''), 'task_id', q.task_id,
-  'agent', q.agent_id, 'old_agent', CASE WHEN $3 = 'WAKEUP_RETRY_CANCELLED' THEN q.agent_id END)), q.causation_id, $7
+  'agent', q.agent_id, 'old_agent', CASE WHEN $9::boolean THEN q.agent_id END)), q.causation_id, $7
 FROM unnest($1::text[], $2::text[]) AS n (id, request) JOIN wakeup_requests q ON q.id = n.request RETURNING subject_id, agent_id, causation_id`
 	noted, err := collect(ctx, t, func(rows *sql.Rows) ([]any, error) {
 		var request, agent, causation xid.ID
 		err := rows.Scan(&request, &agent, &causation)
 		return []any{"wakeup_id", request, "agent_id", agent, "workspace_id", workspaceID, "causation_id", causation}, err
-	}, query, ids(newIDs("act", len(requests))), ids(requests), code, summary, by.kind, by.name, t.now, reason)
+	}, query, ids(newIDs("act", len(requests))), ids(requests), code, summary, by.kind, by.name, t.now, string(reason), code == domain.ActivityCodeWakeupRetryCancelled)
 	if err != nil {
 		return fmt.Errorf("append activities %s: %w", code, err)
 	}

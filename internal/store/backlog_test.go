@@ -144,7 +144,7 @@ func TestEndingABacklogTogetherWritesTheRowsOfOneByOne(t *testing.T) {
 		"runs":     `SELECT concat_ws(' ', r.scope, r.status, r.outcome, r.end_reason, r.parked_reason, r.revision, r.event_seq, r.finished_at IS NOT NULL, r.due_at IS NOT NULL) FROM runs r WHERE agent_id = $1`,
 		"requests": `SELECT concat_ws(' ', q.scope, q.source, q.status, q.end_reason, q.resends, q.finished_at = r.finished_at) FROM wakeup_requests q JOIN runs r ON r.id = q.run_id WHERE q.agent_id = $1`,
 		"events":   `SELECT concat_ws(' ', r.scope, e.seq, e.kind, e.attempt, e.data->>'reason') FROM run_events e JOIN runs r ON r.id = e.run_id WHERE r.agent_id = $1`,
-		"feed": `SELECT concat_ws(' ', r.scope, a.code, a.summary, a.actor_kind, a.actor, a.data, a.causation_id = r.causation_id, a.occurred_at = r.finished_at)
+		"feed": `SELECT concat_ws(' ', r.scope, a.code, a.summary, a.actor_kind, a.actor, a.data - 'agent' - 'task_id', a.data->>'agent' = r.agent_id, a.data->>'task_id' IS NOT DISTINCT FROM r.task_id, a.causation_id = r.causation_id, a.occurred_at = r.finished_at)
 FROM activities a JOIN runs r ON r.id = a.subject_id WHERE a.agent_id = $1`,
 		"fires": `SELECT concat_ws(' ', f.status, f.skip_reason, f.completed_at IS NOT NULL) FROM routine_runs f JOIN wakeup_requests q ON q.routine_run_id = f.id WHERE q.agent_id = $1`,
 	} {

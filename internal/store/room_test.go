@@ -47,7 +47,10 @@ func TestOnlyRoomMakesStuckRunsYounger(t *testing.T) {
 	}
 }
 
-func (w *world) ceiling(n int) { w.sql(`UPDATE workspace_lanes SET max_running = $1`, n) }
+func (w *world) ceiling(n int) {
+	w.sql(`UPDATE workspaces SET max_concurrent_runs = $1`, n)
+	w.sql(`UPDATE workspace_lanes SET max_running = $1`, n)
+}
 
 func (w *world) settings(p domain.SettingsPatch) {
 	w.Helper()
