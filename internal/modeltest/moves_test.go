@@ -207,7 +207,7 @@ func (q *sequence) failAny(ctx context.Context) (bool, error) {
 	f := store.Failure{Code: domain.RunErrorCodeCrash, Message: "random", Permanent: q.rand.IntN(6) == 0}
 	limited := q.rand.IntN(4) == 0
 	if limited {
-		f.Message = "rate limit, try again in 20 minutes"
+		f.Words = "rate limit, try again in 20 minutes"
 	}
 	if q.office != nil && a.run.Started {
 		f.Usage = q.price(a.run)

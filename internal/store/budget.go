@@ -155,8 +155,8 @@ UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, o
 }
 
 // holdLive reserves of a new budget what the live runs are expected to cost that are charged to it, as if it had been there
-// when they were claimed: also of one that was deleted and is made again. A run that ends in this very moment may leave its
-// hold behind, which the repair voids.
+// when they were claimed: also of one that was deleted and is made again. The runs are locked, because one that ends in this
+// very moment would leave its hold behind: it ends before the lock and is live no more, or after it and finds its hold.
 func (t *tx) holdLive(ctx context.Context, b *budgetRow) error {
 	type live struct {
 		runID, agentID, projectID xid.ID
@@ -164,7 +164,7 @@ func (t *tx) holdLive(ctx context.Context, b *budgetRow) error {
 	}
 	const query = `
 SELECT r.id, r.attempt, r.agent_id, k.project_id FROM agent_lanes l JOIN runs r ON r.agent_id = l.agent_id AND r.status = 'CLAIMED' LEFT JOIN tasks k ON k.id = r.task_id
-WHERE l.workspace_id = $1 AND l.running > 0 ORDER BY r.requested_at, r.id`
+WHERE l.workspace_id = $1 AND l.running > 0 ORDER BY r.id FOR SHARE OF r`
 	runs, err := collect(ctx, t, func(rows *sql.Rows) (x live, err error) {
 		return x, rows.Scan(&x.runID, &x.attempt, &x.agentID, &x.projectID)
 	}, query, b.workspaceID)

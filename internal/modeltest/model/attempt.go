@@ -67,7 +67,8 @@ func (w *World) resend(run *Run) {
 	}
 }
 
-// Fail ends an attempt badly (S8.1): a retry, or after four of them, or when it is for good, the end.
+// Fail ends an attempt badly (S8.1): a retry, or after four of them, or when it is for good, the end. A rate limit is no
+// failure and leaves their count (S8.2).
 func (w *World) Fail(run *Run, forGood, rateLimited bool) {
 	w.tick()
 	launched := run.Started
@@ -75,20 +76,19 @@ func (w *World) Fail(run *Run, forGood, rateLimited bool) {
 	case run.CancelAsked:
 		w.cancelLive(run)
 		return
-	case forGood || run.Retries >= len(backoffs):
+	case forGood || !rateLimited && run.Retries >= len(backoffs):
 		w.giveUp(run, "RETRIES_EXHAUSTED")
 		return
-	}
-	until := backoffs[run.Retries]
-	run.Parked = "BACKOFF"
-	if rateLimited {
-		until, run.Parked = rateLimitEnd, "RATE_LIMIT"
-	}
-	run.Until = until + w.clock
-	run.Retries++
-	w.requeue(run)
-	for _, q := range w.requestsOf(run) {
-		q.Retries++
+	case rateLimited:
+		run.Until, run.Parked = w.clock+rateLimitEnd, "RATE_LIMIT"
+		w.requeue(run)
+	default:
+		run.Until, run.Parked = w.clock+backoffs[run.Retries], "BACKOFF"
+		run.Retries++
+		w.requeue(run)
+		for _, q := range w.requestsOf(run) {
+			q.Retries++
+		}
 	}
 	w.leave(run, launched)
 }
