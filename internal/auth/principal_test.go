@@ -43,7 +43,7 @@ func TestAllows(t *testing.T) {
 		"nobody may nothing":                                         {Principal{}, nil},
 		"nobody gains nothing by listed scopes":                      {Principal{Scopes: everyScope}, nil},
 		"an unknown kind of caller may nothing":                      {Principal{Kind: "ROOT", Scopes: everyScope}, nil},
-		"local mode needs no scopes to be listed":                    {Principal{Kind: KindLocal, Scopes: []domain.TokenScope{}}, []domain.TokenScope{read, operate, admin, execute}},
+		"where no token is asked, no scopes need to be listed":       {Principal{Kind: KindLocal, Scopes: []domain.TokenScope{}}, []domain.TokenScope{read, operate, admin, execute}},
 	} {
 		for _, scope := range append(slices.Clone(everyScope), "", "ROOT") {
 			if got, want := test.caller.Allows(scope), slices.Contains(test.want, scope); got != want {

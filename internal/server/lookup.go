@@ -36,7 +36,7 @@ func (l *lookups) TokenByDigest(ctx context.Context, digest string) (*store.Toke
 	return lookUp(ctx, &l.known, digest, l.store.TokenByDigest, l.api)
 }
 
-// RunTokenByDigest finds the live attempt behind a run token; nil when there is none.
+// RunTokenByDigest finds the attempt behind a run token, live or ended; nil when there is none.
 func (l *lookups) RunTokenByDigest(ctx context.Context, digest string) (*store.RunToken, error) {
 	return lookUp(ctx, &l.known, digest, l.store.RunTokenByDigest, l.run)
 }

@@ -10,7 +10,9 @@ import (
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/pgtest"
+	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -102,6 +104,36 @@ func TestAnEntryThatCommitsLateIsNotPassedBy(t *testing.T) {
 	w.ok(early.Commit())
 	if got := w.codes(from); !slices.Equal(got, []string{"TASK_CHANGED", "AGENT_PAUSED"}) {
 		t.Errorf("the log is %v, want the early entry, then the pause", got)
+	}
+}
+
+// A connection that has taken on a role counts the transactions of all accounts that may write entries.
+func TestAnEntryThatCommitsLateIsNotPassedByUnderAnotherRole(t *testing.T) {
+	db, url := pgtest.NewURL(t)
+	w := newWorldOn(t, db)
+	role := "reader_" + strings.ToLower(strings.ReplaceAll(string(xid.New("rol")), "-", "_"))
+	w.sql(`CREATE ROLE ` + role)
+	defer func() { w.sql(`DROP OWNED BY ` + role); w.sql(`DROP ROLE ` + role) }()
+	w.sql(`GRANT SELECT ON activities TO ` + role)
+	separator := "?"
+	if strings.Contains(url, "?") {
+		separator = "&"
+	}
+	underRole, err := postgres.Open(t.Context(), url+separator+"role="+role)
+	w.ok(err)
+	defer func() { w.ok(underRole.Close()) }()
+	reader := New(underRole, Options{Events: w.events, Counters: metrics.New(), Log: w.log, Jitter: func() float64 { return 0 }})
+	from := w.head()
+	early, err := w.db.BeginTx(t.Context(), nil)
+	w.ok(err)
+	defer early.Rollback()
+	_, err = early.ExecContext(t.Context(), `INSERT INTO activities (id, workspace_id, code, summary, actor_kind, data) VALUES ($1, $2, 'TASK_CHANGED', 'early', 'SYSTEM', '{}')`, xid.New("act"), w.workspace)
+	w.ok(err)
+	w.agent("echo")
+	entries, held, err := reader.ActivityAfter(t.Context(), w.workspace, from, 10)
+	w.ok(err)
+	if len(entries) != 0 || !held {
+		t.Errorf("%d entries were given before an older transaction has ended; held is %t", len(entries), held)
 	}
 }
 

@@ -106,10 +106,7 @@ func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.endAllRequests(ctx, run, domain.WakeupStatusCancelled, reason); err != nil {
-		return err
-	}
-	if err := t.endFiresOfTasks(ctx, []xid.ID{run.taskID}, routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &reason}); err != nil {
+	if _, err := t.endRequestsOf(ctx, []runRow{run}, domain.Settlement{Request: domain.WakeupStatusCancelled, Reason: reason}); err != nil {
 		return err
 	}
 	if err := t.activity(ctx, run, domain.ActivityCodeRunCancelled, system("cancel"), "The live run was ended as asked.", withNote(map[string]any{"reason": reason}, note)); err != nil {

@@ -125,7 +125,7 @@ func (s *Store) claimApart(ctx context.Context, o claimOrder) (all batch) {
 }
 
 // laneDue says of a lane that a claim may take its head, once its agent has rested. What a held agent has queued is ended
-// apart from the claims (settleBacklog), so that it never stands in front of others.
+// apart from the claims (SettleBacklog), so that it never stands in front of others.
 const laneDue = `head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'`
 
 // workspacesDue is the workspaces that have a due lane, found by a loose index scan: one probe for each of them, however

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -108,28 +107,6 @@ func eventOf(s domain.RunStatus) domain.RunEventKind {
 		return domain.RunEventKindCancelled
 	}
 	return domain.RunEventKindFinished
-}
-
-// endAllRequests ends every request of the run alike, and the fires behind them, and returns the requests.
-func (t *tx) endAllRequests(ctx context.Context, run runRow, status domain.WakeupStatus, reason domain.EndReason) ([]xid.ID, error) {
-	return t.endRequestsAlike(ctx, run, status, reason, routineRunEnd{status: settledFire(status), reason: &reason})
-}
-
-func (t *tx) endRequestsAlike(ctx context.Context, run runRow, status domain.WakeupStatus, reason domain.EndReason, fire routineRunEnd) ([]xid.ID, error) {
-	const query = `
-UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4
-WHERE run_id = $1 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING id, routine_run_id`
-	var requests, fires []xid.ID
-	_, err := collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
-		var request, fire xid.ID
-		err := rows.Scan(&request, &fire)
-		requests, fires = append(requests, request), append(fires, fire)
-		return struct{}{}, err
-	}, query, run.id, status, reason, t.now)
-	if err != nil {
-		return nil, fmt.Errorf("end requests: %w", err)
-	}
-	return requests, t.endRoutineRuns(ctx, fires, fire)
 }
 
 // settledFire is the disposition of a fire whose request ended so (SPEC S4.6).

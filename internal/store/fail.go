@@ -145,7 +145,7 @@ func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason dom
 func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason domain.EndReason) error {
 	fire := routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}
 	if !run.launched() {
-		_, err := t.endRequestsAlike(ctx, run, domain.WakeupStatusFailed, reason, fire)
+		_, err := t.endRequestsAlike(ctx, []runRow{run}, domain.WakeupStatusFailed, reason, fire)
 		return err
 	}
 	return t.endServedRequests(ctx, run, domain.WakeupStatusFailed, &reason, fire)

@@ -79,8 +79,19 @@ SELECT count(*) FROM r`
 	return nil
 }
 
-// endRequestsOf ends every request of the runs alike, and the fires behind them, and returns the requests by run.
+// endRequestsOf ends every request of the runs alike, and the fires behind them and of their tasks, and returns the requests
+// by run.
 func (t *tx) endRequestsOf(ctx context.Context, runs []runRow, s domain.Settlement) (map[xid.ID][]xid.ID, error) {
+	end := routineRunEnd{status: settledFire(s.Request), reason: &s.Reason}
+	requests, err := t.endRequestsAlike(ctx, runs, s.Request, s.Reason, end)
+	if err != nil {
+		return nil, err
+	}
+	return requests, t.endFiresOfTasks(ctx, tasksOf(runs), end)
+}
+
+// endRequestsAlike ends every request of the runs, and the fires behind them as they are told, and returns the requests by run.
+func (t *tx) endRequestsAlike(ctx context.Context, runs []runRow, status domain.WakeupStatus, reason domain.EndReason, fire routineRunEnd) (map[xid.ID][]xid.ID, error) {
 	const query = `
 UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4
 WHERE run_id = ANY($1) AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNING id, run_id, routine_run_id`
@@ -91,15 +102,11 @@ WHERE run_id = ANY($1) AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNIN
 		err := rows.Scan(&request, &run, &fire)
 		requests[run], fires = append(requests[run], request), append(fires, fire)
 		return struct{}{}, err
-	}, query, ids(idsOf(runs)), s.Request, s.Reason, t.now)
+	}, query, ids(idsOf(runs)), status, reason, t.now)
 	if err != nil {
 		return nil, fmt.Errorf("end requests: %w", err)
 	}
-	end := routineRunEnd{status: settledFire(s.Request), reason: &s.Reason}
-	if err := t.endRoutineRuns(ctx, fires, end); err != nil {
-		return nil, err
-	}
-	return requests, t.endFiresOfTasks(ctx, tasksOf(runs), end)
+	return requests, t.endRoutineRuns(ctx, fires, fire)
 }
 
 // releaseScopesOf is releaseScope for the scopes of several runs of one agent.
