@@ -54,7 +54,7 @@ func (w *world) ceiling(n int) {
 
 func (w *world) settings(p domain.SettingsPatch) {
 	w.Helper()
-	_, err := w.UpdateSettings(w.Context(), UpdateSettings{WorkspaceID: w.workspace, Patch: p})
+	_, _, err := w.UpdateSettings(w.Context(), UpdateSettings{WorkspaceID: w.workspace, Patch: p})
 	w.ok(err)
 }
 
