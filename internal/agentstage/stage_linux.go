@@ -36,7 +36,7 @@ func enter() {
 // files and locks that the agent's account could not open.
 func closeOnExec() error {
 	err := unix.CloseRange(orderHandle, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
-	if err != unix.ENOSYS && err != unix.EINVAL && err != unix.EPERM { // a kernel before 5.11, or a filter of system calls that does not know it
+	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) { // a kernel before 5.11, or a filter of system calls that does not know it
 		return err
 	}
 	handles, err := os.ReadDir("/proc/self/fd")

@@ -45,7 +45,7 @@ func openCgroups() cgroups {
 	if err != nil {
 		return cgroups{why: fmt.Sprintf("no cgroup can be made in %s: %v", dir, err)}
 	}
-	defer probe.remove()
+	defer func() { _ = probe.remove() }() // an empty folder that stays does no harm
 	if err := probe.try(); err != nil {
 		return cgroups{why: fmt.Sprintf("a process cannot be started in a cgroup of %s: %v", dir, err)}
 	}

@@ -42,14 +42,6 @@ func (a agentAccount) String() string {
 	return "you, the account that started rouse"
 }
 
-// isAgents says whether an account's processes are agents.
-func (a agentAccount) isAgents(uid uint32) bool {
-	if a.claims != nil {
-		return a.claims.IDs().Holds(uid)
-	}
-	return a.account != nil && a.account.UID == uid
-}
-
 // prepareAgents settles the accounts of agents' commands, and hands over what an earlier version left.
 func (s *Server) prepareAgents(ctx context.Context) (err error) {
 	if s.agents, err = prepareAccount(s.options.Config, s.files.dir); err != nil || s.agents.claims == nil {

@@ -46,11 +46,16 @@ func RunAgentShell(ctx context.Context, o ShellOptions) (int, error) {
 		if err != nil {
 			return -1, err
 		}
-		fmt.Fprintf(o.Errors, "Agents of the workspace %s run as %s (uid %d), in %s.\n", o.Workspace, a.User, a.Credential.Uid, a.Home)
+		o.tell("Agents of the workspace %s run as %s (uid %d), in %s.\n", o.Workspace, a.User, a.Credential.Uid, a.Home)
 	} else {
-		fmt.Fprintf(o.Errors, "Agents of all workspaces run as %s.\n", agents)
+		o.tell("Agents of all workspaces run as %s.\n", agents)
 	}
 	return agents.options(o.Config, filepath.Join(dir, "work"), "").RunShell(ctx, executor.Shell{Workspace: id, Argv: o.Argv, In: os.Stdin, Out: os.Stdout, Errors: os.Stderr})
+}
+
+// tell says something to the person at the terminal; one that is gone is told nothing.
+func (o ShellOptions) tell(format string, values ...any) {
+	_, _ = fmt.Fprintf(o.Errors, format, values...)
 }
 
 func (o ShellOptions) folder() (string, error) {
