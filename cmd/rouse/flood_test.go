@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -294,7 +295,11 @@ func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
 	if got, most := f.floodStaying.at(99), max(5*f.quietStaying.at(99), floor); got > most {
 		t.Errorf("three times in a row the owner waited too long: p99 %.1f ms, want %.1f ms at most", got, most)
 	}
-	if grown := f.after - f.before; grown > 60 {
+	most := 60.0 // MB
+	if slices.Contains(buildFlags, "-race") {
+		most *= 10 // the race detector keeps up to ten times what the program does
+	}
+	if grown := f.after - f.before; grown > most {
 		t.Errorf("the server's memory grew by %.0f MB", grown)
 	}
 	shop.touch(t, "over")

@@ -318,7 +318,7 @@ func idleWorker(o office) {
 	o.wantFire(routine, f.ID, "SKIPPED")
 	o.wantEnd(f.WakeupRequest.ID, "FINISHED", "IDLE_SKIPPED")
 	o.wantActivity(a, "WAKEUP_IDLE_SKIPPED")
-	o.wantLog("wakeup_idle_skipped", "agent_id="+a, "run_id="+f.WakeupRequest.Run.ID, "wakeup_id="+f.WakeupRequest.ID, "reason=idle_skipped")
+	o.wantLog("wakeup_idle_skipped", "agent_id="+a, "run_id="+f.WakeupRequest.Run.ID, "wakeup_id="+f.WakeupRequest.ID, "agent_name=idle", "reason=no_actionable_tasks")
 	if run := o.program.run(f.WakeupRequest.Run.ID); run.Outcome != "idle_skipped" || run.SessionID != "" || len(o.woken(a)) != 0 {
 		o.t.Errorf("%d launches, %+v", len(o.woken(a)), run)
 	}
