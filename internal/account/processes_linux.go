@@ -64,15 +64,16 @@ func endProcessesOf(uid, reaper uint32) error {
 		return nil
 	}
 	for pause, deadline := time.Millisecond, time.Now().Add(endLimit); ; pause = min(2*pause, 50*time.Millisecond) {
+		// Before any look: the kernel signals all at one instant, and a list of processes misses those that live for 0.1 ms.
+		if err := killAllAs(uid, reaper); err != nil {
+			return err
+		}
 		busy, err := uidsOfProcesses()
 		if err != nil || !busy[uid] {
 			return err
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("processes of uid %d are still there %s after they were killed", uid, endLimit)
-		}
-		if err := killAllAs(uid, reaper); err != nil {
-			return err
 		}
 		time.Sleep(pause) //nolint:forbidigo // the kernel tells nobody when a process that is not our child is gone
 	}
