@@ -127,7 +127,7 @@ func (versionCommand) Run(stdout io.Writer) error {
 // release is set by the linker for a released program.
 var release string
 
-// version is the release, else the module's version, else the commit it was built from.
+// version is the release, else what the build recorded of itself.
 func version() string {
 	if release != "" {
 		return release
@@ -136,6 +136,11 @@ func version() string {
 	if !ok {
 		return "unknown"
 	}
+	return recordedVersion(info)
+}
+
+// recordedVersion is the module's version, else the commit that the program was built from.
+func recordedVersion(info *debug.BuildInfo) string {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		return v
 	}

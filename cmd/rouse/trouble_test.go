@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"debug/buildinfo"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -191,13 +192,17 @@ func TestProgramOutlivesTheReaderOfItsOutput(t *testing.T) {
 }
 
 func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
+	built, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name string
 		code int
 		args []string
 		want string
 	}{
-		{"the version as a flag", 0, []string{"--version"}, "rouse " + version()},
+		{"the version as a flag", 0, []string{"--version"}, "rouse " + recordedVersion(built)},
 		{"no command", 2, nil, "serve"},
 		{"an unknown flag", 2, []string{"serve", "--colour"}, "--colour"},
 		{"an address that is none", 2, []string{"serve", "--addr", "nowhere"}, "--addr"},
