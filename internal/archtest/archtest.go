@@ -1,3 +1,4 @@
-// Package archtest holds the import rules of docs/architecture.md as a test: table_test.go is the rules, arch_test.go reads
-// the source and compares. It has no code of its own.
+// Package archtest compares the repository with its own pages: who may import whom (table_test.go), which tests show which
+// criteria, scenarios and rows of docs/security.md, and that everything cited by number exists. Its exported functions find
+// the facts; the tests and the small programs of tools/ print or judge them.
 package archtest

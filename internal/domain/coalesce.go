@@ -71,7 +71,7 @@ type Unparked struct {
 }
 
 // Coalesce decides whether a request is merged into a run of its scope or makes a new one (SPEC S3.5, S3.7; the table
-// "event × run state" of the queue's design).
+// "Event × run state" of docs/queue.md).
 func Coalesce(f CoalesceFacts) CoalescePlan {
 	if run, ok := dueFirst(f); ok {
 		plan := mergeIntoQueued(f, run)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// send notifies other processes, in one batch per debounce interval (QUEUE.md rule 10), until ctx ends; then it sends
+// send notifies other processes, in one batch per debounce interval (docs/queue.md rule 10), until ctx ends; then it sends
 // the rest once, since a run that was handed back is best taken at once by another process.
 func (h *Hub) send(ctx context.Context) {
 	away := report{log: h.log, lost: "cannot notify other processes; they find changes by polling until the database is back",

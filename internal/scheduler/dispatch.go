@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// claimBatch is the most runs of one claim (QUEUE.md rule 3).
+	// claimBatch is the most runs of one claim (docs/queue.md rule 3).
 	claimBatch = 16
 	// routePage is how many agents with unrouted requests are listed at a time.
 	routePage = 100

@@ -8,7 +8,7 @@ import (
 	"rouse.dev/rouse/internal/store"
 )
 
-// repairer lets the store put right what no transaction should have left behind (QUEUE.md rule 6).
+// repairer lets the store put right what no transaction should have left behind (docs/queue.md rule 6).
 type repairer struct {
 	store interface {
 		Repair(ctx context.Context) (store.Repairs, error)

@@ -156,7 +156,7 @@ type leave struct {
 	countLater bool // the caller takes it off the workspace's count and charges its budgets, at the end of a batch
 }
 
-// leaveClaimed is every way out of CLAIMED (queue rule 5): the attempt ended, the lease gone, the counts down, the scope
+// leaveClaimed is every way out of CLAIMED (docs/queue.md rule 5): the attempt ended, the lease gone, the counts down, the scope
 // released, the checkout freed. The run's own row is changed by the caller, before. The workspace's lane comes last, though the lock order
 // has it before runs: nobody who holds it waits for a run of a lane that he does not hold, and it is held so for the
 // shortest time by those who all need it. Budgets follow it, as in the claim.

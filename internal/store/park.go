@@ -57,7 +57,7 @@ SELECT DISTINCT agent_id FROM (
   ORDER BY parked_until LIMIT $1) due`
 
 // promote makes the lane's parked runs due, oldest first; one whose scope is taken waits SCOPE_BUSY instead: there is at
-// most one due run in a scope, and none while one is live (queue rule 5). A lane that somebody holds is left alone. It
+// most one due run in a scope, and none while one is live (docs/queue.md rule 5). A lane that somebody holds is left alone. It
 // returns how many runs it promoted, at most so many.
 func (t *tx) promote(ctx context.Context, agentID xid.ID, most int) (n int, held bool, err error) {
 	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE SKIP LOCKED`, agentID)

@@ -22,7 +22,7 @@ func (r Repairs) plus(o Repairs) Repairs {
 		r.Checkouts + o.Checkouts, r.Blocked + o.Blocked, r.Offers + o.Offers, r.Fires + o.Fires}
 }
 
-// Repair puts right what should never be wrong (queue rule 6): lanes' heads and counts, workspaces' counts, runs that
+// Repair puts right what should never be wrong (docs/queue.md rule 6): lanes' heads and counts, workspaces' counts, runs that
 // wait for a scope that is free, a blocker that is gone or a queue that is not theirs any more, leases, checkouts and holds of budgets without a live
 // run, fires of heavy routines whose work has ended. It does nothing while another process sweeps. What cannot be repaired keeps nothing else: the error joins what went
 // wrong, and what is returned was put right.

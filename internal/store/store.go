@@ -99,7 +99,7 @@ type effects struct {
 }
 
 // tx is one transaction. now is read from the database's clock after the first lock and decides everything in it; the
-// process's own clock decides nothing (queue rule 7).
+// process's own clock decides nothing (docs/queue.md rule 7).
 type tx struct {
 	*ent.Tx
 	now time.Time
