@@ -120,6 +120,7 @@ var (
 	markdownLink = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading      = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 	fenced       = regexp.MustCompile("(?ms)^```.*?^```")
+	namedAnchor  = regexp.MustCompile(`<a id="([a-z-]+)">`)
 	noAnchor     = regexp.MustCompile(`[^\p{L}\p{N}\s_-]`)
 )
 
@@ -152,10 +153,13 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// anchorsOf is the anchors that GitHub gives to a page's headings.
+// anchorsOf is the anchors that GitHub gives to a page's headings, and those that the page names itself.
 func anchorsOf(page string) (list []string) {
 	for _, m := range heading.FindAllStringSubmatch(page, -1) {
 		list = append(list, strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	for _, m := range namedAnchor.FindAllStringSubmatch(page, -1) {
+		list = append(list, m[1])
 	}
 	return list
 }
