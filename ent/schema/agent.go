@@ -67,7 +67,7 @@ func (Agent) Annotations() []schema.Annotation {
 }
 
 // AgentLane is an agent's hot state and the head of its queue: the row that every change of the queue locks first
-// (docs/architecture.md, lock order). Nothing references it; a missing row is an error.
+// (docs/queue.md rule 2). Nothing references it; a missing row is an error.
 type AgentLane struct{ ent.Schema }
 
 // Fields of AgentLane. head_at and head_id name the oldest due queued run; released_at is when a session last fell free of

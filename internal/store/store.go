@@ -3,7 +3,7 @@
 // internal/domain and its siblings: a method gathers their facts under locks and writes down what they decide.
 //
 // The lock order of every transaction is: mutation key, agent lane, tasks, routines, triggers, workspace lane, budgets,
-// runs, attempts and requests, then inserts only (docs/architecture.md).
+// runs, attempts and requests, then inserts only (docs/queue.md rule 2).
 package store
 
 import (
