@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // dateTimeLayout is RFC 3339 with milliseconds; instants are written in UTC.
@@ -86,9 +88,4 @@ func outOfRange(v any) string {
 }
 
 // clip keeps an error short that quotes what a caller sent.
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "…"
-	}
-	return s
-}
+func clip(s string) string { return domain.ClipText(s, 60) }

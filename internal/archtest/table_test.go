@@ -37,6 +37,7 @@ var rooms = []room{
 
 	// What touches the world, each part by itself.
 	{"internal/account", nil, "it knows the system's accounts, not what runs under them"},
+	{"internal/proc", nil, "it reads what the system tells of processes, whosoever they are"},
 	{"internal/agentstage", nil, "it is the last step before an agent's program, and begins before the rest of the program"},
 	{"internal/sparing", nil, "it counts lines of the log, whatever they say"},
 	{"internal/lifecycle", nil, "every loop stands on it"},
@@ -48,7 +49,7 @@ var rooms = []room{
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
-	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/preset", "internal/xid"}, "an executor runs one request and never sees the store"},
+	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/preset", "internal/proc", "internal/xid"}, "an executor runs one request and never sees the store"},
 	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/sparing", "internal/xid"}, "limits and access hold for any schema"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
 
@@ -56,19 +57,19 @@ var rooms = []room{
 	{"ent/schema", []string{"internal/domain", "internal/xid"}, "tables take their words from the vocabulary"},
 	{"internal/store/migrations", nil, "files"},
 	{"internal/store", []string{
-		anyEnt, pure, "internal/auth", "internal/event", "internal/metrics", "internal/secret", "internal/store/migrations", "internal/xid",
+		anyEnt, pure, "internal/auth", "internal/event", "internal/metrics", "internal/postgres", "internal/secret", "internal/sparing", "internal/store/migrations", "internal/xid",
 	}, "a storage method is one transaction: it runs no agent and answers no request"},
 
 	// What drives the store.
 	{"internal/worker", []string{
-		pure, "internal/event", "internal/executor", "internal/lifecycle", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
+		pure, "internal/event", "internal/executor", "internal/lifecycle", "internal/metrics", "internal/postgres", "internal/secret", "internal/store", "internal/xid",
 	}, "one claimed run, from prompt to end; who claims is not its matter"},
 	{"internal/remote", []string{
 		"internal/auth", "internal/domain", "internal/executor", "internal/retry", "internal/secret", "internal/store", "internal/worker", "internal/xid",
 	}, "a worker elsewhere: it reaches the store through the API alone, and takes its words from it"},
-	{"internal/telemetry", []string{"internal/store", "internal/xid"}, "it is told of hops, and tells a collector"},
+	{"internal/telemetry", []string{"internal/sparing", "internal/store", "internal/xid"}, "it is told of hops, and tells a collector"},
 	{"internal/scheduler", []string{
-		"internal/domain", "internal/event", "internal/lifecycle", "internal/metrics", "internal/store", "internal/worker", "internal/xid",
+		"internal/domain", "internal/event", "internal/lifecycle", "internal/metrics", "internal/proc", "internal/sparing", "internal/store", "internal/worker", "internal/xid",
 	}, "a loop holds neither a rule nor SQL"},
 	{"internal/webhook", []string{
 		"internal/auth", "internal/batch", "internal/domain", "internal/metrics", "internal/secret", "internal/sparing", "internal/store", "internal/xid",

@@ -12,6 +12,5 @@ func HeartbeatName(agent string) string {
 	if agent == "" {
 		return heartbeatName
 	}
-	name := []rune(heartbeatName + " of " + agent)
-	return string(name[:min(len(name), maxName)])
+	return FirstRunes(heartbeatName+" of "+agent, maxName)
 }

@@ -3,7 +3,6 @@ package domain
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // Bounds of what is kept of a run's output, over all its attempts (SPEC S7.6).
@@ -45,23 +44,6 @@ func (a LogAllowance) BoundLog(numbers []int64, sizes []int, bytes int64) (keep 
 		bytes += int64(size)
 	}
 	return len(sizes), false
-}
-
-// StorableText is a text as the database takes it: valid UTF-8 without NUL.
-func StorableText(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
-
-// CutText cuts a text to limit bytes at the beginning of a rune, and says so with the mark, which is part of them.
-func CutText(s string, limit int, mark string) string {
-	if len(s) <= limit {
-		return s
-	}
-	end := max(limit-len(mark), 0)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + mark
 }
 
 // LogLineText is a line as it is stored: one line of storable text of at most MaxLogLine bytes.

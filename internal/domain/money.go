@@ -21,15 +21,15 @@ const (
 func ParseMoney(text string) (Money, error) {
 	whole, fraction, point := strings.Cut(text, ".")
 	if !digits(whole) || point && !digits(fraction) {
-		return 0, fmt.Errorf("%q is not an amount: write dollars as a decimal, such as 12.50", clipText(text))
+		return 0, fmt.Errorf("%q is not an amount: write dollars as a decimal, such as 12.50", shorten(text))
 	}
 	fraction = strings.TrimRight(fraction, "0")
 	if len(fraction) > moneyDecimals {
-		return 0, fmt.Errorf("%q has more than six decimals", clipText(text))
+		return 0, fmt.Errorf("%q has more than six decimals", shorten(text))
 	}
 	whole = strings.TrimLeft(whole, "0")
 	if len(whole) > 12 {
-		return 0, fmt.Errorf("%q is too much: an amount is below a trillion dollars", clipText(text))
+		return 0, fmt.Errorf("%q is too much: an amount is below a trillion dollars", shorten(text))
 	}
 	var m Money
 	for _, d := range whole + fraction + strings.Repeat("0", moneyDecimals-len(fraction)) {
@@ -46,14 +46,6 @@ func digits(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// clipText keeps an error short that quotes what somebody sent.
-func clipText(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
-	}
-	return s
 }
 
 // String is the shortest decimal of the amount, such as "12.345".

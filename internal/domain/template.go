@@ -92,11 +92,10 @@ func RenderTask(name string, template TaskTemplate, values map[string]string, mi
 }
 
 func cutTitle(title string) string {
-	title = onOneLine(title)
-	if utf8.RuneCountInString(title) <= MaxTaskTitle {
-		return title
+	if title = onOneLine(title); utf8.RuneCountInString(title) > MaxTaskTitle {
+		return strings.TrimSpace(FirstRunes(title, MaxTaskTitle))
 	}
-	return strings.TrimSpace(string([]rune(title)[:MaxTaskTitle]))
+	return title
 }
 
 // FireText is what a lightweight fire asks for: the routine's description with the values in place, as it was when it

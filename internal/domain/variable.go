@@ -151,13 +151,7 @@ func (v RoutineVariable) check(value string) *FieldError {
 }
 
 // shorten keeps a value that somebody sent from filling a message.
-func shorten(value string) string {
-	const most = 40
-	if runes := []rune(value); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return value
-}
+func shorten(value string) string { return ClipText(value, 40) }
 
 // variableName is what a placeholder can name.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)

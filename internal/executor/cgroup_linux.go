@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rouse.dev/rouse/internal/proc"
 )
 
 // cgroupPrefix begins the names of cgroups of attempts. The rest is the installation, run, attempt and launch, and who
@@ -138,7 +140,7 @@ func firstLineOf(file string) string { return firstLine(textOf(file)) }
 
 // make makes the cgroup of a launch; most bounds its processes and threads, where that can be bounded.
 func (g cgroups) make(mark string, most uint64) (*cgroup, error) {
-	made := &cgroup{filepath.Join(g.dir, cgroupName(mark)+cgroupOwner(os.Getpid(), startTime(os.Getpid())))}
+	made := &cgroup{filepath.Join(g.dir, cgroupName(mark)+cgroupOwner(os.Getpid(), proc.Started(os.Getpid())))}
 	if err := os.Mkdir(made.dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -280,5 +282,5 @@ func ownerLives(name string) bool {
 	if err1 != nil || err2 != nil || cgroupOwner(pid, start) != "~"+strings.Join(own, "~") {
 		return true
 	}
-	return startTime(pid) == start
+	return proc.Started(pid) == start
 }

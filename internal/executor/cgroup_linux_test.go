@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rouse.dev/rouse/internal/proc"
 )
 
 func TestOwnCgroupIsFoundWhereverItIsMounted(t *testing.T) {
@@ -52,14 +54,14 @@ func TestOwnCgroupIsFoundWhereverItIsMounted(t *testing.T) {
 // TestNamesOfCgroups tell attempts, installations and owners apart.
 func TestNamesOfCgroups(t *testing.T) {
 	self := os.Getpid()
-	name := cgroupName("7-16384/run_1/1/lch_1") + cgroupOwner(self, startTime(self))
+	name := cgroupName("7-16384/run_1/1/lch_1") + cgroupOwner(self, proc.Started(self))
 	for mark, want := range map[string]bool{"7-16384/run_1/1/": true, "7-16384/run_1/1/lch_1": true, "7-16384/run_1/": true, "7-16384/": true,
 		"7-16384/run_1/11/": false, "7-1638/": false, "/run_1/1/": false, "7-16384/run_2/1/": false} {
 		if got := strings.HasPrefix(name, cgroupName(mark)); got != want {
 			t.Errorf("%s is of %s: %v", name, mark, got)
 		}
 	}
-	if !ownerLives(name) || ownerLives(cgroupName("7/run_1/1/x")+cgroupOwner(self, startTime(self)+1)) || !ownerLives(cgroupName("7/run_1/1/x")+"~1~1~77") || !ownerLives("rouse~") {
+	if !ownerLives(name) || ownerLives(cgroupName("7/run_1/1/x")+cgroupOwner(self, proc.Started(self)+1)) || !ownerLives(cgroupName("7/run_1/1/x")+"~1~1~77") || !ownerLives("rouse~") {
 		t.Error("whether the owner lives was judged wrongly")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"rouse.dev/rouse/internal/proc"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -33,7 +34,7 @@ func here(installation string) (host, boot string) {
 
 var machine = sync.OnceValues(func() (host, boot string) {
 	host, _ = os.Hostname()
-	return host, bootID()
+	return host, proc.BootID()
 })
 
 // BootOf tells the process ids of a boot apart by the installation that noted them: rows that were copied into another
@@ -59,7 +60,7 @@ func LaunchesOf(installation string, run xid.ID, attempt int) string {
 // identify describes the group that the process with this id leads. The process must not have been reaped.
 func identify(pid int, launch, installation string) ProcessGroup {
 	host, boot := here(installation)
-	return ProcessGroup{PGID: pid, Host: host, BootID: boot, StartTime: startTime(pid), Launch: launch}
+	return ProcessGroup{PGID: pid, Host: host, BootID: boot, StartTime: proc.Started(pid), Launch: launch}
 }
 
 // signal sends to every process of the group. It is only safe while the leader has not been reaped.

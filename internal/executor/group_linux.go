@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rouse.dev/rouse/internal/proc"
 )
 
 // awaitExit waits until the process ended but leaves it unreaped, so that neither its id nor its group can be reused;
@@ -22,64 +24,6 @@ func awaitExit(p *os.Process) *os.ProcessState {
 			return nil
 		}
 	}
-}
-
-// bootID names this boot and this process-id namespace; "" when it cannot be read.
-func bootID() string {
-	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	namespace, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(raw)) + " " + namespace
-}
-
-// processStat is what /proc/<pid>/stat tells about a process.
-type processStat struct {
-	state     byte
-	parent    int
-	group     int
-	session   int
-	startTime uint64
-}
-
-// alive is false for a process that only waits to be reaped.
-func (s processStat) alive() bool { return s.state != 'Z' && s.state != 'X' }
-
-func readStat(pid int) (processStat, bool) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return processStat{}, false
-	}
-	return parseStat(raw)
-}
-
-// parseStat skips the command in parentheses, which may itself hold spaces and parentheses.
-func parseStat(raw []byte) (processStat, bool) {
-	end := bytes.LastIndexByte(raw, ')')
-	if end < 0 {
-		return processStat{}, false
-	}
-	fields := strings.Fields(string(raw[end+1:])) // fields[0] is the third of proc_pid_stat(5)
-	if len(fields) < 20 {
-		return processStat{}, false
-	}
-	parent, err1 := strconv.Atoi(fields[1])
-	group, err2 := strconv.Atoi(fields[2])
-	session, err3 := strconv.Atoi(fields[3])
-	start, err4 := strconv.ParseUint(fields[19], 10, 64)
-	if errors.Join(err1, err2, err3, err4) != nil {
-		return processStat{}, false
-	}
-	return processStat{state: fields[0][0], parent: parent, group: group, session: session, startTime: start}, true
-}
-
-func startTime(pid int) uint64 {
-	stat, _ := readStat(pid)
-	return stat.startTime
 }
 
 // marked reports whether the process was started with the launch's mark, or with one that begins with it when it is
@@ -115,8 +59,8 @@ func remaining(g ProcessGroup, owned bool) ([]int, error) {
 		if !owned && !marked(pid, g.Launch) { // of most processes no more than that is read
 			continue
 		}
-		stat, ok := readStat(pid)
-		if ok && stat.alive() && (!owned || stat.group == g.PGID || marked(pid, g.Launch)) {
+		stat, err := proc.ReadStat(pid)
+		if err == nil && stat.Lives() && (!owned || stat.Group == g.PGID || marked(pid, g.Launch)) {
 			pids = append(pids, pid)
 		}
 	}
@@ -148,8 +92,7 @@ func endLeftover(g ProcessGroup, deadline time.Time) (bool, error) {
 		return inCgroup, err
 	}
 	elsewhere, err := endAll(g, func() bool {
-		stat, ok := readStat(g.PGID)
-		return ok && g.StartTime != 0 && stat.startTime == g.StartTime
+		return g.StartTime != 0 && proc.Started(g.PGID) == g.StartTime
 	}, deadline)
 	return inCgroup || elsewhere, err
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rouse.dev/rouse/internal/proc"
 )
 
 func TestNothingOutlivesAKilledServer(t *testing.T) {
@@ -109,7 +111,7 @@ func TestEndLeftoverTouchesNoStranger(t *testing.T) {
 		{"the id was reused", func(g *ProcessGroup) { g.StartTime-- }},
 		{"the start is not known", func(g *ProcessGroup) { g.StartTime = 0 }},
 		{"no group", func(g *ProcessGroup) { g.PGID = 0 }},
-		{"the first process", func(g *ProcessGroup) { g.PGID, g.StartTime = 1, startTime(1) }},
+		{"the first process", func(g *ProcessGroup) { g.PGID, g.StartTime = 1, proc.Started(1) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := real
@@ -117,7 +119,7 @@ func TestEndLeftoverTouchesNoStranger(t *testing.T) {
 			if ended, err := EndLeftover("", g); ended || err != nil {
 				t.Fatalf("got %v, %v", ended, err)
 			}
-			if stat, ok := readStat(stranger.Process.Pid); !ok || !stat.alive() {
+			if stat, err := proc.ReadStat(stranger.Process.Pid); err != nil || !stat.Lives() {
 				t.Fatal("the stranger was hit")
 			}
 		})
@@ -150,24 +152,6 @@ func TestAWatchdogThatIsKilledIsReplaced(t *testing.T) {
 	_, err := c.Run(ctx, shell(`exec 9>"$ALIVE"; echo ready; sleep 1000`, Variable{"ALIVE", alive}), sink)
 	gone()
 	_ = failureOf(t, err)
-}
-
-func TestParseStat(t *testing.T) {
-	tail := "S 10 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0"
-	got, ok := parseStat([]byte("123 (a ) b) (c) " + tail))
-	if !ok || got != (processStat{state: 'S', parent: 10, group: 77, session: 77, startTime: 4242}) {
-		t.Fatalf("got %+v, %v", got, ok)
-	}
-	for _, bad := range []string{"", "1 (x", "1 (x) S 1", "1 (x) S a 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0"} {
-		if _, ok := parseStat([]byte(bad)); ok {
-			t.Errorf("%q was read", bad)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("1 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20"))
-	f.Fuzz(func(_ *testing.T, raw []byte) { parseStat(raw) })
 }
 
 // startServer runs this test program as a server with one command.
@@ -215,8 +199,8 @@ func TestAServerThatHangsHasItsAgentsEndedBeforeTheirLeasesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone()
-	if stat, ok := readStat(server.Process.Pid); !ok || stat.state != 'T' {
-		t.Errorf("the server is %q", stat.state)
+	if stat, err := proc.ReadStat(server.Process.Pid); err != nil || stat.State != 'T' {
+		t.Errorf("the server is %q", stat.State)
 	}
 }
 

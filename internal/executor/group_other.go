@@ -17,10 +17,6 @@ func awaitExit(p *os.Process) *os.ProcessState {
 	return state
 }
 
-func bootID() string { return "" }
-
-func startTime(int) uint64 { return 0 }
-
 func endMarked(ProcessGroup, time.Time) error { return nil }
 
 func endLeftover(ProcessGroup, time.Time) (bool, error) { return false, nil }

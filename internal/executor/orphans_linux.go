@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rouse.dev/rouse/internal/proc"
 )
 
 // Where attempts have no cgroups, every agent's first process takes in what its descendants leave behind (a subreaper), and
@@ -55,8 +57,8 @@ func endOrphansOnce(launch string) ([]int, error) {
 // can be anybody else's.
 func endOrphan(pid int) {
 	_ = syscall.Kill(pid, syscall.SIGKILL) // an error means that it has ended, which is looked at next
-	if stat, ok := readStat(pid); ok && stat.group > 1 && stat.group != syscall.Getpgrp() {
-		_ = syscall.Kill(-stat.group, syscall.SIGKILL) // as above
+	if stat, err := proc.ReadStat(pid); err == nil && stat.Group > 1 && stat.Group != syscall.Getpgrp() {
+		_ = syscall.Kill(-stat.Group, syscall.SIGKILL) // as above
 	}
 	_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // who is not ready yet is met again
 }
@@ -80,8 +82,8 @@ func orphansOf(launch string) ([]int, error) {
 		if _, mine := children.of[pid]; err != nil || mine {
 			continue
 		}
-		stat, ok := readStat(pid)
-		if ok && (stat.session == session || ofAnother(pid, launch)) {
+		stat, err := proc.ReadStat(pid)
+		if err == nil && (stat.Session == session || ofAnother(pid, launch)) {
 			continue // started by another part of this process, as the database server
 		}
 		orphans = append(orphans, pid)

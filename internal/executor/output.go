@@ -281,12 +281,7 @@ func commonPrefix(a, b string) string {
 const cutMark = " [… cut]"
 
 // cutText shortens s to at most limit bytes, marked, at a rune boundary.
-func cutText(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return cutRunes(s, limit-len(cutMark)) + cutMark
-}
+func cutText(s string, limit int) string { return domain.CutText(s, limit, cutMark) }
 
 // cutRunes is the longest prefix of s of at most limit bytes that ends at a rune boundary.
 func cutRunes(s string, limit int) string {

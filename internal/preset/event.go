@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	"rouse.dev/rouse/internal/domain"
 )
@@ -87,7 +86,7 @@ func object(line []byte, into any) bool {
 }
 
 // short is a part of a line, masked and then shortened: half a secret would not be found any more.
-func (s *state) short(text string) string { return cut(s.mask(text), maxDetail) }
+func (s *state) short(text string) string { return domain.CutText(s.mask(text), maxDetail, " [… cut]") }
 
 // head is the beginning of an agent's words.
 func head(text string) string { return text[:min(len(text), maxText)] }
@@ -102,18 +101,6 @@ func (s *state) detail(input json.RawMessage) string {
 		return ""
 	}
 	return " " + s.short(compact.String())
-}
-
-// cut shortens text at a rune boundary, and says so.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	end := most
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + " [… cut]"
 }
 
 // either is a message that some versions write as an object and some as text.

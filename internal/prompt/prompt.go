@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // Bounds, in bytes unless said otherwise. The sections' bounds add up to less than MaxBytes.
@@ -29,7 +31,7 @@ func Build(in Input) Prompt {
 	var p Prompt
 	var sections []string
 	if !in.Delta {
-		if p.SummaryInjected = firstRunes(clean(prefix(in.Summary, 8*MaxSummaryRunes)), MaxSummaryRunes); p.SummaryInjected != "" {
+		if p.SummaryInjected = domain.FirstRunes(clean(domain.CutText(in.Summary, 8*MaxSummaryRunes, "")), MaxSummaryRunes); p.SummaryInjected != "" {
 			sections = append(sections, "# What you noted at the end of earlier runs\n\n"+p.SummaryInjected+"\n")
 		}
 		sections = append(sections, instructions(in.Agent, in.Run))

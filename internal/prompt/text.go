@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 var cleaner = strings.NewReplacer("\x00", "\uFFFD", "\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
@@ -30,7 +31,7 @@ func oneLine(s string) string {
 
 // bounded shapes s into at most limit bytes. Of a huge text only the start is shaped, so its size costs nothing.
 func bounded(s string, limit int, shape func(string) string) string {
-	start := prefix(s, 2*limit)
+	start := domain.CutText(s, 2*limit, "")
 	shaped := shape(start)
 	if len(start) == len(s) {
 		return cut(shaped, limit)
@@ -48,32 +49,7 @@ func cut(s string, limit int) string {
 
 func marked(s string, limit, length int) string {
 	mark := fmt.Sprintf(" [… cut, %d bytes long]", length)
-	return prefix(s, limit-len(mark)) + mark
-}
-
-// prefix is the longest start of s of at most limit bytes that ends at a rune boundary.
-func prefix(s string, limit int) string {
-	if limit <= 0 {
-		return ""
-	}
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
-}
-
-// firstRunes is the first n characters of s.
-func firstRunes(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
+	return domain.CutText(s, limit-len(mark), "") + mark
 }
 
 // quote marks every line of a text that others wrote, so that it cannot pass for a section of the prompt.

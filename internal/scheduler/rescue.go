@@ -16,7 +16,7 @@ type rescuer struct {
 	owner  store.Owner
 	lease  time.Duration
 	log    *slog.Logger
-	alive  func(pid int, started int64) bool
+	alive  func(pid int, started uint64) bool
 
 	connectedSince time.Time // zero: the last sweep could not read, or there was none
 	lastSweep      time.Time
@@ -88,7 +88,7 @@ func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) er
 		return r.endAccepted(ctx, l, settled)
 	}
 	local := l.OwnerHost == r.owner.Host && l.OwnerBootID == r.owner.BootID && l.OwnerBootID != ""
-	dead := local && !r.alive(l.OwnerPID, l.OwnerStarted)
+	dead := local && !r.alive(l.OwnerPID, uint64(l.OwnerStarted))
 	if !dead && !(l.Expired && settled) {
 		return nil
 	}

@@ -18,7 +18,7 @@ func newRescuer(leftovers ...store.Leftover) (*rescuer, *fakeStore, *fakeGroups)
 	f := &fakeStore{leftovers: leftovers, uptime: time.Hour}
 	groups := &fakeGroups{record: &f.record, bad: -1}
 	return &rescuer{store: f, groups: groups, owner: store.Owner{ID: "prc_self", Host: "here", BootID: "boot"}, lease: 20 * time.Second,
-		log: slog.New(slog.DiscardHandler), alive: func(pid int, _ int64) bool { return pid == livePID }}, f, groups
+		log: slog.New(slog.DiscardHandler), alive: func(pid int, _ uint64) bool { return pid == livePID }}, f, groups
 }
 
 // leftover is a lease of a process of this host and boot.

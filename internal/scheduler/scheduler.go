@@ -17,6 +17,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/lifecycle"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/proc"
 	"rouse.dev/rouse/internal/store"
 )
 
@@ -65,7 +66,7 @@ func New(o Options) *Scheduler {
 	d := &dispatcher{store: o.Store, worker: o.Worker, owner: o.Owner, lease: o.Lease, counters: o.Counters}
 	s := &Scheduler{log: o.Log, queue: o.Queue, worker: o.Worker, dispatch: newLoop("dispatch", dispatchBeat, d.runOnce)}
 	c := &cronTick{store: o.Store, counters: o.Counters, dispatch: s.dispatch.Wake}
-	r := &rescuer{store: o.Store, groups: o.Groups, owner: o.Owner, lease: o.Lease, log: o.Log, alive: alive}
+	r := &rescuer{store: o.Store, groups: o.Groups, owner: o.Owner, lease: o.Lease, log: o.Log, alive: proc.Lives}
 	f := &repairer{store: o.Store, log: o.Log}
 	b, v, p := &budgetSweep{store: o.Store, log: o.Log}, &recovery{store: o.Store, log: o.Log}, &pruner{store: o.Store, keep: o.Keep, log: o.Log}
 	s.loops = []*loop{s.dispatch, newLoop("cron", cronBeat, c.runOnce), newLoop("rescue", rescueBeat, r.runOnce), newLoop("repair", repairBeat, f.runOnce),

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"rouse.dev/rouse/internal/sparing"
 )
 
 const (
@@ -32,18 +34,14 @@ type failures struct {
 
 // add takes an error in, one that joins several as so many.
 func (f *failures) add(err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			f.add(e)
+	for _, err := range sparing.Unjoin(err) {
+		switch {
+		case slices.ContainsFunc(f.told, func(e error) bool { return e.Error() == err.Error() }):
+		case len(f.told) < mostFailures:
+			f.told = append(f.told, err)
+		default:
+			f.more++
 		}
-		return
-	}
-	switch {
-	case err == nil || slices.ContainsFunc(f.told, func(e error) bool { return e.Error() == err.Error() }):
-	case len(f.told) < mostFailures:
-		f.told = append(f.told, err)
-	default:
-		f.more++
 	}
 }
 

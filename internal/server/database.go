@@ -185,7 +185,7 @@ func (d *Database) tryToWrite(ctx context.Context) error {
 	}
 	const take = `CREATE TEMPORARY TABLE rouse_room ON COMMIT DROP AS SELECT repeat(md5(n::text), 60) AS filling FROM generate_series(1, 40) AS n`
 	_, err = tx.ExecContext(ctx, take)
-	if sqlStateOf(err) == "42501" { // this account may make no such table: that it answers is all it can say
+	if postgres.State(err) == "42501" { // this account may make no such table: that it answers is all it can say
 		err = nil
 	}
 	return errors.Join(err, tx.Rollback())

@@ -27,8 +27,7 @@ func localName(dir string) string {
 		host = "this machine"
 	}
 	const most = 200 // runes that a name may have
-	name := []rune("local token of " + host + ":" + dir)
-	return string(name[:min(len(name), most)])
+	return domain.FirstRunes("local token of "+host+":"+dir, most)
 }
 
 // keepLocalToken gives the token in the data folder when the database knows it as a live one, and otherwise makes another:

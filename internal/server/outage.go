@@ -2,19 +2,15 @@ package server
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"rouse.dev/rouse/graph"
 	"rouse.dev/rouse/internal/edge"
+	"rouse.dev/rouse/internal/postgres"
 )
 
 var (
@@ -39,50 +35,15 @@ func (o *outage) presentError(ctx context.Context, err error) *edge.Error {
 	case isFull(err):
 		o.begin(err, true)
 		return errFull
-	case isOutage(err):
+	case postgres.Away(err):
 		o.begin(err, false)
 		return errUnavailable
 	}
 	return nil
 }
 
-// sqlStateOf is the code of an error of the database; "" for any other.
-func sqlStateOf(err error) string {
-	state, ok := errors.AsType[interface {
-		error
-		SQLState() string
-	}](err)
-	if !ok || len(state.SQLState()) != 5 {
-		return ""
-	}
-	return state.SQLState()
-}
-
 // isFull reports whether the database lacks what it needs: room on its disk, memory, or connections (class 53).
-func isFull(err error) bool { return strings.HasPrefix(sqlStateOf(err), "53") }
-
-// isOutage reports whether an error says that there is no connection to the database. An end of a context is none: it
-// says nothing of the database.
-func isOutage(err error) bool {
-	if code := sqlStateOf(err); code != "" {
-		return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P0")
-	}
-	if _, ok := errors.AsType[*net.OpError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[syscall.Errno](err); ok {
-		return true
-	}
-	for _, broken := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed} {
-		if errors.Is(err, broken) {
-			return true
-		}
-	}
-	return false
-}
+func isFull(err error) bool { return strings.HasPrefix(postgres.State(err), "53") }
 
 // outageBeat is the pause between two looks whether the database is back.
 const outageBeat = time.Second

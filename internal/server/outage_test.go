@@ -19,6 +19,7 @@ import (
 	"rouse.dev/rouse/graph"
 	"rouse.dev/rouse/internal/edge"
 	"rouse.dev/rouse/internal/pgtest"
+	"rouse.dev/rouse/internal/postgres"
 )
 
 // sqlState is an error of PostgreSQL.
@@ -73,7 +74,7 @@ func TestADatabaseThatIsReallyAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closed.Close()
-	if err := closed.PingContext(t.Context()); !isOutage(err) {
+	if err := closed.PingContext(t.Context()); !postgres.Away(err) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	db, _ := pgtest.NewURL(t)
@@ -89,10 +90,10 @@ func TestADatabaseThatIsReallyAway(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `SELECT pg_terminate_backend($1, 5000)`, pid); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.ExecContext(t.Context(), `SELECT 1`); !isOutage(err) {
+	if _, err := tx.ExecContext(t.Context(), `SELECT 1`); !postgres.Away(err) {
 		t.Errorf("a connection that was ended: %v", err)
 	}
-	if _, err := db.ExecContext(t.Context(), `SELECT no_such_column`); isOutage(err) {
+	if _, err := db.ExecContext(t.Context(), `SELECT no_such_column`); postgres.Away(err) {
 		t.Errorf("a fault in a statement: %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func (s *Store) goOn(ctx context.Context, err error) error {
 	if endsAll(ctx, err) || CutShort(err) {
 		return err
 	}
-	s.grumbles.tell(s.log, unserved, err)
+	s.grumbles.Warn(s.log, unserved, err)
 	return nil
 }
 
@@ -148,7 +148,7 @@ ORDER BY r.requested_at, r.id LIMIT 16`
 			lease, err := s.startOffered(ctx, offer, in)
 			switch {
 			case lease != nil && err == nil:
-				s.grumbles.tell(s.log, unserved, errors.Join(problems...))
+				s.grumbles.Warn(s.log, unserved, errors.Join(problems...))
 				return lease, nil
 			case err == nil || errors.Is(err, ErrFenced):
 				continue

@@ -176,7 +176,7 @@ func (t *tx) decideByAction(ctx context.Context, f *followUp, a domain.Action) (
 func (t *tx) selfWake(ctx context.Context, f *followUp, a domain.Action, n int) (xid.ID, error) {
 	id, _, err := t.insertRequest(ctx, newRequest{
 		workspaceID: f.run.workspaceID, agentID: f.run.agentID, causationID: f.cause.causationID, scope: domain.ScopeTaskless,
-		source: domain.WakeupSourceSelf, class: domain.WakeClassEvent, reason: firstOf(a.Reason, 200),
+		source: domain.WakeupSourceSelf, class: domain.WakeClassEvent, reason: domain.FirstRunes(a.Reason, 200),
 		payload: &domain.SelfPayload{Reason: a.Reason, Payload: a.Payload}, key: fmt.Sprintf("self:%s:%d", f.run.id, n), hops: f.cause.hops,
 	})
 	return id, err

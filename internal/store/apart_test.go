@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/sparing"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -40,7 +41,7 @@ func (w *world) overdue(agent xid.ID, n int) {
 // wantBlame fails the test unless the error joins one for each of the records, named so.
 func (w *world) wantBlame(err error, what string, of ...xid.ID) {
 	w.Helper()
-	all := unjoined(err)
+	all := sparing.Unjoin(err)
 	for _, id := range of {
 		if !slices.ContainsFunc(all, func(e error) bool { return strings.HasPrefix(e.Error(), what+" "+string(id)+": ") }) {
 			w.Errorf("the error does not say that it could not %s %s: %v", what, id, err)
@@ -275,7 +276,7 @@ func TestASweepGoesOnPastWhatItCannotDo(t *testing.T) {
 		w.refuse("UPDATE", "budget_policies", fmt.Sprintf(`OLD.id = '%s'`, budgets[bad]))
 		w.refuse("UPDATE", "agent_lanes", fmt.Sprintf(`OLD.agent_id = '%s'`, bad))
 		resumed, err := w.SweepBudgets(t.Context())
-		if all := unjoined(err); resumed != 1 || len(all) != 2 || !strings.HasPrefix(all[0].Error(), "renew budget "+string(budgets[bad])) ||
+		if all := sparing.Unjoin(err); resumed != 1 || len(all) != 2 || !strings.HasPrefix(all[0].Error(), "renew budget "+string(budgets[bad])) ||
 			!strings.HasPrefix(all[1].Error(), "resume an agent that a budget held: agent "+string(bad)) {
 			t.Errorf("resumed %d agents: %v", resumed, err)
 		}
@@ -336,21 +337,6 @@ func TestARepairThatIsRepeatedCountsOnce(t *testing.T) {
 		t.Errorf("repaired %+v, want one head", done)
 	}
 	w.sound()
-}
-
-// What keeps going wrong is told once a minute.
-func TestAGrumbleIsToldOnceAMinute(t *testing.T) {
-	var g grumbles
-	now := time.Now()
-	for _, c := range []struct {
-		text  string
-		after time.Duration
-		isNew bool
-	}{{"a", 0, true}, {"a", time.Second, false}, {"b", time.Second, true}, {"a", grumblePause - 1, false}, {"a", grumblePause, true}, {"b", grumblePause, false}} {
-		if got := g.isNew(c.text, now.Add(c.after)); got != c.isNew {
-			t.Errorf("%s after %s is new: %t", c.text, c.after, got)
-		}
-	}
 }
 
 func TestEachEndsWithTheContext(t *testing.T) {

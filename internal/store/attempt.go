@@ -138,7 +138,7 @@ func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Du
 	if err := errors.Join(problems...); endsAll(ctx, err) {
 		return nil, err
 	}
-	s.grumbles.tell(s.log, "a lease could not be renewed; the run's process is ended before the lease ends, unless a later renewal succeeds", errors.Join(problems...))
+	s.grumbles.Warn(s.log, "a lease could not be renewed; the run's process is ended before the lease ends, unless a later renewal succeeds", errors.Join(problems...))
 	return states, nil
 }
 

@@ -72,7 +72,7 @@ func (e *UnreadableError) Unwrap() error { return e.cause }
 
 // Outage says whether the database did not answer, so that a later reading may succeed.
 func (e *UnreadableError) Outage() bool {
-	return isConnectionError(e.cause) || isRetryable(e.cause) || hasCode(e.cause, "57P01", "57P02", "57P03") || errors.Is(e.cause, context.Canceled) || errors.Is(e.cause, context.DeadlineExceeded)
+	return isConnectionError(e.cause) || isRetryable(e.cause) || errors.Is(e.cause, context.Canceled) || errors.Is(e.cause, context.DeadlineExceeded)
 }
 
 // Liveness reads the verdict of a workspace: seven statements that write nothing, in no common transaction. An input that

@@ -3,14 +3,13 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/lib/pq"
 
+	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -104,10 +103,8 @@ func (t *tx) savepoint(ctx context.Context, f func() error) error {
 	return t.spoiled
 }
 
-func isConnectionError(err error) bool {
-	var ne net.Error
-	return errors.Is(err, driver.ErrBadConn) || errors.As(err, &ne)
-}
+// isConnectionError says that nothing can be asked of the database.
+func isConnectionError(err error) bool { return postgres.Away(err) }
 
 // ptr is a pointer to v, for nullable columns.
 func ptr[T any](v T) *T { return &v }

@@ -23,6 +23,7 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/sparing"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -54,7 +55,7 @@ type Store struct {
 	starved  starved
 	stats    statsCache
 	awaited  awaited
-	grumbles grumbles
+	grumbles sparing.Repeats // of calls that others make again and again: workers ask every second
 	turn     turn
 	resting  struct{ claim, promote *resting } // lanes that fail
 
@@ -83,6 +84,7 @@ func New(db *sql.DB, o Options) *Store {
 		counters:   o.Counters,
 		log:        o.Log,
 		jitter:     o.Jitter,
+		grumbles:   sparing.Repeats{Pause: time.Minute},
 		tracer:     o.Tracer,
 	}
 }

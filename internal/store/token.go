@@ -91,7 +91,7 @@ func (s *Store) TokenUsed(ctx context.Context, id xid.ID) {
 UPDATE api_tokens SET last_used_at = clock_timestamp() WHERE id = (
   SELECT id FROM api_tokens WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '` + lastUsedStep + `') FOR NO KEY UPDATE SKIP LOCKED)`
 	if _, err := exec(ctx, s.db, touch, id); err != nil && ctx.Err() == nil {
-		s.grumbles.tell(s.log, "the use of a token could not be noted: its lastUsedAt is too old", fmt.Errorf("token %s: %w", id, err))
+		s.grumbles.Warn(s.log, "the use of a token could not be noted: its lastUsedAt is too old", fmt.Errorf("token %s: %w", id, err))
 	}
 }
 

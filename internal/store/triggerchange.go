@@ -282,7 +282,7 @@ func (t *tx) rearm(ctx context.Context, r routineRow) error {
 		schedule, err := cron.Parse(*row.Cron, *row.TimeZone)
 		u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.now)
 		if err != nil {
-			u.SetEnabled(false).ClearNextRunAt().SetError(cut(err.Error(), maxTriggerError))
+			u.SetEnabled(false).ClearNextRunAt().SetError(domain.FirstRunes(err.Error(), maxTriggerError))
 		} else {
 			u.SetNextRunAt(schedule.Next(afterFire(t.now, orZero(row.LastFiredAt))))
 		}
@@ -295,13 +295,6 @@ func (t *tx) rearm(ctx context.Context, r routineRow) error {
 
 // maxTriggerError bounds the stored reason why a schedule cannot be computed, in characters.
 const maxTriggerError = 1000
-
-func cut(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most])
-	}
-	return text
-}
 
 // afterFire is the instant after which a schedule's next slot lies: now, or the last fire where the clock was set back.
 // The zero lastFired is none.

@@ -2,12 +2,6 @@ package store
 
 import "rouse.dev/rouse/internal/xid"
 
-// firstOf is the first n characters of a text.
-func firstOf(text string, n int) string {
-	runes := []rune(text)
-	return string(runes[:min(len(runes), n)])
-}
-
 // btoi is 1 for true.
 func btoi(b bool) int {
 	if b {

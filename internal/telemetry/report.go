@@ -3,10 +3,11 @@ package telemetry
 import (
 	"context"
 	"log/slog"
-	"sync"
 
 	"go.opentelemetry.io/otel"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"rouse.dev/rouse/internal/sparing"
 )
 
 // reporting tells the log that the collector takes no traces once for an outage, and once that it takes them again. The
@@ -33,18 +34,8 @@ func (r *reporting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySp
 	return nil
 }
 
-// once writes what OpenTelemetry complains of, the same complaint once.
-func once(log *slog.Logger) otel.ErrorHandlerFunc {
-	var mu sync.Mutex
-	said := map[string]bool{}
-	const most = 100 // texts of one process; more would be of one that says numbers
-	return func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if said[err.Error()] || len(said) >= most {
-			return
-		}
-		said[err.Error()] = true
-		log.Warn("a complaint of OpenTelemetry", "error", err)
-	}
+// complaints writes what OpenTelemetry complains of, the same complaint once.
+func complaints(log *slog.Logger) otel.ErrorHandlerFunc {
+	var said sparing.Repeats
+	return func(err error) { said.Warn(log, "a complaint of OpenTelemetry", err) }
 }

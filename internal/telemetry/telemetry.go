@@ -47,7 +47,7 @@ type Traces struct {
 // to the log, for this process is the only one in it.
 func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, error) {
 	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
-	otel.SetErrorHandler(once(log))
+	otel.SetErrorHandler(complaints(log))
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("send traces to the collector that %s names: %w", endpointVariable, err)

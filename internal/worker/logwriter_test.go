@@ -181,23 +181,3 @@ func TestLongPayloadsAreLeftOutOfTheEnvironment(t *testing.T) {
 		}
 	}
 }
-
-func TestWhichErrorsMeanThatTheDatabaseIsAway(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		want bool
-	}{
-		{errAway, true}, {context.DeadlineExceeded, true}, {sqlState("57P01"), true}, {sqlState("40001"), true}, {sqlState("08006"), true},
-		{fmt.Errorf("finish run: %w", sqlState("53300")), true}, {sqlState("23505"), false}, {sqlState("22P02"), false},
-		{errors.New("decode payload"), false}, {store.ErrFenced, false}, {context.Canceled, false}, {nil, false},
-	} {
-		if got := away(tt.err); got != tt.want {
-			t.Errorf("away(%v) = %t", tt.err, got)
-		}
-	}
-}
-
-type sqlState string
-
-func (s sqlState) Error() string    { return "pq: " + string(s) }
-func (s sqlState) SQLState() string { return string(s) }

@@ -9,6 +9,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/executor"
+	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/store"
 )
 
@@ -124,7 +125,7 @@ func (p *Pool) send(a *attempt, end report) {
 
 // unexpected reports whether a write failed by its content and not because the database is away or the run taken over.
 func unexpected(err error) bool {
-	return err != nil && !away(err) && !errors.Is(err, store.ErrFenced) && !errors.Is(err, context.Canceled)
+	return err != nil && !postgres.MayPass(err) && !errors.Is(err, store.ErrFenced) && !errors.Is(err, context.Canceled)
 }
 
 func (p *Pool) persistReport(a store.Attempt, end report) error {
