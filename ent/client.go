@@ -39,6 +39,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runlogline"
+	"rouse.dev/rouse/ent/runsecret"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
@@ -103,6 +104,8 @@ type Client struct {
 	RunEvent *RunEventClient
 	// RunLogLine is the client for interacting with the RunLogLine builders.
 	RunLogLine *RunLogLineClient
+	// RunSecret is the client for interacting with the RunSecret builders.
+	RunSecret *RunSecretClient
 	// Task is the client for interacting with the Task builders.
 	Task *TaskClient
 	// TaskBlocker is the client for interacting with the TaskBlocker builders.
@@ -155,6 +158,7 @@ func (c *Client) init() {
 	c.RunContent = NewRunContentClient(c.config)
 	c.RunEvent = NewRunEventClient(c.config)
 	c.RunLogLine = NewRunLogLineClient(c.config)
+	c.RunSecret = NewRunSecretClient(c.config)
 	c.Task = NewTaskClient(c.config)
 	c.TaskBlocker = NewTaskBlockerClient(c.config)
 	c.TaskSession = NewTaskSessionClient(c.config)
@@ -279,6 +283,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		RunContent:          NewRunContentClient(cfg),
 		RunEvent:            NewRunEventClient(cfg),
 		RunLogLine:          NewRunLogLineClient(cfg),
+		RunSecret:           NewRunSecretClient(cfg),
 		Task:                NewTaskClient(cfg),
 		TaskBlocker:         NewTaskBlockerClient(cfg),
 		TaskSession:         NewTaskSessionClient(cfg),
@@ -330,6 +335,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		RunContent:          NewRunContentClient(cfg),
 		RunEvent:            NewRunEventClient(cfg),
 		RunLogLine:          NewRunLogLineClient(cfg),
+		RunSecret:           NewRunSecretClient(cfg),
 		Task:                NewTaskClient(cfg),
 		TaskBlocker:         NewTaskBlockerClient(cfg),
 		TaskSession:         NewTaskSessionClient(cfg),
@@ -372,8 +378,8 @@ func (c *Client) Use(hooks ...Hook) {
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
 		c.InboxItem, c.InstanceFact, c.MutationKey, c.Project, c.Routine, c.RoutineRun,
 		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunLogLine,
-		c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest, c.WebhookDelivery,
-		c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
+		c.RunSecret, c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest,
+		c.WebhookDelivery, c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
 	} {
 		n.Use(hooks...)
 	}
@@ -387,8 +393,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
 		c.InboxItem, c.InstanceFact, c.MutationKey, c.Project, c.Routine, c.RoutineRun,
 		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunLogLine,
-		c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest, c.WebhookDelivery,
-		c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
+		c.RunSecret, c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest,
+		c.WebhookDelivery, c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -443,6 +449,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.RunEvent.mutate(ctx, m)
 	case *RunLogLineMutation:
 		return c.RunLogLine.mutate(ctx, m)
+	case *RunSecretMutation:
+		return c.RunSecret.mutate(ctx, m)
 	case *TaskMutation:
 		return c.Task.mutate(ctx, m)
 	case *TaskBlockerMutation:
@@ -4437,6 +4445,139 @@ func (c *RunLogLineClient) mutate(ctx context.Context, m *RunLogLineMutation) (V
 	}
 }
 
+// RunSecretClient is a client for the RunSecret schema.
+type RunSecretClient struct {
+	config
+}
+
+// NewRunSecretClient returns a client for the RunSecret from the given config.
+func NewRunSecretClient(c config) *RunSecretClient {
+	return &RunSecretClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `runsecret.Hooks(f(g(h())))`.
+func (c *RunSecretClient) Use(hooks ...Hook) {
+	c.hooks.RunSecret = append(c.hooks.RunSecret, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `runsecret.Intercept(f(g(h())))`.
+func (c *RunSecretClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RunSecret = append(c.inters.RunSecret, interceptors...)
+}
+
+// Create returns a builder for creating a RunSecret entity.
+func (c *RunSecretClient) Create() *RunSecretCreate {
+	mutation := newRunSecretMutation(c.config, OpCreate)
+	return &RunSecretCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RunSecret entities.
+func (c *RunSecretClient) CreateBulk(builders ...*RunSecretCreate) *RunSecretCreateBulk {
+	return &RunSecretCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RunSecretClient) MapCreateBulk(slice any, setFunc func(*RunSecretCreate, int)) *RunSecretCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RunSecretCreateBulk{err: fmt.Errorf("calling to RunSecretClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RunSecretCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RunSecretCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RunSecret.
+func (c *RunSecretClient) Update() *RunSecretUpdate {
+	mutation := newRunSecretMutation(c.config, OpUpdate)
+	return &RunSecretUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RunSecretClient) UpdateOne(_m *RunSecret) *RunSecretUpdateOne {
+	mutation := newRunSecretMutation(c.config, OpUpdateOne, withRunSecret(_m))
+	return &RunSecretUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RunSecretClient) UpdateOneID(id string) *RunSecretUpdateOne {
+	mutation := newRunSecretMutation(c.config, OpUpdateOne, withRunSecretID(id))
+	return &RunSecretUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RunSecret.
+func (c *RunSecretClient) Delete() *RunSecretDelete {
+	mutation := newRunSecretMutation(c.config, OpDelete)
+	return &RunSecretDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RunSecretClient) DeleteOne(_m *RunSecret) *RunSecretDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RunSecretClient) DeleteOneID(id string) *RunSecretDeleteOne {
+	builder := c.Delete().Where(runsecret.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RunSecretDeleteOne{builder}
+}
+
+// Query returns a query builder for RunSecret.
+func (c *RunSecretClient) Query() *RunSecretQuery {
+	return &RunSecretQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRunSecret},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RunSecret entity by its id.
+func (c *RunSecretClient) Get(ctx context.Context, id string) (*RunSecret, error) {
+	return c.Query().Where(runsecret.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RunSecretClient) GetX(ctx context.Context, id string) *RunSecret {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RunSecretClient) Hooks() []Hook {
+	return c.hooks.RunSecret
+}
+
+// Interceptors returns the client interceptors.
+func (c *RunSecretClient) Interceptors() []Interceptor {
+	return c.inters.RunSecret
+}
+
+func (c *RunSecretClient) mutate(ctx context.Context, m *RunSecretMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RunSecretCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RunSecretUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RunSecretUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RunSecretDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RunSecret mutation op: %q", m.Op())
+	}
+}
+
 // TaskClient is a client for the Task schema.
 type TaskClient struct {
 	config
@@ -6136,7 +6277,7 @@ type (
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
 		MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt,
-		RunContent, RunEvent, RunLogLine, Task, TaskBlocker, TaskSession,
+		RunContent, RunEvent, RunLogLine, RunSecret, Task, TaskBlocker, TaskSession,
 		WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
 		WorkspaceLane []ent.Hook
 	}
@@ -6144,7 +6285,7 @@ type (
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
 		MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt,
-		RunContent, RunEvent, RunLogLine, Task, TaskBlocker, TaskSession,
+		RunContent, RunEvent, RunLogLine, RunSecret, Task, TaskBlocker, TaskSession,
 		WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
 		WorkspaceLane []ent.Interceptor
 	}

@@ -35,6 +35,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runlogline"
+	"rouse.dev/rouse/ent/runsecret"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
@@ -127,6 +128,7 @@ func checkColumn(t, c string) error {
 			runcontent.Table:          runcontent.ValidColumn,
 			runevent.Table:            runevent.ValidColumn,
 			runlogline.Table:          runlogline.ValidColumn,
+			runsecret.Table:           runsecret.ValidColumn,
 			task.Table:                task.ValidColumn,
 			taskblocker.Table:         taskblocker.ValidColumn,
 			tasksession.Table:         tasksession.ValidColumn,

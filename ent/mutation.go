@@ -36,6 +36,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runlogline"
+	"rouse.dev/rouse/ent/runsecret"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
@@ -81,6 +82,7 @@ const (
 	TypeRunContent          = "RunContent"
 	TypeRunEvent            = "RunEvent"
 	TypeRunLogLine          = "RunLogLine"
+	TypeRunSecret           = "RunSecret"
 	TypeTask                = "Task"
 	TypeTaskBlocker         = "TaskBlocker"
 	TypeTaskSession         = "TaskSession"
@@ -29368,6 +29370,408 @@ func (m *RunLogLineMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown RunLogLine edge %s", name)
+}
+
+// RunSecretMutation represents an operation that mutates the RunSecret nodes in the graph.
+type RunSecretMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *string
+	workspace_id  *string
+	sets          *[]domain.SealedSet
+	appendsets    []domain.SealedSet
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*RunSecret, error)
+	predicates    []predicate.RunSecret
+}
+
+var _ ent.Mutation = (*RunSecretMutation)(nil)
+
+// runsecretOption allows management of the mutation configuration using functional options.
+type runsecretOption func(*RunSecretMutation)
+
+// newRunSecretMutation creates new mutation for the RunSecret entity.
+func newRunSecretMutation(c config, op Op, opts ...runsecretOption) *RunSecretMutation {
+	m := &RunSecretMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRunSecret,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRunSecretID sets the ID field of the mutation.
+func withRunSecretID(id string) runsecretOption {
+	return func(m *RunSecretMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RunSecret
+		)
+		m.oldValue = func(ctx context.Context) (*RunSecret, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RunSecret.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRunSecret sets the old RunSecret of the mutation.
+func withRunSecret(node *RunSecret) runsecretOption {
+	return func(m *RunSecretMutation) {
+		m.oldValue = func(context.Context) (*RunSecret, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RunSecretMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RunSecretMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RunSecret entities.
+func (m *RunSecretMutation) SetID(id string) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RunSecretMutation) ID() (id string, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RunSecretMutation) IDs(ctx context.Context) ([]string, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []string{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RunSecret.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetWorkspaceID sets the "workspace_id" field.
+func (m *RunSecretMutation) SetWorkspaceID(s string) {
+	m.workspace_id = &s
+}
+
+// WorkspaceID returns the value of the "workspace_id" field in the mutation.
+func (m *RunSecretMutation) WorkspaceID() (r string, exists bool) {
+	v := m.workspace_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWorkspaceID returns the old "workspace_id" field's value of the RunSecret entity.
+// If the RunSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunSecretMutation) OldWorkspaceID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWorkspaceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWorkspaceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWorkspaceID: %w", err)
+	}
+	return oldValue.WorkspaceID, nil
+}
+
+// ResetWorkspaceID resets all changes to the "workspace_id" field.
+func (m *RunSecretMutation) ResetWorkspaceID() {
+	m.workspace_id = nil
+}
+
+// SetSets sets the "sets" field.
+func (m *RunSecretMutation) SetSets(ds []domain.SealedSet) {
+	m.sets = &ds
+	m.appendsets = nil
+}
+
+// Sets returns the value of the "sets" field in the mutation.
+func (m *RunSecretMutation) Sets() (r []domain.SealedSet, exists bool) {
+	v := m.sets
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSets returns the old "sets" field's value of the RunSecret entity.
+// If the RunSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunSecretMutation) OldSets(ctx context.Context) (v []domain.SealedSet, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSets is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSets requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSets: %w", err)
+	}
+	return oldValue.Sets, nil
+}
+
+// AppendSets adds ds to the "sets" field.
+func (m *RunSecretMutation) AppendSets(ds []domain.SealedSet) {
+	m.appendsets = append(m.appendsets, ds...)
+}
+
+// AppendedSets returns the list of values that were appended to the "sets" field in this mutation.
+func (m *RunSecretMutation) AppendedSets() ([]domain.SealedSet, bool) {
+	if len(m.appendsets) == 0 {
+		return nil, false
+	}
+	return m.appendsets, true
+}
+
+// ResetSets resets all changes to the "sets" field.
+func (m *RunSecretMutation) ResetSets() {
+	m.sets = nil
+	m.appendsets = nil
+}
+
+// Where appends a list predicates to the RunSecretMutation builder.
+func (m *RunSecretMutation) Where(ps ...predicate.RunSecret) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RunSecretMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RunSecretMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RunSecret, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RunSecretMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RunSecretMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RunSecret).
+func (m *RunSecretMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RunSecretMutation) Fields() []string {
+	fields := make([]string, 0, 2)
+	if m.workspace_id != nil {
+		fields = append(fields, runsecret.FieldWorkspaceID)
+	}
+	if m.sets != nil {
+		fields = append(fields, runsecret.FieldSets)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RunSecretMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case runsecret.FieldWorkspaceID:
+		return m.WorkspaceID()
+	case runsecret.FieldSets:
+		return m.Sets()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RunSecretMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case runsecret.FieldWorkspaceID:
+		return m.OldWorkspaceID(ctx)
+	case runsecret.FieldSets:
+		return m.OldSets(ctx)
+	}
+	return nil, fmt.Errorf("unknown RunSecret field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RunSecretMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case runsecret.FieldWorkspaceID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWorkspaceID(v)
+		return nil
+	case runsecret.FieldSets:
+		v, ok := value.([]domain.SealedSet)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSets(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RunSecret field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RunSecretMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RunSecretMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RunSecretMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown RunSecret numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RunSecretMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RunSecretMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RunSecretMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown RunSecret nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RunSecretMutation) ResetField(name string) error {
+	switch name {
+	case runsecret.FieldWorkspaceID:
+		m.ResetWorkspaceID()
+		return nil
+	case runsecret.FieldSets:
+		m.ResetSets()
+		return nil
+	}
+	return fmt.Errorf("unknown RunSecret field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RunSecretMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RunSecretMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RunSecretMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RunSecretMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RunSecretMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RunSecretMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RunSecretMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RunSecret unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RunSecretMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RunSecret edge %s", name)
 }
 
 // TaskMutation represents an operation that mutates the Task nodes in the graph.

@@ -29,6 +29,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runlogline"
+	"rouse.dev/rouse/ent/runsecret"
 	"rouse.dev/rouse/ent/schema"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
@@ -1154,6 +1155,16 @@ func init() {
 	runloglineDescAt := runloglineFields[6].Descriptor()
 	// runlogline.DefaultAt holds the default value on creation for the at field.
 	runlogline.DefaultAt = runloglineDescAt.Default.(func() time.Time)
+	runsecretFields := schema.RunSecret{}.Fields()
+	_ = runsecretFields
+	// runsecretDescWorkspaceID is the schema descriptor for workspace_id field.
+	runsecretDescWorkspaceID := runsecretFields[1].Descriptor()
+	// runsecret.WorkspaceIDValidator is a validator for the "workspace_id" field. It is called by the builders before save.
+	runsecret.WorkspaceIDValidator = runsecretDescWorkspaceID.Validators[0].(func(string) error)
+	// runsecretDescID is the schema descriptor for id field.
+	runsecretDescID := runsecretFields[0].Descriptor()
+	// runsecret.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	runsecret.IDValidator = runsecretDescID.Validators[0].(func(string) error)
 	taskMixin := schema.Task{}.Mixin()
 	taskMixinFields0 := taskMixin[0].Fields()
 	_ = taskMixinFields0

@@ -60,6 +60,8 @@ type Tx struct {
 	RunEvent *RunEventClient
 	// RunLogLine is the client for interacting with the RunLogLine builders.
 	RunLogLine *RunLogLineClient
+	// RunSecret is the client for interacting with the RunSecret builders.
+	RunSecret *RunSecretClient
 	// Task is the client for interacting with the Task builders.
 	Task *TaskClient
 	// TaskBlocker is the client for interacting with the TaskBlocker builders.
@@ -232,6 +234,7 @@ func (tx *Tx) init() {
 	tx.RunContent = NewRunContentClient(tx.config)
 	tx.RunEvent = NewRunEventClient(tx.config)
 	tx.RunLogLine = NewRunLogLineClient(tx.config)
+	tx.RunSecret = NewRunSecretClient(tx.config)
 	tx.Task = NewTaskClient(tx.config)
 	tx.TaskBlocker = NewTaskBlockerClient(tx.config)
 	tx.TaskSession = NewTaskSessionClient(tx.config)

@@ -517,6 +517,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case *ent.Workspace:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Workspace(ctx, sel, obj)
 	case *ent.Task:
 		if obj == nil {
 			return graphql.Null
@@ -532,6 +537,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *ent.Project:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Project(ctx, sel, obj)
 	case *model.Budget:
 		if obj == nil {
 			return graphql.Null
@@ -542,6 +552,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._Agent(ctx, sel, obj)
+	case *ent.Workflow:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Workflow(ctx, sel, obj)
 	case *ent.WakeupRequest:
 		if obj == nil {
 			return graphql.Null
@@ -552,6 +567,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RoutineRun(ctx, sel, obj)
+	case *model.InboxItem:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._InboxItem(ctx, sel, obj)
 	case *ent.Approval:
 		if obj == nil {
 			return graphql.Null

@@ -152,10 +152,26 @@ func recordOf(ctx context.Context, id *string, prefixes ...string) (ent.Noder, e
 		return record(l.fires.Load(ctx, subject))
 	case "wkp":
 		return record(l.wakeups.Load(ctx, subject))
+	case "prj":
+		return record(l.projects.Load(ctx, subject))
+	case "wfl":
+		return record(l.workflows.Load(ctx, subject))
+	case "wsp":
+		return record(l.workspaces.Load(ctx, subject))
+	case inboxPrefix:
+		return inboxItemOf(ctx, subject)
 	case budgetPrefix:
 		return record(l.budgets.Load(ctx, subject))
 	}
 	return record(l.runs.Load(ctx, subject))
+}
+
+func inboxItemOf(ctx context.Context, id xid.ID) (ent.Noder, error) {
+	row, err := load(ctx).inboxItems.Load(ctx, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return &model.InboxItem{InboxItem: row}, nil
 }
 
 // record is a row as an interface: no row is a nil interface, not one that holds a nil pointer.

@@ -71,23 +71,23 @@ func TestTheFeedIsPagedFilteredAndShowsWhoAndWhat(t *testing.T) {
 		}
 		return out
 	}
-	first, more, cursor := feed("first: 3")
-	if got := codes(first); !more || !slices.Equal(got, []string{"WAKEUP_QUEUED", "AGENT_RESUMED", "AGENT_PAUSED"}) {
+	first, more, cursor := feed("first: 4")
+	if got := codes(first); !more || !slices.Equal(got, []string{"WAKEUP_QUEUED", "WAKEUP_REQUESTED", "AGENT_RESUMED", "AGENT_PAUSED"}) {
 		t.Fatalf("newest first: %v", got)
 	}
 	if e := first[0]; e.Actor.Component != "router" || e.Subject == nil || e.Subject.Typename != "WakeupRequest" || e.Subject.Status != "QUEUED" || e.CausationID == nil {
 		t.Errorf("the queued wakeup is %+v", e)
 	}
-	if e := first[2]; e.Actor.UserID != "local" || e.Subject == nil || e.Subject.Name != "Ada" || e.Data["note"] != "lunch" || e.CausationID != nil {
+	if e := first[3]; e.Actor.UserID != "local" || e.Subject == nil || e.Subject.Name != "Ada" || e.Data["note"] != "lunch" || e.CausationID != nil {
 		t.Errorf("the pause is %+v", e)
 	}
-	if rest, _, _ := feed(`first: 3, after: "` + cursor + `"`); !slices.Equal(codes(rest), []string{"AGENT_CHANGED"}) {
+	if rest, _, _ := feed(`first: 3, after: "` + cursor + `"`); !slices.Equal(codes(rest), []string{"AGENT_CHANGED", "WORKSPACE_CREATED"}) {
 		t.Errorf("then came %v", codes(rest))
 	}
 	for filter, want := range map[string][]string{
 		`code: [AGENT_PAUSED, AGENT_RESUMED]`:          {"AGENT_RESUMED", "AGENT_PAUSED"},
 		`agentId: "` + id + `", code: [RUN_FAILED]`:    nil,
-		`causationId: "` + *first[0].CausationID + `"`: {"WAKEUP_QUEUED"},
+		`causationId: "` + *first[0].CausationID + `"`: {"WAKEUP_QUEUED", "WAKEUP_REQUESTED"},
 		`since: "2999-01-01T00:00:00Z"`:                nil,
 		`taskId: "` + string(xid.New("tsk")) + `"`:     nil,
 	} {
@@ -191,8 +191,8 @@ func TestTheFeedIsFollowedStoredFirstThenLiveEachOnce(t *testing.T) {
 	narrow := w.follow(`, after: "` + cursor + `", filter: {code: [WAKEUP_QUEUED]}`)
 	w.mutate("resumeAgent", "agent { id }", map[string]any{"agentId": id}, nil)
 	w.wake(id)
-	got = []string{next(), next()}
-	if want := []string{"AGENT_RESUMED", "WAKEUP_QUEUED"}; !slices.Equal(got, want) {
+	got = []string{next(), next(), next()}
+	if want := []string{"AGENT_RESUMED", "WAKEUP_REQUESTED", "WAKEUP_QUEUED"}; !slices.Equal(got, want) {
 		t.Errorf("live came %v, want %v", got, want)
 	}
 	if got := narrow(); got != "WAKEUP_QUEUED" {

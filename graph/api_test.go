@@ -18,6 +18,7 @@ import (
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/feedtest"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/store"
@@ -113,6 +114,7 @@ func newWorldOn(t *testing.T, db *sql.DB) *world {
 	h := &hub{watchers: map[xid.ID][]chan struct{}{}}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	s := store.New(db, store.Options{Events: h, Counters: metrics.New(), Log: log, Jitter: func() float64 { return 0 }})
+	feedtest.Watch(t, db)
 	if err := s.Activate(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -10209,7 +10209,7 @@ func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet,
 	return out
 }
 
-var projectImplementors = []string{"Project", "BudgetSubject", "Node", "Versioned"}
+var projectImplementors = []string{"Project", "ActivitySubject", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Project(ctx context.Context, sel ast.SelectionSet, obj *ent.Project) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, projectImplementors)
@@ -11630,7 +11630,7 @@ func (ec *executionContext) _WakeupRequestEdge(ctx context.Context, sel ast.Sele
 	return out
 }
 
-var workflowImplementors = []string{"Workflow", "Node"}
+var workflowImplementors = []string{"Workflow", "ActivitySubject", "Node"}
 
 func (ec *executionContext) _Workflow(ctx context.Context, sel ast.SelectionSet, obj *ent.Workflow) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, workflowImplementors)
@@ -11824,7 +11824,7 @@ func (ec *executionContext) _WorkflowStep(ctx context.Context, sel ast.Selection
 	return out
 }
 
-var workspaceImplementors = []string{"Workspace", "BudgetSubject", "Node", "Versioned"}
+var workspaceImplementors = []string{"Workspace", "ActivitySubject", "BudgetSubject", "Node", "Versioned"}
 
 func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet, obj *ent.Workspace) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, workspaceImplementors)

@@ -29,13 +29,18 @@ func (r *Resolver) testExecutor(ctx context.Context, agentID xid.ID) ([]*model.E
 	if a.Executor.Kind() == "" {
 		holder = w.ID
 	}
+	tested := ctx
 	if end, ok := ctx.Deadline(); ok { // the answer needs some of the operation's time
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end.Add(-min(answerReserve, time.Until(end)/2)))
+		tested, cancel = context.WithDeadline(ctx, end.Add(-min(answerReserve, time.Until(end)/2)))
 		defer cancel()
 	}
+	checks := r.Tester.TestExecutor(tested, a.WorkspaceID, a.ID, spec, holder, true)
+	if err := r.Store.NoteExecutorTest(ctx, a.WorkspaceID, a.ID, spec.Kind(), checks); err != nil {
+		return nil, err
+	}
 	var out []*model.ExecutorCheck
-	for _, c := range r.Tester.TestExecutor(ctx, a.WorkspaceID, a.ID, spec, holder, true) {
+	for _, c := range checks {
 		check := &model.ExecutorCheck{Name: c.Name, Ok: c.OK, Detail: c.Detail}
 		if c.Hint != "" {
 			check.Hint = &c.Hint

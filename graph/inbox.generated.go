@@ -550,7 +550,7 @@ func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.Selection
 
 // region    **************************** object.gotpl ****************************
 
-var inboxItemImplementors = []string{"InboxItem", "Node"}
+var inboxItemImplementors = []string{"InboxItem", "ActivitySubject", "Node"}
 
 func (ec *executionContext) _InboxItem(ctx context.Context, sel ast.SelectionSet, obj *model.InboxItem) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, inboxItemImplementors)

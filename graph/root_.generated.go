@@ -273,7 +273,7 @@ type Activity implements Node {
   actor: Actor!
   "About; null when that has no type here."
   subject: ActivitySubject
-  "Details."
+  "Details for programs. What each code has is in docs/activity.md: ` + "`" + `agent` + "`" + ` and ` + "`" + `task_id` + "`" + ` where it concerns one, ` + "`" + `reason` + "`" + ` where something ended."
   data: JSONObject!
   "Chain."
   causationId: ID
@@ -299,7 +299,7 @@ type SystemActor {
 }
 
 "What an entry is about."
-union ActivitySubject = Agent | Task | Routine | RoutineRun | WakeupRequest | Run | Budget | Approval
+union ActivitySubject = Agent | Task | Routine | RoutineRun | WakeupRequest | Run | Budget | Approval | Project | Workflow | Workspace | InboxItem
 
 "What an activity entry tells."
 enum ActivityCode {
@@ -367,6 +367,28 @@ enum ActivityCode {
   SETTINGS_CHANGED
   "A webhook delivery was refused."
   WEBHOOK_REJECTED
+  "An approval was asked for."
+  APPROVAL_REQUESTED
+  "Something was put into the inbox."
+  INBOX_ITEM_MADE
+  "An item of the inbox was handled: by a person, or by the decision that it asked for."
+  INBOX_ITEM_HANDLED
+  "A bearer token of the workspace was made; the data names it and its scopes, never the secret."
+  TOKEN_CREATED
+  "A bearer token of the workspace was revoked."
+  TOKEN_REVOKED
+  "A project was made or changed."
+  PROJECT_CHANGED
+  "A workflow was made."
+  WORKFLOW_CHANGED
+  "The workspace was made."
+  WORKSPACE_CREATED
+  "The executor of an agent was tested; the data names the checks that failed."
+  EXECUTOR_TESTED
+  "A caller of the API asked for a wakeup or for a run of a task."
+  WAKEUP_REQUESTED
+  "The end of a live run was asked for."
+  RUN_CANCEL_REQUESTED
 }
 
 "Page of Activity."

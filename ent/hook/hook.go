@@ -285,6 +285,18 @@ func (f RunLogLineFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunLogLineMutation", m)
 }
 
+// The RunSecretFunc type is an adapter to allow the use of ordinary
+// function as RunSecret mutator.
+type RunSecretFunc func(context.Context, *ent.RunSecretMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RunSecretFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RunSecretMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunSecretMutation", m)
+}
+
 // The TaskFunc type is an adapter to allow the use of ordinary
 // function as Task mutator.
 type TaskFunc func(context.Context, *ent.TaskMutation) (ent.Value, error)

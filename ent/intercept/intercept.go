@@ -32,6 +32,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runlogline"
+	"rouse.dev/rouse/ent/runsecret"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
@@ -720,6 +721,33 @@ func (f TraverseRunLogLine) Traverse(ctx context.Context, q ent.Query) error {
 	return fmt.Errorf("unexpected query type %T. expect *ent.RunLogLineQuery", q)
 }
 
+// The RunSecretFunc type is an adapter to allow the use of ordinary function as a Querier.
+type RunSecretFunc func(context.Context, *ent.RunSecretQuery) (ent.Value, error)
+
+// Query calls f(ctx, q).
+func (f RunSecretFunc) Query(ctx context.Context, q ent.Query) (ent.Value, error) {
+	if q, ok := q.(*ent.RunSecretQuery); ok {
+		return f(ctx, q)
+	}
+	return nil, fmt.Errorf("unexpected query type %T. expect *ent.RunSecretQuery", q)
+}
+
+// The TraverseRunSecret type is an adapter to allow the use of ordinary function as Traverser.
+type TraverseRunSecret func(context.Context, *ent.RunSecretQuery) error
+
+// Intercept is a dummy implementation of Intercept that returns the next Querier in the pipeline.
+func (f TraverseRunSecret) Intercept(next ent.Querier) ent.Querier {
+	return next
+}
+
+// Traverse calls f(ctx, q).
+func (f TraverseRunSecret) Traverse(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.RunSecretQuery); ok {
+		return f(ctx, q)
+	}
+	return fmt.Errorf("unexpected query type %T. expect *ent.RunSecretQuery", q)
+}
+
 // The TaskFunc type is an adapter to allow the use of ordinary function as a Querier.
 type TaskFunc func(context.Context, *ent.TaskQuery) (ent.Value, error)
 
@@ -1012,6 +1040,8 @@ func NewQuery(q ent.Query) (Query, error) {
 		return &query[*ent.RunEventQuery, predicate.RunEvent, runevent.OrderOption]{typ: ent.TypeRunEvent, tq: q}, nil
 	case *ent.RunLogLineQuery:
 		return &query[*ent.RunLogLineQuery, predicate.RunLogLine, runlogline.OrderOption]{typ: ent.TypeRunLogLine, tq: q}, nil
+	case *ent.RunSecretQuery:
+		return &query[*ent.RunSecretQuery, predicate.RunSecret, runsecret.OrderOption]{typ: ent.TypeRunSecret, tq: q}, nil
 	case *ent.TaskQuery:
 		return &query[*ent.TaskQuery, predicate.Task, task.OrderOption]{typ: ent.TypeTask, tq: q}, nil
 	case *ent.TaskBlockerQuery:

@@ -14,7 +14,7 @@ var (
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "tx", Type: field.TypeInt64, Default: schema.Expr("(pg_current_xact_id()::text)::bigint")},
-		{Name: "code", Type: field.TypeEnum, Enums: []string{"WAKEUP_QUEUED", "WAKEUP_COALESCED", "WAKEUP_IDLE_SKIPPED", "WAKEUP_AGENT_INACTIVE", "WAKEUP_CHECKOUT_HELD", "WAKEUP_RESENT", "WAKEUP_BUDGET_BLOCKED", "WAKEUP_STALE_CANCELLED", "WAKEUP_RETRY_SCHEDULED", "WAKEUP_RETRY_CANCELLED", "RECOVERY_DISPATCH", "RECOVERY_SWEEP_COMPLETE", "RUN_CLAIMED", "RUN_LAUNCHED", "RUN_FINISHED", "RUN_FAILED", "RUN_CANCELLED", "RUN_RESCUED", "ROUTINE_CHANGED", "ROUTINE_FIRED", "TRIGGER_CHANGED", "TRIGGER_SECRET_ROTATED", "AGENT_CHANGED", "AGENT_PAUSED", "AGENT_RESUMED", "TASK_CHANGED", "TASK_COMMENTED", "APPROVAL_DECIDED", "BUDGET_CHANGED", "BUDGET_THRESHOLD", "SETTINGS_CHANGED", "WEBHOOK_REJECTED"}},
+		{Name: "code", Type: field.TypeEnum, Enums: []string{"WAKEUP_QUEUED", "WAKEUP_COALESCED", "WAKEUP_IDLE_SKIPPED", "WAKEUP_AGENT_INACTIVE", "WAKEUP_CHECKOUT_HELD", "WAKEUP_RESENT", "WAKEUP_BUDGET_BLOCKED", "WAKEUP_STALE_CANCELLED", "WAKEUP_RETRY_SCHEDULED", "WAKEUP_RETRY_CANCELLED", "RECOVERY_DISPATCH", "RECOVERY_SWEEP_COMPLETE", "RUN_CLAIMED", "RUN_LAUNCHED", "RUN_FINISHED", "RUN_FAILED", "RUN_CANCELLED", "RUN_RESCUED", "ROUTINE_CHANGED", "ROUTINE_FIRED", "TRIGGER_CHANGED", "TRIGGER_SECRET_ROTATED", "AGENT_CHANGED", "AGENT_PAUSED", "AGENT_RESUMED", "TASK_CHANGED", "TASK_COMMENTED", "APPROVAL_DECIDED", "BUDGET_CHANGED", "BUDGET_THRESHOLD", "SETTINGS_CHANGED", "WEBHOOK_REJECTED", "APPROVAL_REQUESTED", "INBOX_ITEM_MADE", "INBOX_ITEM_HANDLED", "TOKEN_CREATED", "TOKEN_REVOKED", "PROJECT_CHANGED", "WORKFLOW_CHANGED", "WORKSPACE_CREATED", "EXECUTOR_TESTED", "WAKEUP_REQUESTED", "RUN_CANCEL_REQUESTED"}},
 		{Name: "summary", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "actor_kind", Type: field.TypeEnum, Enums: []string{"USER", "AGENT", "CHANNEL", "SYSTEM"}},
 		{Name: "actor", Type: field.TypeString, Size: 200, Default: ""},
@@ -1321,6 +1321,18 @@ var (
 			},
 		},
 	}
+	// RunSecretsColumns holds the columns for the "run_secrets" table.
+	RunSecretsColumns = []*schema.Column{
+		{Name: "run_id", Type: field.TypeString, Size: 64},
+		{Name: "workspace_id", Type: field.TypeString, Size: 64},
+		{Name: "sets", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "jsonb"}},
+	}
+	// RunSecretsTable holds the schema information for the "run_secrets" table.
+	RunSecretsTable = &schema.Table{
+		Name:       "run_secrets",
+		Columns:    RunSecretsColumns,
+		PrimaryKey: []*schema.Column{RunSecretsColumns[0]},
+	}
 	// TasksColumns holds the columns for the "tasks" table.
 	TasksColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Size: 64},
@@ -1951,6 +1963,7 @@ var (
 		RunContentsTable,
 		RunEventsTable,
 		RunLogLinesTable,
+		RunSecretsTable,
 		TasksTable,
 		TaskBlockersTable,
 		TaskSessionsTable,
@@ -1971,7 +1984,7 @@ func init() {
 	ActivitiesTable.Annotation = &entsql.Annotation{}
 	ActivitiesTable.Annotation.Checks = map[string]string{
 		"activities_actor_kind": "actor_kind IN ('USER', 'AGENT', 'CHANNEL', 'SYSTEM')",
-		"activities_code":       "code IN ('WAKEUP_QUEUED', 'WAKEUP_COALESCED', 'WAKEUP_IDLE_SKIPPED', 'WAKEUP_AGENT_INACTIVE', 'WAKEUP_CHECKOUT_HELD', 'WAKEUP_RESENT', 'WAKEUP_BUDGET_BLOCKED', 'WAKEUP_STALE_CANCELLED', 'WAKEUP_RETRY_SCHEDULED', 'WAKEUP_RETRY_CANCELLED', 'RECOVERY_DISPATCH', 'RECOVERY_SWEEP_COMPLETE', 'RUN_CLAIMED', 'RUN_LAUNCHED', 'RUN_FINISHED', 'RUN_FAILED', 'RUN_CANCELLED', 'RUN_RESCUED', 'ROUTINE_CHANGED', 'ROUTINE_FIRED', 'TRIGGER_CHANGED', 'TRIGGER_SECRET_ROTATED', 'AGENT_CHANGED', 'AGENT_PAUSED', 'AGENT_RESUMED', 'TASK_CHANGED', 'TASK_COMMENTED', 'APPROVAL_DECIDED', 'BUDGET_CHANGED', 'BUDGET_THRESHOLD', 'SETTINGS_CHANGED', 'WEBHOOK_REJECTED')",
+		"activities_code":       "code IN ('WAKEUP_QUEUED', 'WAKEUP_COALESCED', 'WAKEUP_IDLE_SKIPPED', 'WAKEUP_AGENT_INACTIVE', 'WAKEUP_CHECKOUT_HELD', 'WAKEUP_RESENT', 'WAKEUP_BUDGET_BLOCKED', 'WAKEUP_STALE_CANCELLED', 'WAKEUP_RETRY_SCHEDULED', 'WAKEUP_RETRY_CANCELLED', 'RECOVERY_DISPATCH', 'RECOVERY_SWEEP_COMPLETE', 'RUN_CLAIMED', 'RUN_LAUNCHED', 'RUN_FINISHED', 'RUN_FAILED', 'RUN_CANCELLED', 'RUN_RESCUED', 'ROUTINE_CHANGED', 'ROUTINE_FIRED', 'TRIGGER_CHANGED', 'TRIGGER_SECRET_ROTATED', 'AGENT_CHANGED', 'AGENT_PAUSED', 'AGENT_RESUMED', 'TASK_CHANGED', 'TASK_COMMENTED', 'APPROVAL_DECIDED', 'BUDGET_CHANGED', 'BUDGET_THRESHOLD', 'SETTINGS_CHANGED', 'WEBHOOK_REJECTED', 'APPROVAL_REQUESTED', 'INBOX_ITEM_MADE', 'INBOX_ITEM_HANDLED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'PROJECT_CHANGED', 'WORKFLOW_CHANGED', 'WORKSPACE_CREATED', 'EXECUTOR_TESTED', 'WAKEUP_REQUESTED', 'RUN_CANCEL_REQUESTED')",
 	}
 	AgentsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	AgentsTable.ForeignKeys[1].RefTable = AgentsTable

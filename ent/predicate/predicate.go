@@ -75,6 +75,9 @@ type RunEvent func(*sql.Selector)
 // RunLogLine is the predicate function for runlogline builders.
 type RunLogLine func(*sql.Selector)
 
+// RunSecret is the predicate function for runsecret builders.
+type RunSecret func(*sql.Selector)
+
 // Task is the predicate function for task builders.
 type Task func(*sql.Selector)
 

@@ -104,3 +104,20 @@ func (AttemptLease) Indexes() []ent.Index {
 
 // Annotations of AttemptLease.
 func (AttemptLease) Annotations() []schema.Annotation { return []schema.Annotation{hidden()} }
+
+// RunSecret holds what earlier attempts of a run were launched with while the run waits for another attempt, or has one: its agent
+// may still know the values, so that they are masked in what it says. They are sealed as on the executors' records, and gone
+// with the run's end.
+type RunSecret struct{ ent.Schema }
+
+// Fields of RunSecret. sets are different ones, oldest first.
+func (RunSecret) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("id").StorageKey("run_id").MaxRuneLen(64),
+		field.String("workspace_id").MaxRuneLen(64),
+		field.JSON("sets", []domain.SealedSet{}).SchemaType(jsonb()),
+	}
+}
+
+// Annotations of RunSecret.
+func (RunSecret) Annotations() []schema.Annotation { return []schema.Annotation{hidden()} }

@@ -38,6 +38,17 @@ const (
 	ActivityCodeBudgetThreshold       ActivityCode = "BUDGET_THRESHOLD"        // budget threshold
 	ActivityCodeSettingsChanged       ActivityCode = "SETTINGS_CHANGED"        // settings changed
 	ActivityCodeWebhookRejected       ActivityCode = "WEBHOOK_REJECTED"        // webhook rejected
+	ActivityCodeApprovalRequested     ActivityCode = "APPROVAL_REQUESTED"      // approval requested
+	ActivityCodeInboxItemMade         ActivityCode = "INBOX_ITEM_MADE"         // inbox item made
+	ActivityCodeInboxItemHandled      ActivityCode = "INBOX_ITEM_HANDLED"      // inbox item handled
+	ActivityCodeTokenCreated          ActivityCode = "TOKEN_CREATED"           // token created
+	ActivityCodeTokenRevoked          ActivityCode = "TOKEN_REVOKED"           // token revoked
+	ActivityCodeProjectChanged        ActivityCode = "PROJECT_CHANGED"         // project changed
+	ActivityCodeWorkflowChanged       ActivityCode = "WORKFLOW_CHANGED"        // workflow changed
+	ActivityCodeWorkspaceCreated      ActivityCode = "WORKSPACE_CREATED"       // workspace created
+	ActivityCodeExecutorTested        ActivityCode = "EXECUTOR_TESTED"         // executor tested
+	ActivityCodeWakeupRequested       ActivityCode = "WAKEUP_REQUESTED"        // wakeup requested
+	ActivityCodeRunCancelRequested    ActivityCode = "RUN_CANCEL_REQUESTED"    // run cancel requested
 )
 
 var activityCodeValues = []ActivityCode{
@@ -73,6 +84,17 @@ var activityCodeValues = []ActivityCode{
 	ActivityCodeBudgetThreshold,
 	ActivityCodeSettingsChanged,
 	ActivityCodeWebhookRejected,
+	ActivityCodeApprovalRequested,
+	ActivityCodeInboxItemMade,
+	ActivityCodeInboxItemHandled,
+	ActivityCodeTokenCreated,
+	ActivityCodeTokenRevoked,
+	ActivityCodeProjectChanged,
+	ActivityCodeWorkflowChanged,
+	ActivityCodeWorkspaceCreated,
+	ActivityCodeExecutorTested,
+	ActivityCodeWakeupRequested,
+	ActivityCodeRunCancelRequested,
 }
 
 // Values lists every ActivityCode, for the database check and the API enum.

@@ -65,7 +65,7 @@ func (t *Tokens) Create(ctx context.Context, in TokenSpec) (MadeToken, error) {
 		at := time.Now().Add(in.Expires)
 		row.ExpiresAt = &at
 	}
-	id, err := t.store.CreateToken(ctx, row)
+	id, err := t.store.CreateToken(auth.WithPrincipal(ctx, auth.Local()), row)
 	if err != nil {
 		return MadeToken{}, err
 	}
@@ -113,7 +113,7 @@ func (t *Tokens) List(ctx context.Context) ([]TokenRow, error) {
 
 // Revoke ends a token now.
 func (t *Tokens) Revoke(ctx context.Context, id xid.ID) error {
-	err := t.store.RevokeToken(ctx, "", id)
+	err := t.store.RevokeToken(auth.WithPrincipal(ctx, auth.Local()), "", id)
 	if _, refused := errors.AsType[*domain.UserError](err); refused {
 		return fmt.Errorf("there is no token %q: `rouse token list` shows those that there are", id)
 	}

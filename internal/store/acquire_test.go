@@ -462,9 +462,12 @@ func TestWhatAnAttemptWasLaunchedWithIsKnownWhenItsExecutorIsChangedMeanwhile(t 
 		{"launched", func() { take() }, "v1"},
 		{"replaced while it runs", func() { change("v2") }, "v1 v2"},
 		{"replaced twice", func() { change("v3") }, "v1 v3"},
-		{"lent again to the call whose answer was lost", func() { take() }, "v3"},
-		{"replaced after that", func() { change("v4") }, "v3 v4"},
-		{"ended", func() { w.sql(`DELETE FROM attempt_leases`) }, "v4"},
+		{"lent again to the call whose answer was lost", func() { take() }, "v1 v3"},
+		{"replaced after that", func() { change("v4") }, "v1 v3 v4"},
+		{"ended, to be tried again", func() { w.ok(w.Fail(t.Context(), w.leaseOf(run), Failure{Code: domain.RunErrorCodeCrash, Message: "no"})) }, "v1 v3 v4"},
+		{"replaced between the attempts", func() { change("v5") }, "v1 v3 v5"},
+		{"launched anew", func() { w.unpark(run); take() }, "v1 v3 v5"},
+		{"ended for good", func() { w.ok(w.Fail(t.Context(), w.leaseOf(run), Failure{Code: domain.RunErrorCodeCrash, Message: "no", Permanent: true})) }, "v5"},
 	}
 	for _, step := range steps {
 		step.do()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"strings"
 
 	"rouse.dev/rouse/ent"
@@ -40,28 +41,41 @@ func callerOr(ctx context.Context, component string) actor {
 }
 
 // entry is a line of the workspace's feed. subjectID names the record it is about; agentID and taskID are what the feed
-// can be narrowed to. Data may be nil.
+// can be narrowed to. Data may be nil: agent and task are always among the details (domain.ActivityDetailsOf).
 type entry struct {
 	workspaceID                             xid.ID
 	code                                    domain.ActivityCode
 	by                                      actor
 	summary                                 string
 	subjectID, agentID, taskID, causationID xid.ID
-	data                                    any
+	data                                    map[string]any
+}
+
+// details are the entry's data for programs, with the agent and the task that it concerns under the names that readers compare.
+func (e entry) details() map[string]any {
+	all := map[string]any{}
+	if e.agentID != "" {
+		all["agent"] = e.agentID
+	}
+	if e.taskID != "" {
+		all["task_id"] = e.taskID
+	}
+	maps.Copy(all, e.data)
+	return all
 }
 
 // activityInto begins every insertion into the feed, also those that are part of a larger statement.
 const activityInto = `
 INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at)`
 
-// note appends an entry to the feed.
+// note appends an entry to the feed, at the instant of the transaction if it has read the clock.
 func (t *tx) note(ctx context.Context, e entry) error {
-	encoded, err := encodeData(e.data)
+	encoded, err := encodeData(e.details())
 	if err != nil {
 		return err
 	}
-	const query = activityInto + ` VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
-	err = execOne(ctx, t, query, xid.New("act"), e.workspaceID, e.code, e.summary, e.by.kind, e.by.name, e.subjectID, e.agentID, e.taskID, encoded, e.causationID, t.now)
+	const query = activityInto + ` VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, coalesce($12::timestamptz, clock_timestamp()))`
+	err = execOne(ctx, t, query, xid.New("act"), e.workspaceID, e.code, e.summary, e.by.kind, e.by.name, e.subjectID, e.agentID, e.taskID, encoded, e.causationID, nullableTime(t.now))
 	if err != nil {
 		return fmt.Errorf("append activity %s: %w", e.code, err)
 	}
@@ -75,7 +89,7 @@ func (t *tx) fed(workspaceID xid.ID) {
 }
 
 // activity appends an entry about a run.
-func (t *tx) activity(ctx context.Context, run runRow, code domain.ActivityCode, by actor, summary string, data any) error {
+func (t *tx) activity(ctx context.Context, run runRow, code domain.ActivityCode, by actor, summary string, data map[string]any) error {
 	return t.note(ctx, entry{workspaceID: run.workspaceID, code: code, by: by, summary: summary, subjectID: run.id, agentID: run.agentID,
 		taskID: run.taskID, causationID: run.causationID, data: data})
 }

@@ -62,7 +62,7 @@ func TestTheFeedTellsTheLifeOfARun(t *testing.T) {
 	w.start(c)
 	w.request(agent, scoped("taskless"))
 	w.finish(c)
-	want := "WAKEUP_QUEUED WAKEUP_COALESCED RUN_CLAIMED RUN_LAUNCHED WAKEUP_QUEUED RUN_FINISHED"
+	want := "WAKEUP_QUEUED WAKEUP_REQUESTED WAKEUP_COALESCED RUN_CLAIMED RUN_LAUNCHED WAKEUP_QUEUED RUN_FINISHED"
 	if got := strings.Join(w.codes(from), " "); got != want {
 		t.Errorf("the feed is %s\nwant        %s", got, want)
 	}

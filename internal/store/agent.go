@@ -85,7 +85,7 @@ func (t *tx) createAgent(ctx context.Context, in CreateAgent) (Made, error) {
 		return Made{}, err
 	}
 	err := t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"),
-		summary: "The agent was made.", subjectID: in.ID, agentID: in.ID})
+		summary: "The agent was made.", subjectID: in.ID, agentID: in.ID, data: map[string]any{"created": true, "name": in.Name, "role": in.Role}})
 	if err != nil || in.Role != domain.AgentRoleCoordinator {
 		return Made{ID: in.ID}, err
 	}

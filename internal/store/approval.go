@@ -88,8 +88,13 @@ VALUES ($1, $2, $3, $4, $5, 'PENDING', $6, $7, '', '')`
 	if err := t.noteWord(ctx, r.id); err != nil {
 		return "", nil, err
 	}
-	err := t.inbox(ctx, item{workspaceID: r.workspaceID, kind: domain.InboxKindApprovalRequest, dedupe: approvalItem(id), title: "Approval wanted: " + r.title,
-		body: q.text, subject: id, causationID: q.by.causationID, about: q.by.agentID})
+	err := t.note(ctx, entry{workspaceID: r.workspaceID, code: domain.ActivityCodeApprovalRequested, by: q.by.by, summary: "An approval was asked for.", subjectID: id,
+		agentID: q.by.agentID, taskID: r.id, causationID: q.by.causationID, data: map[string]any{"approvalId": id, "completion": q.completion}})
+	if err != nil {
+		return "", nil, err
+	}
+	err = t.inbox(ctx, item{workspaceID: r.workspaceID, kind: domain.InboxKindApprovalRequest, dedupe: approvalItem(id), title: "Approval wanted: " + r.title,
+		body: q.text, subject: id, causationID: q.by.causationID, about: q.by.agentID, taskID: r.id})
 	if err != nil {
 		return "", nil, err
 	}
@@ -112,11 +117,7 @@ UPDATE approvals SET status = $2, decided_by_kind = $3, decided_by_id = $4, deci
 	if err := execOne(ctx, t, query, a.id, status, author.kind, by.agentID, author.name, note, t.now); err != nil {
 		return fmt.Errorf("write the decision: %w", err)
 	}
-	const done = `UPDATE inbox_items SET resolved_at = $3 WHERE workspace_id = $1 AND dedupe_key = $2 AND resolved_at IS NULL`
-	if _, err := exec(ctx, t, done, a.workspaceID, approvalItem(a.id), t.now); err != nil {
-		return fmt.Errorf("resolve the inbox item: %w", err)
-	}
-	return nil
+	return t.handleItem(ctx, a.workspaceID, approvalItem(a.id), by.by)
 }
 
 // RequestApproval asks for a decision on a task. Its answer wakes the agent that asks.
@@ -227,7 +228,7 @@ func (t *tx) decide(ctx context.Context, tasks map[xid.ID]*taskRow, taskID xid.I
 		return nil, err
 	}
 	err = t.note(ctx, entry{workspaceID: r.workspaceID, code: domain.ActivityCodeApprovalDecided, by: by.by, summary: "An approval was decided: " + string(in.Status) + ".",
-		subjectID: a.id, agentID: a.requestedByID, taskID: r.id, causationID: by.causationID, data: map[string]any{"status": in.Status, "completion": a.completion}})
+		subjectID: a.id, agentID: a.requestedByID, taskID: r.id, causationID: by.causationID, data: map[string]any{"approvalId": a.id, "status": in.Status, "completion": a.completion}})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"rouse.dev/rouse/internal/domain"
@@ -151,7 +152,7 @@ UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, o
 		return err
 	}
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
-	return t.noteBudget(ctx, b, "The budget was set.")
+	return t.noteBudget(ctx, b, "The budget was set.", map[string]any{"created": made})
 }
 
 // holdLive reserves of a new budget what the live runs are expected to cost that are charged to it, as if it had been there
@@ -197,9 +198,10 @@ SELECT n.id, $1, $2, n.run, n.attempt, n.amount, 'HELD', $7 FROM unnest($3::text
 	return wrap("reserve of the budget for live runs", err)
 }
 
-func (t *tx) noteBudget(ctx context.Context, b budgetRow, summary string) error {
-	e := entry{workspaceID: b.workspaceID, code: domain.ActivityCodeBudgetChanged, by: callerOr(ctx, "budget"), summary: summary, subjectID: xid.ID(b.ID),
-		data: map[string]any{"limitUsd": b.Limit.String(), "period": b.Period, "onExceed": b.OnExceed}}
+// noteBudget says in the feed what became of a budget; data is what is special about this change.
+func (t *tx) noteBudget(ctx context.Context, b budgetRow, summary string, data map[string]any) error {
+	maps.Copy(data, map[string]any{"budgetId": b.ID, "subjectKind": b.SubjectKind, "subjectId": b.SubjectID, "limitUsd": b.Limit.String(), "period": b.Period, "onExceed": b.OnExceed})
+	e := entry{workspaceID: b.workspaceID, code: domain.ActivityCodeBudgetChanged, by: callerOr(ctx, "budget"), summary: summary, subjectID: xid.ID(b.ID), data: data}
 	if b.SubjectKind == domain.BudgetSubjectKindAgent {
 		e.agentID = xid.ID(b.SubjectID)
 	}
@@ -265,7 +267,7 @@ func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) 
 			}
 		}
 		t.publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
-		return t.noteBudget(ctx, found[0], "The budget was deleted.")
+		return t.noteBudget(ctx, found[0], "The budget was deleted.", map[string]any{"deleted": true})
 	})
 	if err != nil {
 		return wrap("delete budget", err)

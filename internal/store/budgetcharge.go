@@ -212,7 +212,7 @@ func (t *tx) alert(ctx context.Context, b budgetRow, percent int, cause alertCau
 	}
 	err := t.note(ctx, entry{workspaceID: b.workspaceID, code: domain.ActivityCodeBudgetThreshold, by: system("budget"), summary: title + ".",
 		subjectID: xid.ID(b.ID), agentID: cause.agentID, causationID: cause.causationID,
-		data: map[string]any{"threshold": percent, "spentUsd": b.Spent.String(), "limitUsd": b.Limit.String()}})
+		data: map[string]any{"budgetId": b.ID, "subjectKind": b.SubjectKind, "subjectId": b.SubjectID, "threshold": percent, "spentUsd": b.Spent.String(), "limitUsd": b.Limit.String()}})
 	if err != nil {
 		return err
 	}

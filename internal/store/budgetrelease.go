@@ -128,7 +128,7 @@ func (t *tx) releaseAgent(ctx context.Context, agentID xid.ID) (bool, error) {
 		return false, err
 	}
 	return true, t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
-		summary: "The agent was resumed: no budget of it is exceeded any more.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": resumed.Count}})
+		summary: "The agent was resumed: no budget of it is exceeded any more.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": resumed.Count, "was": domain.AgentPauseReasonBudget}})
 }
 
 // blockedProjects is the projects of the tasks whose wakes a budget blocked since the agent is held.

@@ -69,7 +69,11 @@ UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, $2), cancel_
 		return err
 	}
 	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
-	return nil
+	if run.cancelRequestedAt != nil { // it was asked for before
+		return nil
+	}
+	return t.activity(ctx, run, domain.ActivityCodeRunCancelRequested, callerOr(ctx, "cancel"), "The end of the live run was asked for.",
+		withNote(map[string]any{"reason": domain.EndReasonCancelledByUser}, note))
 }
 
 var cancelledByUser = domain.Settlement{Run: domain.RunStatusCancelled, Request: domain.WakeupStatusCancelled,

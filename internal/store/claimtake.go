@@ -33,7 +33,8 @@ r AS (
 co AS (
   UPDATE tasks t SET checkout_agent_id = r.agent_id, checkout_run_id = r.id, checkout_at = $4 FROM r WHERE t.id = r.task_id),
 act AS (` + activityInto + `
-  SELECT activity_id, workspace_id, 'RUN_CLAIMED', CASE WHEN queue IS NULL THEN 'The run was claimed.' ELSE 'The run was offered to workers.' END, 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $4 FROM r),
+  SELECT activity_id, workspace_id, 'RUN_CLAIMED', CASE WHEN queue IS NULL THEN 'The run was claimed.' ELSE 'The run was offered to workers.' END, 'SYSTEM', 'queue', id, agent_id, task_id,
+    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', attempt, 'queue', queue)), causation_id, $4 FROM r),
 att AS (
   INSERT INTO run_attempts (id, workspace_id, run_id, number, status, owner, started_at)
   SELECT attempt_id, workspace_id, id, attempt, CASE WHEN queue IS NULL THEN 'LAUNCHING' ELSE 'OFFERED' END, CASE WHEN queue IS NULL THEN $5::text ELSE '' END, $4 FROM r),
@@ -131,5 +132,5 @@ UPDATE runs SET parked_reason = 'GUARD_ERROR', parked_until = $2, guard_errors =
 	}
 	return c.inbox(ctx, item{workspaceID: run.workspaceID, kind: domain.InboxKindAgentError, dedupe: "guard_error:" + string(run.id), title: "A run of {agent} cannot be judged",
 		body:    fmt.Sprintf("The guards of run %s failed %d times. The server's log has the cause.", run.id, count),
-		subject: run.id, causationID: run.causationID, about: run.agentID})
+		subject: run.id, causationID: run.causationID, about: run.agentID, taskID: run.taskID})
 }

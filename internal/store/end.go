@@ -43,7 +43,9 @@ WITH r AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
   SELECT workspace_id, id, event_seq, $10, NULLIF($11::int, 0), $12, $5 FROM r)
 , a AS (` + activityInto + `
-  SELECT $13, workspace_id, 'RUN_FINISHED', 'The run finished.', 'SYSTEM', 'queue', id, agent_id, task_id, '{}', causation_id, $5 FROM r WHERE $3 = '` + domain.OutcomeProcessed + `')
+  SELECT $13, workspace_id, 'RUN_FINISHED', 'The run finished.', 'SYSTEM', 'queue', id, agent_id, task_id,
+    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', NULLIF($11::int, 0), 'outcome', $3::text)), causation_id, $5 FROM r WHERE $3 = '` + domain.OutcomeProcessed + `')
+, secrets AS (DELETE FROM run_secrets WHERE run_id = $1)
 SELECT session_id FROM r`
 	session, err := queryOne[*string](ctx, t, query, run.id, e.status, e.outcome, e.reason, t.now, e.sessionID, e.summary, code, message, e.event, run.attempt, data, xid.New("act"))
 	if err != nil {
@@ -157,8 +159,9 @@ type leave struct {
 }
 
 // leaveClaimed is every way out of CLAIMED (docs/queue.md rule 5): the attempt ended, the lease gone, the counts down, the scope
-// released, the checkout freed. The run's own row is changed by the caller, before. The workspace's lane comes last, though the lock order
-// has it before runs: nobody who holds it waits for a run of a lane that he does not hold, and it is held so for the
+// released, the checkout freed. What a run that goes on was launched with is kept for its next attempt's mask (SPEC S7.6).
+// The run's own row is changed by the caller, before. The workspace's lane comes last, though the lock order has it before
+// runs: nobody who holds it waits for a run of a lane that he does not hold, and it is held so for the
 // shortest time by those who all need it. Budgets follow it, as in the claim.
 func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) error {
 	var code *domain.RunErrorCode
@@ -167,7 +170,9 @@ func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) erro
 		code, message = &e.failure.Code, &e.failure.Message
 	}
 	endAttempt := `
-WITH lease AS (DELETE FROM attempt_leases WHERE run_id = $3 AND attempt = $4),
+WITH gone AS (DELETE FROM attempt_leases WHERE run_id = $3 AND attempt = $4 RETURNING run_id, workspace_id, secrets),
+lease AS (SELECT gone.* FROM gone JOIN runs r ON r.id = gone.run_id WHERE r.status = 'QUEUED'),
+former AS (` + keepFormer + `),
 attempt AS (UPDATE run_attempts SET status = $5, finished_at = $6, error_code = $7, error_message = $8 WHERE run_id = $3 AND number = $4 RETURNING started_at, executor),
 released AS (` + releaseScopeQuery + `)
 SELECT started_at, coalesce(executor, '') FROM attempt`

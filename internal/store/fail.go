@@ -101,7 +101,7 @@ UPDATE wakeup_requests SET retry_count = retry_count + $4::bigint, scheduled_ret
 	if _, err := exec(ctx, t, requests, run.id, plan.At, plan.Source, plan.Counts.Retries-run.retryCount); err != nil {
 		return fmt.Errorf("plan the requests' retry: %w", err)
 	}
-	data := map[string]any{"until": plan.At, "source": plan.Source, "failures": plan.Counts.Retries}
+	data := map[string]any{"until": plan.At, "source": plan.Source, "failures": plan.Counts.Retries, "code": f.Code}
 	if plan.RateLimited {
 		data["limits"] = plan.Counts.Limits
 	}
@@ -134,7 +134,7 @@ func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason dom
 	if err := t.endFiresOfTasks(ctx, []xid.ID{run.taskID}, routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}); err != nil {
 		return err
 	}
-	if err := t.escalate(ctx, run, f); err != nil {
+	if err := t.escalate(ctx, run, f, reason); err != nil {
 		return err
 	}
 	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, failure: &f, launched: run.launched()})
@@ -152,12 +152,12 @@ func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason dom
 }
 
 // escalate tells people and the coordinator that a run gave up (SPEC S8.1).
-func (t *tx) escalate(ctx context.Context, run runRow, f Failure) error {
-	if err := t.activity(ctx, run, domain.ActivityCodeRunFailed, system("retry"), "The run gave up: "+f.Message, map[string]any{"code": f.Code}); err != nil {
+func (t *tx) escalate(ctx context.Context, run runRow, f Failure, reason domain.EndReason) error {
+	if err := t.activity(ctx, run, domain.ActivityCodeRunFailed, system("retry"), "The run gave up: "+f.Message, map[string]any{"code": f.Code, "reason": reason}); err != nil {
 		return err
 	}
 	if err := t.inbox(ctx, item{workspaceID: run.workspaceID, kind: domain.InboxKindAgentError, dedupe: "agent_error:" + string(run.id), title: "agent.error: a run of {agent} gave up",
-		body: f.Message, subject: run.id, causationID: run.causationID, about: run.agentID}); err != nil {
+		body: f.Message, subject: run.id, causationID: run.causationID, about: run.agentID, taskID: run.taskID}); err != nil {
 		return err
 	}
 	coordinator, err := t.coordinatorOf(ctx, run.workspaceID, run.agentID)

@@ -283,7 +283,7 @@ func (b *fireBatch) noteMissingAgent(ctx context.Context, r *routineRow) error {
 	}
 	return b.note(ctx, entry{workspaceID: r.workspaceID, code: domain.ActivityCodeRoutineChanged, by: system("cron"),
 		summary:   "The routine did not fire: its agent was deleted. Give it another assignee.",
-		subjectID: r.id, agentID: r.assigneeID})
+		subjectID: r.id, agentID: r.assigneeID, data: map[string]any{"routineId": r.id, "reason": domain.EndReasonAgentDeleted}})
 }
 
 func firedRoutines(fires []fire) (routines []*routineRow) {

@@ -22,6 +22,8 @@ func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]ins
 		Subject   xid.ID `json:"subject"`
 		Dedupe    string `json:"dedupe"`
 		Causation xid.ID `json:"causation"`
+		Agent     xid.ID `json:"agent"`
+		Activity  xid.ID `json:"activity"`
 	}
 	told := map[string]bool{}
 	var items []item
@@ -31,7 +33,8 @@ func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]ins
 		}
 		told[f.plan.HeldBy] = true
 		title, body := domain.FiresWait(f.routine.name, f.plan.TellWait)
-		items = append(items, item{xid.Derived("inb", "fires wait for "+f.plan.HeldBy), f.routine.workspaceID, title, body, f.routine.id, waitItem(xid.ID(f.plan.HeldBy)), f.causationID})
+		items = append(items, item{xid.Derived("inb", "fires wait for "+f.plan.HeldBy), f.routine.workspaceID, title, body, f.routine.id,
+			waitItem(xid.ID(f.plan.HeldBy)), f.causationID, f.routine.assigneeID, xid.New("act")})
 	}
 	if len(items) == 0 {
 		return nil
@@ -41,10 +44,14 @@ func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]ins
 		return fmt.Errorf("encode inbox items: %w", err)
 	}
 	const query = `
-INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-SELECT id, workspace, 'FIRES_WAIT', title, body, subject, dedupe, causation
-FROM json_to_recordset($1) AS n (id text, workspace text, title text, body text, subject text, dedupe text, causation text) ON CONFLICT DO NOTHING`
-	if _, err := exec(ctx, t, query, encoded); err != nil {
+WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1)
+  AS n (id text, workspace text, title text, body text, subject text, dedupe text, causation text, agent text, activity text)),
+item AS (
+  INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
+  SELECT id, workspace, 'FIRES_WAIT', title, body, subject, dedupe, causation FROM n
+  ON CONFLICT DO NOTHING RETURNING id, workspace_id, kind, title, subject_id, causation_id),
+made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$2 FROM made`
+	if _, err := exec(ctx, t, query, encoded, t.now); err != nil {
 		return fmt.Errorf("tell that fires wait: %w", err)
 	}
 	return nil
@@ -69,12 +76,15 @@ func (t *tx) tellBacklog(ctx context.Context, fires []fire, written map[xid.ID]i
 		return nil
 	}
 	const query = `
-INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-SELECT n.id, a.workspace_id, 'LOOP_BREAKER', left('The queue of agent ' || a.name || ' is full', 300),
-  'Fires of its routines are skipped (BACKLOG_FULL), because more than ' || $4::int || ' runs of the agent wait. Look why they wait (` + "`waiting`" + `), give it more sessions, or pause the routines.',
-  a.id, 'backlog:' || a.id || ':' || $5::text, n.cause
-FROM unnest($1::text[], $2::text[], $3::text[]) AS n (id, agent, cause) JOIN agents a ON a.id = n.agent ON CONFLICT DO NOTHING`
-	if _, err := exec(ctx, t, query, ids(itemIDs), ids(agents), ids(causes), domain.MaxBacklog, day); err != nil {
+WITH n AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $6::text[]) AS n (id, agent, cause, activity)),
+item AS (
+  INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
+  SELECT n.id, a.workspace_id, 'LOOP_BREAKER', left('The queue of agent ' || a.name || ' is full', 300),
+    'Fires of its routines are skipped (BACKLOG_FULL), because more than ' || $4::int || ' runs of the agent wait. Look why they wait (` + "`waiting`" + `), give it more sessions, or pause the routines.',
+    a.id, 'backlog:' || a.id || ':' || $5::text, n.cause
+  FROM n JOIN agents a ON a.id = n.agent ON CONFLICT DO NOTHING RETURNING id, workspace_id, kind, title, subject_id, causation_id),
+made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$7 FROM made`
+	if _, err := exec(ctx, t, query, ids(itemIDs), ids(agents), ids(causes), domain.MaxBacklog, day, ids(newIDs("act", len(itemIDs))), t.now); err != nil {
 		return fmt.Errorf("tell that a queue is full: %w", err)
 	}
 	return nil

@@ -160,7 +160,8 @@ fire AS (
   FROM n
   ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING RETURNING id),
 told AS (` + activityInto + `
-  SELECT activity, workspace, 'ROUTINE_FIRED', summary, $4, $5, id, agent, NULL, jsonb_build_object('status', status, 'routineId', routine), causation, $3
+  SELECT activity, workspace, 'ROUTINE_FIRED', summary, $4, $5, id, agent, NULL, jsonb_strip_nulls(jsonb_build_object('agent', agent, 'status', status, 'routineId', routine,
+    'triggerId', trigger, 'source', $2::text, 'reason', skip, 'heldBy', held_by, 'coalescedInto', into_id)), causation, $3
   FROM n JOIN fire USING (id)),
 sent AS (
   INSERT INTO wakeup_requests (id, workspace_id, agent_id, routine_id, routine_run_id, causation_id, scope, source, wake_class, person_waiting, fingerprint,

@@ -86,9 +86,18 @@ func (s *Store) ResumeAgent(ctx context.Context, workspaceID, agentID xid.ID) (r
 			return err
 		}
 		return t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
-			summary: "The agent was resumed.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": resumed.Count}})
+			summary: "The agent was resumed.", subjectID: agentID, agentID: agentID, data: withWas(map[string]any{"resent": resumed.Count}, now)})
 	})
 	return resumed, wrap("resume agent", err)
+}
+
+// withWas adds why the agent was held; a stop has no reason of its own.
+func withWas(data map[string]any, was domain.AgentHold) map[string]any {
+	data["was"] = string(was.Status)
+	if was.PauseReason != nil {
+		data["was"] = string(*was.PauseReason)
+	}
+	return data
 }
 
 // resume ends a hold. The lane is locked. A resume that an earlier hold interrupted goes on from where it was.

@@ -16,22 +16,62 @@ const maxInboxIDs = 100
 const maxItemTitle = 300
 
 // item is something to tell a person. About is the agent that the title names in place of {agent}; "" where it names none.
+// About and taskID are what the feed says that it concerns.
 type item struct {
 	workspaceID          xid.ID
 	kind                 domain.InboxKind
 	dedupe, title, body  string
 	subject, causationID xid.ID
-	about                xid.ID
+	about, taskID        xid.ID
 }
 
-// inbox tells a person something, once for each open dedupe key.
+// aboutItem is what the feed says of an inbox item, as the columns agent and task have it, for programs.
+const aboutItem = `jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'inboxItemId', id, 'kind', kind, 'title', title, 'subjectId', subject_id))`
+
+// itemTold ends a statement that puts items into the inbox: from made, with the columns activity, agent and task, it says so in the
+// feed. What follows is the instant.
+const itemTold = activityInto + `
+SELECT activity, workspace_id, 'INBOX_ITEM_MADE', 'The inbox was told: ' || title, 'SYSTEM', 'inbox', id, agent, task, ` + aboutItem + `, causation_id, `
+
+// inbox tells a person something, once for each open dedupe key, and says so in the feed.
 func (t *tx) inbox(ctx context.Context, i item) error {
 	const query = `
-INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-VALUES ($1, $2, $3, left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $9), 'an agent')), $10::int), $5, $6, $7, $8)
-ON CONFLICT (workspace_id, dedupe_key) WHERE dedupe_key IS NOT NULL AND resolved_at IS NULL DO NOTHING`
-	_, err := exec(ctx, t, query, xid.New("inb"), i.workspaceID, i.kind, i.title, i.body, i.subject, i.dedupe, i.causationID, i.about, maxItemTitle)
+WITH made AS (
+  INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
+  VALUES ($1, $2, $3, left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $9), 'an agent')), $10::int), $5, $6, $7, $8)
+  ON CONFLICT (workspace_id, dedupe_key) WHERE dedupe_key IS NOT NULL AND resolved_at IS NULL DO NOTHING
+  RETURNING id, workspace_id, kind, title, subject_id, causation_id, $11::text AS activity, $9::text AS agent, $12::text AS task)` +
+		itemTold + `coalesce($13::timestamptz, clock_timestamp()) FROM made`
+	n, err := exec(ctx, t, query, xid.New("inb"), i.workspaceID, i.kind, i.title, i.body, i.subject, i.dedupe, i.causationID, i.about, maxItemTitle,
+		xid.New("act"), i.taskID, nullableTime(t.now))
+	if n > 0 {
+		t.fed(i.workspaceID)
+	}
 	return wrap("insert inbox item", err)
+}
+
+// itemsHandled follows asked, the locked items with the ids of their entries: those that are open are handled now, by whom the
+// caller says, and the feed says so with the agent and the task that it named when they were made.
+const itemsHandled = `,
+done AS (
+  UPDATE inbox_items i SET resolved_at = $1 FROM asked WHERE i.id = asked.id AND asked.resolved_at IS NULL
+  RETURNING i.id, i.workspace_id, i.kind, i.title, i.subject_id, i.causation_id, asked.activity),
+about AS (
+  SELECT done.*, m.agent_id AS agent, m.task_id AS task FROM done LEFT JOIN LATERAL (
+    SELECT agent_id, task_id FROM activities WHERE subject_id = done.id AND code = 'INBOX_ITEM_MADE' LIMIT 1) m ON true),
+told AS (` + activityInto + `
+  SELECT activity, workspace_id, 'INBOX_ITEM_HANDLED', 'An item of the inbox was handled: ' || title, $2, $3, id, agent, task, ` + aboutItem + `, causation_id, $1 FROM about)
+SELECT id FROM asked`
+
+// handleItem takes the open item of a dedupe key out of the inbox, if there is one.
+func (t *tx) handleItem(ctx context.Context, workspaceID xid.ID, dedupe string, by actor) error {
+	const query = `
+WITH asked AS (SELECT id, resolved_at, $6::text AS activity FROM inbox_items WHERE workspace_id = $4 AND dedupe_key = $5 AND resolved_at IS NULL FOR NO KEY UPDATE)` + itemsHandled
+	handled, err := collect(ctx, t, scanOne[xid.ID], query, t.now, by.kind, by.name, workspaceID, dedupe, xid.New("act"))
+	if len(handled) > 0 {
+		t.fed(workspaceID)
+	}
+	return wrap("resolve the inbox item", err)
 }
 
 // ResolveInboxItems marks items of one workspace handled, all or none; one that was handled before keeps its instant.
@@ -40,13 +80,19 @@ func (s *Store) ResolveInboxItems(ctx context.Context, workspaceID xid.ID, items
 		return domain.RefuseField([]string{"ids"}, domain.UserErrorCodeTooLong, "at most %d items are handled at once", maxInboxIDs)
 	}
 	err := s.inTx(ctx, func(t *tx) error {
+		if err := t.readClock(ctx); err != nil {
+			return err
+		}
 		const query = `
-WITH asked AS (SELECT id, resolved_at FROM inbox_items WHERE id = ANY($1) AND workspace_id = $2 ORDER BY id FOR NO KEY UPDATE)
-UPDATE inbox_items i SET resolved_at = coalesce(i.resolved_at, clock_timestamp()) FROM asked WHERE i.id = asked.id RETURNING i.id`
-		found, err := collect(ctx, t, scanOne[xid.ID], query, ids(items), workspaceID)
+WITH n AS (SELECT id, min(activity) AS activity FROM unnest($4::text[], $5::text[]) AS n (id, activity) GROUP BY id),
+asked AS (
+  SELECT i.id, i.resolved_at, n.activity FROM inbox_items i JOIN n USING (id) WHERE i.id = ANY($4) AND i.workspace_id = $6 ORDER BY i.id FOR NO KEY UPDATE OF i)` + itemsHandled
+		by := callerOr(ctx, "inbox")
+		found, err := collect(ctx, t, scanOne[xid.ID], query, t.now, by.kind, by.name, ids(items), ids(newIDs("act", len(items))), workspaceID)
 		if err != nil {
 			return err
 		}
+		t.fed(workspaceID)
 		return missingItems(items, found)
 	})
 	return wrap("resolve inbox items", err)

@@ -33,7 +33,10 @@ func (s *Store) CreateProject(ctx context.Context, in CreateProject) (made Made,
 			if uniqueViolation(err) != "" {
 				return Made{}, nameTaken("project", in.Name)
 			}
-			return Made{ID: in.ID}, wrap("insert project", err)
+			if err != nil {
+				return Made{}, fmt.Errorf("insert project: %w", err)
+			}
+			return Made{ID: in.ID}, t.noteProject(ctx, in.WorkspaceID, in.ID, "The project was made.", map[string]any{"created": true, "name": in.Name})
 		})
 		return err
 	})
@@ -69,7 +72,14 @@ func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) (removed []
 		if executor, removed, err = t.changeExecutor(ctx, executorOfProject, in.ProjectID, in.Executor); err != nil || next == name && !executor {
 			return err
 		}
-		return t.updateProject(ctx, in, next)
+		var changed []string
+		if next != name {
+			changed = append(changed, "name")
+		}
+		if executor {
+			changed = append(changed, "executor")
+		}
+		return t.updateProject(ctx, in, next, changed)
 	})
 	if err == nil && in.Executor.Set {
 		s.followExecutor(ctx, in.WorkspaceID)
@@ -77,7 +87,7 @@ func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) (removed []
 	return removed, wrap("update project", err)
 }
 
-func (t *tx) updateProject(ctx context.Context, in UpdateProject, name string) error {
+func (t *tx) updateProject(ctx context.Context, in UpdateProject, name string, changed []string) error {
 	if err := t.readClock(ctx); err != nil {
 		return err
 	}
@@ -95,5 +105,11 @@ func (t *tx) updateProject(ctx context.Context, in UpdateProject, name string) e
 	if err != nil {
 		return fmt.Errorf("update the project's row: %w", err)
 	}
-	return nil
+	return t.noteProject(ctx, in.WorkspaceID, in.ProjectID, "The project was changed.", map[string]any{"changed": changed})
+}
+
+// noteProject says in the feed what became of a project.
+func (t *tx) noteProject(ctx context.Context, workspaceID, id xid.ID, summary string, data map[string]any) error {
+	data["projectId"] = id
+	return t.note(ctx, entry{workspaceID: workspaceID, code: domain.ActivityCodeProjectChanged, by: callerOr(ctx, "projects"), summary: summary, subjectID: id, data: data})
 }

@@ -74,7 +74,9 @@ func (t *tx) queueRun(ctx context.Context, in QueueRun) (Made, error) {
 			fmt.Sprintf("queue_run:%s:%s:%s", r.id, in.AgentID, in.Key))
 		return Made{ID: id, Replayed: true}, wrap("find the request that has the key", err)
 	}
-	return Made{ID: sent[0]}, nil
+	return Made{ID: sent[0]}, t.note(ctx, entry{workspaceID: r.workspaceID, code: domain.ActivityCodeWakeupRequested, by: by.by,
+		summary: "Somebody asked for a run of the task.", subjectID: sent[0], agentID: in.AgentID, taskID: r.id, causationID: by.causationID,
+		data: map[string]any{"wakeupRequestId": sent[0], "source": wake.Source, "note": in.Reason}})
 }
 
 // queuedRuns counts the agent's queued runs, as far as the backlog bound needs to know.

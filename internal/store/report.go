@@ -2,14 +2,11 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/lib/pq"
 
-	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/xid"
@@ -178,54 +175,4 @@ UPDATE attempt_leases SET log_bytes = CASE WHEN $8 THEN $9 ELSE log_bytes + coal
 	}
 	newest, err = queryOne[int64](ctx, t, `SELECT coalesce(max(seq), 0) FROM run_log_lines WHERE run_id = $1 AND attempt = $2`, a.RunID, a.Number)
 	return newest, wrap("read the newest line", err)
-}
-
-// SecretsOf are the sealed values that a run's agent may say: those of its executor as it is set now, and those that its live attempt was
-// launched with, which the agent keeps when they are replaced.
-func (s *Store) SecretsOf(ctx context.Context, runID xid.ID) (sets []domain.SealedSet, err error) {
-	err = s.inTx(ctx, func(t *tx) error {
-		var run runRow
-		const query = `SELECT id, agent_id, task_id FROM runs WHERE id = $1`
-		if err := queryRow(ctx, t, []any{&run.id, &run.agentID, &run.taskID}, query, runID); err != nil {
-			return fmt.Errorf("read the run: %w", err)
-		}
-		ag, err := t.Agent.Query().Where(agent.ID(run.agentID)).WithWorkspace().Only(ctx)
-		if err != nil {
-			return fmt.Errorf("read the agent: %w", err)
-		}
-		spec, holder, err := t.resolveExecutor(ctx, run, ag)
-		if err != nil {
-			return err
-		}
-		launched, err := t.launchSecrets(ctx, runID)
-		sets = append(launched, spec.Sealed(holder))
-		return err
-	})
-	return sets, wrap("read the secrets of the run's executor", err)
-}
-
-// launchSecrets are what the run's live attempt was launched with.
-func (t *tx) launchSecrets(ctx context.Context, runID xid.ID) ([]domain.SealedSet, error) {
-	const query = `SELECT secrets FROM attempt_leases WHERE run_id = $1 AND secrets IS NOT NULL`
-	sets, err := collect(ctx, t, func(rows *sql.Rows) (set domain.SealedSet, err error) {
-		var text []byte
-		if err := rows.Scan(&text); err != nil {
-			return set, err
-		}
-		return set, json.Unmarshal(text, &set)
-	}, query, runID)
-	return sets, wrap("read what the attempt was launched with", err)
-}
-
-// keepSecrets keeps what an attempt is launched with, sealed as it is, for as long as its lease stands.
-func (t *tx) keepSecrets(ctx context.Context, run runRow, set domain.SealedSet) error {
-	if len(set.Values) == 0 {
-		return nil
-	}
-	text, err := json.Marshal(set)
-	if err != nil {
-		return fmt.Errorf("encode the attempt's secrets: %w", err)
-	}
-	const keep = `UPDATE attempt_leases SET secrets = $3 WHERE run_id = $1 AND attempt = $2`
-	return wrap("keep what the attempt is launched with", execOne(ctx, t, keep, run.id, run.attempt, text))
 }

@@ -113,7 +113,8 @@ func (t *tx) abandon(ctx context.Context, l lane, run runRow) error {
 	case domain.FateRetry:
 		return t.waitAfterLoss(ctx, l, run, loss)
 	}
-	if err := t.activity(ctx, run, domain.ActivityCodeRunRescued, system("rescue"), "The process that ran it was lost; the run is due again.", nil); err != nil {
+	if err := t.activity(ctx, run, domain.ActivityCodeRunRescued, system("rescue"), "The process that ran it was lost; the run is due again.",
+		map[string]any{"attempt": domain.RunAttemptStatusAbandoned, "losses": loss.Losses}); err != nil {
 		return err
 	}
 	return t.giveBack(ctx, l, run, domain.RunAttemptStatusAbandoned, false)

@@ -55,7 +55,10 @@ func (s *Store) Reseal(ctx context.Context, from, to string, reseal Resealer) (d
 		if err := r.triggers(ctx); err != nil {
 			return fmt.Errorf("seal the secrets of triggers: %w", err)
 		}
-		return wrap("seal what live attempts were launched with", r.leases(ctx))
+		if err := r.leases(ctx); err != nil {
+			return fmt.Errorf("seal what live attempts were launched with: %w", err)
+		}
+		return wrap("seal what former attempts were launched with", r.formers(ctx))
 	})
 	return done, err
 }
@@ -129,6 +132,20 @@ func (r *resealing) leases(ctx context.Context) error {
 		}
 		r.values(set.Holder, set.Values)
 		return r.write(ctx, `UPDATE attempt_leases SET secrets = $2 WHERE run_id = $1`, row.id, set)
+	})
+}
+
+func (r *resealing) formers(ctx context.Context) error {
+	const query = `SELECT run_id, sets FROM run_secrets WHERE run_id > $1 ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE`
+	return r.pages(ctx, query, func(row sealedRow) error {
+		var sets []domain.SealedSet
+		if err := json.Unmarshal(row.text, &sets); err != nil {
+			return fmt.Errorf("read the former secrets of run %s: %w", row.id, err)
+		}
+		for _, set := range sets {
+			r.values(set.Holder, set.Values)
+		}
+		return r.write(ctx, `UPDATE run_secrets SET sets = $2 WHERE run_id = $1`, row.id, sets)
 	})
 }
 

@@ -244,7 +244,7 @@ func (r *router) route(ctx context.Context, q unroutedRequest) error {
 		}
 		return r.inbox(ctx, item{workspaceID: q.workspaceID, kind: domain.InboxKindLoopBreaker, dedupe: "hop_limit:" + string(q.causationID), title: "A chain of wakes was stopped at {agent}",
 			body:    fmt.Sprintf("Wakes caused one another %d times. The last one was not delivered; look whether agents answer each other for ever.", q.hops),
-			subject: q.id, causationID: q.causationID, about: q.agentID})
+			subject: q.id, causationID: q.causationID, about: q.agentID, taskID: q.taskID})
 	}
 	asked := q.coalesce()
 	asked.TaskBlocked = r.blocked[q.taskID]

@@ -102,7 +102,8 @@ run AS (
   SELECT id, workspace, agent, task, routine, causation, scope, source, class, fingerprint, 'QUEUED', parked, until,
     CASE WHEN parked IS NULL THEN $2::timestamptz END, retries, hops, at, 1 FROM n),
 told AS (` + activityInto + `
-  SELECT activity, workspace, 'WAKEUP_QUEUED', 'The wakeup was queued.', 'SYSTEM', 'router', request, agent, task, jsonb_build_object('runId', id), causation, $2
+  SELECT activity, workspace, 'WAKEUP_QUEUED', 'The wakeup was queued.', 'SYSTEM', 'router', request, agent, task,
+    jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'runId', id, 'source', source)), causation, $2
   FROM n WHERE activity IS NOT NULL),
 event AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at) SELECT workspace, id, 1, 'CREATED', data, $2 FROM n)
@@ -163,10 +164,10 @@ func (r *router) writeMerges(ctx context.Context) error {
 WITH n AS MATERIALIZED (SELECT * FROM unnest($2::text[], $3::text[], $4::text[]) AS n (request, run, activity)),
 linked AS (
   UPDATE wakeup_requests q SET status = 'COALESCED', run_id = n.run FROM n WHERE q.id = n.request AND q.id = ANY($2)
-  RETURNING q.id, q.workspace_id, q.agent_id, q.task_id, q.causation_id, q.run_id, n.activity),
+  RETURNING q.id, q.workspace_id, q.agent_id, q.task_id, q.causation_id, q.run_id, q.source, n.activity),
 told AS (` + activityInto + `
   SELECT activity, workspace_id, 'WAKEUP_COALESCED', 'The wakeup was merged into a run.', 'SYSTEM', 'router', id, agent_id, task_id,
-    jsonb_build_object('runId', run_id), causation_id, $6 FROM linked),
+    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'runId', run_id, 'source', source)), causation_id, $6 FROM linked),
 raised AS (
   UPDATE runs r SET coalesced_count = coalesced_count + m.requests, hops = greatest(r.hops, m.hops), revision = revision + 1, event_seq = event_seq + CASE WHEN m.promote THEN 2 ELSE 1 END,
     wake_class = CASE WHEN m.promote THEN 'EVENT' ELSE wake_class END

@@ -80,8 +80,8 @@ func (t *tx) createRoutine(ctx context.Context, in CreateRoutine) (Made, error) 
 			return Made{}, under(err, "triggers", strconv.Itoa(i))
 		}
 	}
-	return Made{ID: id}, t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeRoutineChanged, by: callerOr(ctx, "routines"),
-		summary: "The routine was made.", subjectID: id, agentID: in.AssigneeID})
+	return Made{ID: id}, t.noteRoutine(ctx, routineRow{id: id, workspaceID: in.WorkspaceID, assigneeID: in.AssigneeID}, "The routine was made.",
+		map[string]any{"created": true, "name": in.Name, "triggers": len(in.Triggers)})
 }
 
 // checkTemplate refuses a template whose project is not in the workspace.

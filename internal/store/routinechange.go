@@ -245,6 +245,7 @@ func (t *tx) lockRoutineOf(ctx context.Context, routineID, agentID xid.ID) (rout
 
 // noteRoutine says in the feed what became of a routine.
 func (t *tx) noteRoutine(ctx context.Context, r routineRow, summary string, data map[string]any) error {
+	data["routineId"] = r.id
 	return t.note(ctx, entry{workspaceID: r.workspaceID, code: domain.ActivityCodeRoutineChanged, by: callerOr(ctx, "routines"), summary: summary,
 		subjectID: r.id, agentID: r.assigneeID, data: data})
 }

@@ -63,6 +63,7 @@ e AS (
 a AS (` + activityInto + `
   SELECT activity, workspace_id, $9, $10, $11, $12, id, agent_id, task_id, $13::jsonb || jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id,
     'old_agent', CASE WHEN $14::boolean THEN agent_id END)), causation_id, $6 FROM r)
+, secrets AS (DELETE FROM run_secrets WHERE run_id = ANY($1))
 SELECT count(*) FROM r`
 	ended, err := queryOne[int](ctx, t, query, ids(idsOf(runs)), ids(newIDs("act", len(runs))), s.Run, s.Outcome, s.Reason, t.now, eventOf(s.Run), data,
 		told.code, told.summary, told.by.kind, told.by.name, feed, told.code == domain.ActivityCodeWakeupRetryCancelled)

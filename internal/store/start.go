@@ -33,6 +33,7 @@ type Launch struct {
 	WakePayload                                          json.RawMessage
 	RunToken                                             auth.Token
 	Log                                                  domain.LogAllowance // what is kept of its output
+	Former                                               []domain.SealedSet  // of earlier attempts of the run, to be masked as well
 }
 
 // shownWakes is how many of a run's newest requests the prompt shows in full (SPEC S7.3); more are only counted.
@@ -117,6 +118,11 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 		s.log.Info("run started", keysOf(run, "source", strings.ToLower(string(run.source)))...)
 	})
 	launch := launchOf(a, run, *spec, holder, s)
+	if run.attempt > 1 {
+		if launch.Former, err = t.formerSecrets(ctx, run.id); err != nil {
+			return nil, err
+		}
+	}
 	launch.Log, err = t.logAllowance(ctx, a)
 	return launch, err
 }
@@ -290,7 +296,8 @@ WITH r AS (
   UPDATE runs SET started_at = $3, revision = revision + 1, event_seq = event_seq + 1 WHERE id = $1
   RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq),
 act AS (` + activityInto + `
-  SELECT $11, workspace_id, 'RUN_LAUNCHED', 'The run was launched.', 'SYSTEM', 'queue', id, agent_id, task_id, $10::jsonb, causation_id, $3 FROM r),
+  SELECT $11, workspace_id, 'RUN_LAUNCHED', 'The run was launched.', 'SYSTEM', 'queue', id, agent_id, task_id,
+    $10::jsonb || jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', $2::int)), causation_id, $3 FROM r),
 content AS (
   INSERT INTO run_contents (id, workspace_id, run_id, assembled_prompt, summary_injected, context_snapshot, full_prompt)
   SELECT $4, workspace_id, id, $5, $6, $7, $12 FROM r

@@ -10,6 +10,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/feedtest"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/xid"
@@ -62,6 +63,7 @@ func newWorldOn(t testing.TB, db *sql.DB) *world {
 	t.Helper()
 	w := &world{test: test{t}, db: db, events: &recorder{}, owner: Owner{ID: xid.New("prc"), Host: "here", BootID: "boot", PID: 1, Started: 1}}
 	w.Store = New(db, Options{Events: w.events, Counters: metrics.New(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Jitter: func() float64 { return 0 }})
+	feedtest.Watch(t, db)
 	if err := w.Activate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +269,8 @@ SELECT count(*) FROM wakeup_requests q JOIN runs r ON r.id = q.run_id WHERE r.fi
 SELECT count(*) FROM budget_holds h WHERE status = 'HELD' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = h.run_id AND r.status = 'CLAIMED' AND r.attempt = h.attempt)`,
 		"a budget's reserve is not what its holds are": `
 SELECT count(*) FROM budget_policies b WHERE reserved_usd <> (SELECT coalesce(sum(amount_usd), 0) FROM budget_holds WHERE policy_id = b.id AND status = 'HELD')`,
+		"an ended run's secrets are kept": `
+SELECT count(*) FROM run_secrets s WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = s.run_id AND r.finished_at IS NULL)`,
 		"a run's events have a gap": `SELECT count(*) FROM runs r WHERE event_seq <> (SELECT count(*) FROM run_events e WHERE e.run_id = r.id)`,
 	} {
 		if n := one[int](w, query); n != 0 {

@@ -219,12 +219,8 @@ WHERE id = $1`
 }
 
 func (t *tx) noteTask(ctx context.Context, r taskRow, c cause, code domain.ActivityCode, summary string, data map[string]any) error {
-	var encodable any
-	if data != nil {
-		encodable = data
-	}
 	return t.note(ctx, entry{workspaceID: r.workspaceID, code: code, by: c.by, summary: summary, subjectID: r.id, agentID: r.assigneeID,
-		taskID: r.id, causationID: c.causationID, data: encodable})
+		taskID: r.id, causationID: c.causationID, data: data})
 }
 
 // sendWakes inserts the requests of wakes, unrouted, and returns those that are new.

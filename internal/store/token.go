@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lib/pq"
@@ -48,12 +50,49 @@ func (s *Store) CreateToken(ctx context.Context, in NewToken) (xid.ID, error) {
 	}
 	const query = `
 INSERT INTO api_tokens (id, workspace_id, name, prefix, digest, scopes, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
-ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id`
-	id, err := queryOne[xid.ID](ctx, s.db, query, xid.New("tok"), in.WorkspaceID, in.Name, in.Prefix, in.Digest, scopes, in.ExpiresAt)
-	if err != nil {
-		return "", fmt.Errorf("create token: %w", err)
+ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id, id = $1`
+	var id xid.ID
+	err = s.inTx(ctx, func(t *tx) error {
+		var isNew bool
+		if err := queryRow(ctx, t, []any{&id, &isNew}, query, xid.New("tok"), in.WorkspaceID, in.Name, in.Prefix, in.Digest, scopes, in.ExpiresAt); err != nil || !isNew {
+			return err
+		}
+		told := toldToken{id, in.WorkspaceID, in.Name, in.Prefix, scopes}
+		return t.noteToken(ctx, told, domain.ActivityCodeTokenCreated, "A token was made: "+in.Name+".", withExpiry(told.data(), in.ExpiresAt))
+	})
+	return id, wrap("create token", err)
+}
+
+// toldToken is what the feed and the log tell of a token: never the secret, nor its digest.
+type toldToken struct {
+	id, workspaceID xid.ID
+	name, prefix    string
+	scopes          json.RawMessage
+}
+
+func (k toldToken) data() map[string]any {
+	return map[string]any{"tokenId": k.id, "name": k.name, "prefix": k.prefix, "scopes": k.scopes}
+}
+
+func withExpiry(data map[string]any, at *time.Time) map[string]any {
+	if at != nil {
+		data["expiresAt"] = *at
 	}
-	return id, nil
+	return data
+}
+
+// noteToken tells of a token that was made or revoked, and by whom: in its workspace's feed, and in the log. A token of the
+// whole instance is in no feed, since it belongs to no workspace.
+func (t *tx) noteToken(ctx context.Context, k toldToken, code domain.ActivityCode, summary string, data map[string]any) error {
+	by := callerOr(ctx, "tokens")
+	t.onCommit(func(s *Store) {
+		s.log.Info(strings.ToLower(string(code)), "token_id", k.id, "workspace_id", k.workspaceID, "name", k.name, "scopes", strings.ToLower(string(k.scopes)),
+			"actor_kind", strings.ToLower(string(by.kind)), "actor", by.name)
+	})
+	if k.workspaceID == "" {
+		return nil
+	}
+	return t.note(ctx, entry{workspaceID: k.workspaceID, code: code, by: by, summary: summary, subjectID: k.id, data: data})
 }
 
 // TokenByDigest finds a token that is neither revoked nor expired; nil when there is none.
@@ -129,16 +168,25 @@ FROM run_attempts a JOIN runs r ON r.id = a.run_id WHERE a.token_digest = ANY($1
 // RevokeToken ends a token now. workspaceID "" may revoke any token, else only one of that workspace.
 func (s *Store) RevokeToken(ctx context.Context, workspaceID, id xid.ID) error {
 	const query = `
-UPDATE api_tokens SET revoked_at = coalesce(revoked_at, clock_timestamp())
-WHERE id = $1 AND ($2::text IS NULL OR workspace_id = $2)`
-	n, err := exec(ctx, s.db, query, id, workspaceID)
-	if err != nil {
-		return fmt.Errorf("revoke token: %w", err)
-	}
-	if n == 0 {
-		return notFound(sql.ErrNoRows, []string{"apiTokenId"}, "token", id)
-	}
-	return nil
+WITH asked AS (SELECT id, revoked_at FROM api_tokens WHERE id = $1 AND ($2::text IS NULL OR workspace_id = $2) FOR NO KEY UPDATE)
+UPDATE api_tokens k SET revoked_at = coalesce(k.revoked_at, clock_timestamp()) FROM asked WHERE k.id = asked.id
+RETURNING k.id, k.workspace_id, k.name, k.prefix, k.scopes, asked.revoked_at IS NULL`
+	err := s.inTx(ctx, func(t *tx) error {
+		var k toldToken
+		var now bool
+		if err := queryRow(ctx, t, []any{&k.id, &k.workspaceID, &k.name, &k.prefix, (*[]byte)(&k.scopes), &now}, query, id, workspaceID); err != nil {
+			return notFound(err, []string{"apiTokenId"}, "token", id)
+		}
+		if !now {
+			return nil
+		}
+		return t.noteRevoked(ctx, k)
+	})
+	return wrap("revoke token", err)
+}
+
+func (t *tx) noteRevoked(ctx context.Context, k toldToken) error {
+	return t.noteToken(ctx, k, domain.ActivityCodeTokenRevoked, "A token was revoked: "+k.name+".", k.data())
 }
 
 // RevokeTokensBefore ends the tokens whose place one of a data folder has taken: those of the instance with its name, and
@@ -146,9 +194,15 @@ WHERE id = $1 AND ($2::text IS NULL OR workspace_id = $2)`
 func (s *Store) RevokeTokensBefore(ctx context.Context, id xid.ID, name, digest string) error {
 	const query = `
 UPDATE api_tokens SET revoked_at = clock_timestamp()
-WHERE revoked_at IS NULL AND id <> $1 AND (digest = $3 OR workspace_id IS NULL AND name = $2)`
-	if _, err := exec(ctx, s.db, query, id, name, digest); err != nil {
-		return fmt.Errorf("revoke the token before: %w", err)
-	}
-	return nil
+WHERE revoked_at IS NULL AND id <> $1 AND (digest = $3 OR workspace_id IS NULL AND name = $2) RETURNING id, workspace_id, name, prefix, scopes`
+	err := s.inTx(ctx, func(t *tx) error {
+		revoked, err := collect(ctx, t, func(rows *sql.Rows) (k toldToken, err error) {
+			return k, rows.Scan(&k.id, &k.workspaceID, &k.name, &k.prefix, (*[]byte)(&k.scopes))
+		}, query, id, name, digest)
+		for _, k := range revoked {
+			err = errors.Join(err, t.noteRevoked(ctx, k))
+		}
+		return err
+	})
+	return wrap("revoke the token before", err)
 }

@@ -69,7 +69,7 @@ func (s *Store) CreateTrigger(ctx context.Context, in CreateTrigger) (made Made,
 		if err != nil {
 			return Made{}, under(err, "spec")
 		}
-		return Made{ID: id}, t.noteTrigger(ctx, r, id, "A trigger was added.", nil)
+		return Made{ID: id}, t.noteTrigger(ctx, r, id, "A trigger was added.", map[string]any{"created": true})
 	})
 	return made, wrap("create trigger", err)
 }
@@ -307,7 +307,7 @@ func afterFire(now, lastFired time.Time) time.Time {
 
 // noteTrigger says in the feed what became of a routine's trigger.
 func (t *tx) noteTrigger(ctx context.Context, r routineRow, id xid.ID, summary string, data map[string]any) error {
-	all := map[string]any{"triggerId": id}
+	all := map[string]any{"triggerId": id, "routineId": r.id}
 	maps.Copy(all, data)
 	return t.note(ctx, entry{workspaceID: r.workspaceID, code: domain.ActivityCodeTriggerChanged, by: callerOr(ctx, "routines"), summary: summary,
 		subjectID: r.id, agentID: r.assigneeID, data: all})

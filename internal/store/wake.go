@@ -36,12 +36,18 @@ func (t *tx) wake(ctx context.Context, in Wake) (Made, error) {
 	if in.Key != "" {
 		key = "user:" + string(in.AgentID) + ":" + in.Key
 	}
+	causation := xid.New("cau")
 	id, duplicate, err := t.insertRequest(ctx, newRequest{
-		workspaceID: in.WorkspaceID, agentID: in.AgentID, causationID: xid.New("cau"),
+		workspaceID: in.WorkspaceID, agentID: in.AgentID, causationID: causation,
 		scope: domain.ScopeTaskless, source: domain.WakeupSourceUser, class: domain.WakeClassEvent, personWaiting: true,
 		reason: "woken by " + in.UserID, payload: &domain.UserPayload{UserID: in.UserID, Context: in.Context}, key: key,
 	})
-	return Made{ID: id, Replayed: duplicate}, err
+	if err != nil || duplicate {
+		return Made{ID: id, Replayed: duplicate}, err
+	}
+	return Made{ID: id}, t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeWakeupRequested, by: callerOr(ctx, "wakes"),
+		summary: "Somebody asked that the agent be woken.", subjectID: id, agentID: in.AgentID, causationID: causation,
+		data: map[string]any{"wakeupRequestId": id, "source": domain.WakeupSourceUser, "userId": in.UserID}})
 }
 
 // checkAgent refuses an agent that is not in the workspace or was deleted.

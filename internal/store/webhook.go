@@ -70,7 +70,8 @@ func (s *Store) RotateTriggerSecret(ctx context.Context, in RotateTriggerSecret)
 			return Made{}, fmt.Errorf("write the new secret: %w", err)
 		}
 		return Made{ID: row.ID}, t.note(ctx, entry{workspaceID: r.workspaceID, code: domain.ActivityCodeTriggerSecretRotated, by: callerOr(ctx, "routines"),
-			summary: "The secret of a webhook was changed.", subjectID: r.id, agentID: r.assigneeID, data: map[string]any{"triggerId": row.ID}})
+			summary: "The secret of a webhook was changed.", subjectID: r.id, agentID: r.assigneeID,
+			data: map[string]any{"triggerId": row.ID, "routineId": r.id, "overlap": in.Overlap > 0}})
 	})
 	return made, wrap("rotate a webhook's secret", err)
 }
@@ -300,7 +301,7 @@ INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, status, outcome, d
 		}
 		return t.note(ctx, entry{workspaceID: w.WorkspaceID, code: domain.ActivityCodeWebhookRejected, by: system("webhook"),
 			summary:   "A webhook was rejected; the trigger's deliveries say why.",
-			subjectID: w.RoutineID, data: map[string]any{"triggerId": w.TriggerID, "outcome": outcome}})
+			subjectID: w.RoutineID, data: map[string]any{"triggerId": w.TriggerID, "routineId": w.RoutineID, "outcome": outcome}})
 	})
 	return limited, wrap("record a rejected delivery", err)
 }

@@ -24,7 +24,12 @@ func (s *Store) CreateWorkflow(ctx context.Context, in CreateWorkflow) (made Mad
 	err = s.inTx(ctx, func(t *tx) error {
 		made, err = t.once(ctx, in.WorkspaceID, "createWorkflow", in.Idempotency, func() (Made, error) {
 			id, err := t.createWorkflow(ctx, in.WorkspaceID, plan)
-			return Made{ID: id}, err
+			if err != nil {
+				return Made{}, err
+			}
+			return Made{ID: id}, t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeWorkflowChanged, by: callerOr(ctx, "workflows"),
+				summary: "The workflow was made.", subjectID: id,
+				data: map[string]any{"workflowId": id, "created": true, "name": plan.Name, "kind": plan.Kind, "steps": len(plan.Steps)}})
 		})
 		return err
 	})

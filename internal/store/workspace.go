@@ -67,7 +67,8 @@ func (t *tx) createWorkspace(ctx context.Context, in CreateWorkspace) (Made, err
 	if err := t.createSystemWorkflows(ctx, id, in.OfficeWorkflow); err != nil {
 		return Made{}, err
 	}
-	return Made{ID: id}, nil
+	return Made{ID: id}, t.note(ctx, entry{workspaceID: id, code: domain.ActivityCodeWorkspaceCreated, by: callerOr(ctx, "workspaces"), summary: "The workspace was made.",
+		subjectID: id, data: map[string]any{"workspaceId": id, "name": in.Name, "slug": in.Slug, "officeWorkflow": in.OfficeWorkflow}})
 }
 
 func (t *tx) createSystemWorkflows(ctx context.Context, workspaceID xid.ID, office bool) error {

@@ -30,7 +30,7 @@ func RequestHere(secrets Opener, l *store.Launch, apiURL string) (executor.Reque
 	if err != nil {
 		return executor.Request{}, err
 	}
-	known, run := valuesOf(opened), runVariables(l, apiURL)
+	known, run := append(valuesOf(opened), openAll(secrets, l.Former)...), runVariables(l, apiURL)
 	if l.Executor.HTTP == nil {
 		return Request(l, append(opened, run...), known...), nil
 	}
@@ -59,8 +59,13 @@ func Environment(secrets Opener, l *store.Launch, apiURL string) ([]executor.Var
 	return append(opened, runVariables(l, apiURL)...), nil
 }
 
-// Mask hides sealed values in a text. One that cannot be opened has not been opened for an agent either, or its key is gone since.
+// Mask hides sealed values in a text.
 func Mask(secrets Opener, sets []domain.SealedSet) func(string) string {
+	return secret.NewMasker(openAll(secrets, sets)...).Mask
+}
+
+// openAll opens sealed values to be hidden. One that cannot be opened has not been opened for an agent either, or its key is gone since.
+func openAll(secrets Opener, sets []domain.SealedSet) []string {
 	var values []string
 	for _, set := range sets {
 		for _, v := range set.Values {
@@ -69,7 +74,7 @@ func Mask(secrets Opener, sets []domain.SealedSet) func(string) string {
 			}
 		}
 	}
-	return secret.NewMasker(values...).Mask
+	return values
 }
 
 func valuesOf(variables []executor.Variable) []string {

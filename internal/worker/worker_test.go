@@ -150,6 +150,7 @@ func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
 	s := newFakeStore()
 	s.launch.TaskID, s.launch.ResumeSessionID = "tsk_1", "ses_0"
 	s.launch.Executor = domain.ExecutorSpec{Command: &domain.CommandSpec{Argv: []string{"x"}, Environment: []domain.SealedValue{{Name: "KEY", Sealed: "abc"}}}}
+	s.launch.Former = []domain.SealedSet{{Holder: "prj_1", Values: []domain.SealedValue{{Name: "KEY", Sealed: "former"}}}}
 	var got executor.Request
 	p := newPool(s, agent(func(_ context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
 		got = req
@@ -159,6 +160,9 @@ func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
 	p.Process(t.Context(), c)
 	<-s.ends
 	drain(t, p)
+	if said := got.Mask("it was plain of prj_1/KEY former, it is plain of agt_1/KEY abc"); said != "it was ***, it is ***" {
+		t.Errorf("with the value of an earlier attempt: %q", said)
+	}
 	want := map[string]string{
 		"KEY": "plain of agt_1/KEY abc", "ROUSE_API_URL": "http://127.0.0.1:1/graphql", "ROUSE_RUN_TOKEN": runToken.Reveal(),
 		"ROUSE_RUN_ID": c.RunID.String(), "ROUSE_AGENT_ID": "agt_1", "ROUSE_WORKSPACE_ID": "wsp_1", "ROUSE_TASK_ID": "tsk_1",
