@@ -55,7 +55,7 @@ WHERE id = $1 AND enabled AND cron = $3 AND time_zone = $4`
 		}
 		return t.note(ctx, entry{workspaceID: trigger.workspaceID, code: domain.ActivityCodeTriggerChanged, by: system("cron"),
 			summary:   "The schedule cannot be computed and was switched off: " + cause.Error(),
-			subjectID: trigger.routineID, agentID: trigger.assigneeID, data: map[string]any{"triggerId": trigger.id, "routineId": trigger.routineID, "enabled": false, "error": cut(cause.Error(), maxTriggerError)}})
+			subjectID: trigger.routineID, agentID: trigger.assigneeID, data: map[string]any{"triggerId": trigger.id, "routineId": trigger.routineID, "enabled": false, "error": domain.FirstRunes(cause.Error(), maxTriggerError)}})
 	})
 	return wrap("switch off trigger "+string(trigger.id), err)
 }
