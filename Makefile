@@ -36,7 +36,8 @@ test-rules: ## tests that need no database
 .PHONY: test-race
 test-race: ## the other tests, with the race detector, on a database the tests start themselves
 	@tools/ensure-postgres.sh test
-	@tools/ensure-nginx.sh
+	@tools/ensure-program.sh nginx 'the test of docs/proxy.md'
+	@tools/ensure-program.sh zsh "the test of the documents' commands"
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
 	@echo 'testing $(words $(OTHERS)) packages; the first build takes minutes, cmd/rouse is the longest'
 	@$(GO) test -json -timeout $(TIMEOUT) $(RACE) $(OTHERS) | awk -v total=$(words $(OTHERS)) -f tools/progress.awk

@@ -94,10 +94,12 @@ const allowed = "127.0.0.0/8"
 // SPEC S7.1, S8.4: what a service has accepted goes on when the server that called it is killed or ends, and is not given to it
 // again. The next process takes its reports.
 func TestAcceptedWorkOutlivesItsServer(t *testing.T) {
+	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "asked to end": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			url, calls := startRemote(t, serviceSecret)
-			data := pgtest.Folder(t)
+			data := pgtest.Installed(t)
 			p := start(t, data, nil, "--http-allow", allowed, "--drain", "1h")
 			f := acceptedRun(t, p, url, calls, nil)
 			if code := p.end(signal); signal == syscall.SIGTERM && code != 0 { // at once, whatever the drain is
@@ -121,8 +123,9 @@ func TestAcceptedWorkOutlivesItsServer(t *testing.T) {
 
 // Two processes on one database: the one that called is killed, and the other takes the reports, beside its own work.
 func TestAcceptedWorkIsReportedToAnyServerOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	url, calls := startRemote(t, serviceSecret)
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	keeper := start(t, data, nil, "--standby", "--http-allow", allowed) // its database outlives the two
 	_, env := databaseOf(t, data)
 	first := start(t, pgtest.Folder(t), env, "--http-allow", allowed)
@@ -141,8 +144,9 @@ func TestAcceptedWorkIsReportedToAnyServerOfTheDatabase(t *testing.T) {
 
 // A cancelled service hears of it from its heartbeat, and what it used is charged; after its grace it hears that it is too late.
 func TestACancelReachesAnAcceptedRun(t *testing.T) {
+	t.Parallel()
 	url, calls := startRemote(t, serviceSecret)
-	p := start(t, pgtest.Folder(t), nil, "--http-allow", allowed, "--drain", "1s", "--lease", "5s")
+	p := start(t, pgtest.Installed(t), nil, "--http-allow", allowed, "--drain", "1s", "--lease", "5s")
 	cancel := func(f far) {
 		t.Helper()
 		var out any
@@ -172,8 +176,9 @@ func TestACancelReachesAnAcceptedRun(t *testing.T) {
 
 // The time of an accepted run is kept by whoever sweeps: it is asked to end, and then fails as timed out.
 func TestATimeoutReachesAnAcceptedRun(t *testing.T) {
+	t.Parallel()
 	url, calls := startRemote(t, serviceSecret)
-	p := start(t, pgtest.Folder(t), nil, "--http-allow", allowed, "--drain", "1s", "--lease", "5s")
+	p := start(t, pgtest.Installed(t), nil, "--http-allow", allowed, "--drain", "1s", "--lease", "5s")
 	f := acceptedRun(t, p, url, calls, map[string]any{"timeout": "PT1S"})
 	eventually(t, "its service is asked to end", patience, func() bool {
 		_, body := f.report("reportRunHeartbeat", "", "cancelRequested")
@@ -189,8 +194,9 @@ func TestATimeoutReachesAnAcceptedRun(t *testing.T) {
 
 // SPEC S11: while a server waits for its own agents it hears reports, and turns all else away until another time.
 func TestReportsAreHeardDuringTheDrain(t *testing.T) {
+	t.Parallel()
 	url, calls := startRemote(t, serviceSecret)
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, nil, "--http-allow", allowed, "--drain", "1h", "--log-level", "debug")
 	f := acceptedRun(t, p, url, calls, nil)
 	o := office{journey: f.journey}

@@ -42,7 +42,8 @@ func (p *program) ask(headers ...string) (int, string) {
 
 // Where somebody comes from opens nothing: a proxy on this machine makes all the world a neighbour.
 func TestProgramAsksForATokenWhereverACallerComesFrom(t *testing.T) {
-	p := start(t, pgtest.Folder(t), nil)
+	t.Parallel()
+	p := start(t, pgtest.Installed(t), nil)
 	for name, headers := range map[string][]string{
 		"from this machine":                     nil,
 		"through a proxy that passes Host on":   {"Host: localhost"},
@@ -64,6 +65,7 @@ func TestProgramAsksForATokenWhereverACallerComesFrom(t *testing.T) {
 }
 
 func TestProgramKeepsItsTokenInAFileOfItsOwnAndNowhereElse(t *testing.T) {
+	t.Parallel()
 	data := pgtest.Folder(t)
 	p := start(t, data, nil, "--log-level", "debug")
 	info, err := os.Stat(filepath.Join(data, "token"))
@@ -91,7 +93,8 @@ func TestProgramKeepsItsTokenInAFileOfItsOwnAndNowhereElse(t *testing.T) {
 }
 
 func TestProgramGivesItsFolderAnotherToken(t *testing.T) {
-	data := pgtest.Folder(t)
+	t.Parallel()
+	data := pgtest.Installed(t)
 	p := start(t, data, nil)
 	idle := p.socket(p.owner)
 	for _, running := range []bool{true, false} {
@@ -127,11 +130,12 @@ func TestProgramGivesItsFolderAnotherToken(t *testing.T) {
 }
 
 func TestProgramWithoutTokensAnswersItsOwnMachineAlone(t *testing.T) {
+	t.Parallel()
 	refused := launch(t, nil, "serve", "--auth", "none", "--addr", "0.0.0.0:0", "--data-dir", pgtest.Folder(t))
 	if code := refused.wait(); code != 2 || !strings.Contains(refused.log.String(), "--auth (ROUSE_AUTH): none is for this machine alone") {
 		t.Errorf("exit %d: %s", code, refused.log)
 	}
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, []string{"ROUSE_AUTH=none"}, "--standby")
 	if said := p.out.String(); !strings.Contains(said, "none is asked (--auth none): every process of this machine, agents too, can do everything") {
 		t.Errorf("it says\n%s", said)
@@ -165,6 +169,7 @@ func TestProgramWithoutTokensAnswersItsOwnMachineAlone(t *testing.T) {
 // As root, agents run under another account, which reads neither the file nor the server's memory or environment. An
 // ordinary user's agents run as that user, and can: docs/security.md says so.
 func TestProgramsAgentsReadItsTokenOnlyWhenTheyRunAsItsOwner(t *testing.T) {
+	t.Parallel()
 	p := start(t, newWorkshop(t).dir, nil)
 	j := newJourney(p)
 	script := fmt.Sprintf(`cat >/dev/null

@@ -54,10 +54,11 @@ tries "make a cgroup" sh -c 'mkdir /sys/fs/cgroup/mine || mkdir /sys/fs/cgroup/u
 echo '{"summary": "tried"}'`
 
 func TestProgramKeepsTheAgentsOfWorkspacesApart(t *testing.T) {
+	t.Parallel()
 	if !onlyRoot(t) {
 		return
 	}
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, nil)
 	one, other := newJourney(p), newJourney(p)
 	victim := one.agent("victim", command(`cat >/dev/null; echo mine >notes; echo "pids $$"; sleep 1000`, map[string]string{"SECRET": "of-workspace-one"}))
@@ -104,10 +105,11 @@ echo "home $HOME $(stat -c '%a %U' "$HOME")"
 echo '{"summary": "told"}'`
 
 func TestProgramGivesEachWorkspacesAgentsANameAndAHome(t *testing.T) {
+	t.Parallel()
 	if !onlyRoot(t) {
 		return
 	}
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, nil)
 	j := newJourney(p)
 	agent := j.script("curious", asks)
@@ -141,10 +143,11 @@ func TestProgramGivesEachWorkspacesAgentsANameAndAHome(t *testing.T) {
 }
 
 func TestProgramHandsOverFoldersOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
 	if !onlyRoot(t) {
 		return
 	}
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, nil, "--agent-user", "nobody") // as an earlier version always did
 	one, other := newJourney(p), newJourney(p)
 	const leave = `cat >/dev/null; mkdir -p sub && echo mine >sub/notes; mkdir -p "$HOME" && echo login >"$HOME/.login"; ln -sf /etc/shadow planted; whoami; echo '{"summary": "left"}'`
@@ -181,10 +184,11 @@ func TestProgramHandsOverFoldersOfAnEarlierVersion(t *testing.T) {
 
 // TestProgramSaysWhatHappensWhenIDsRunOut: the others go on.
 func TestProgramSaysWhatHappensWhenIDsRunOut(t *testing.T) {
+	t.Parallel()
 	if !onlyRoot(t) {
 		return
 	}
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, nil, "--agent-uids", "39995000-39995001")
 	one, other := newJourney(p), newJourney(p)
 	first := one.script("first", `cat >/dev/null; id -u; echo '{"summary": "well"}'`)
@@ -205,12 +209,14 @@ func TestProgramSaysWhatHappensWhenIDsRunOut(t *testing.T) {
 
 // TestProgramEndsWhatEscapesWithItsServer: a process without the mark, in a session of its own, of a server that is killed.
 func TestProgramEndsWhatEscapesWithItsServer(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"as it comes": nil, "without cgroups": {"--agent-cgroups=false"}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if len(args) > 0 && !onlyRoot(t) { // an ordinary user has neither cgroups nor ids to find it by
 				return
 			}
-			data := pgtest.Folder(t)
+			data := pgtest.Installed(t)
 			p := start(t, data, nil, args...)
 			j := newJourney(p)
 			run := j.wake(j.script("escapes", `cat >/dev/null
@@ -231,10 +237,11 @@ sleep 1000`))
 
 // TestProgramSaysWhatOneAccountMeans: the banner and the doctor.
 func TestProgramSaysWhatOneAccountMeans(t *testing.T) {
+	t.Parallel()
 	if !onlyRoot(t) {
 		return
 	}
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, nil, "--agent-user", "nobody")
 	const means = "one account for the agents of all workspaces, which can read each other's secrets"
 	if !strings.Contains(p.out.String(), means) {
@@ -254,7 +261,8 @@ func TestProgramSaysWhatOneAccountMeans(t *testing.T) {
 // TestProgramThatHangsHasItsAgentsEndedBeforeTheirLeasesEnd: a server or a worker that stands still can end nobody itself, and another
 // one takes its runs up when their leases are over.
 func TestProgramThatHangsHasItsAgentsEndedBeforeTheirLeasesEnd(t *testing.T) {
-	p := start(t, pgtest.Folder(t), nil, "--lease", "5s", "--drain", "0s")
+	t.Parallel()
+	p := start(t, pgtest.Installed(t), nil, "--lease", "5s", "--drain", "0s")
 	j := newJourney(p)
 	pids := pidsOf(t, j.subscribe(j.owner, followRun, map[string]any{"id": j.wake(j.script("long", longWork))}).line())
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -278,7 +286,7 @@ var chains = map[string]string{
 func TestProgramEndsChainsOfProcesses(t *testing.T) {
 	for mode, args := range map[string][]string{"as it comes": nil, "without cgroups": {"--agent-cgroups=false"}} {
 		t.Run(mode, func(t *testing.T) {
-			data := pgtest.Folder(t)
+			data := pgtest.Installed(t)
 			p := start(t, data, nil, args...)
 			j := newJourney(p)
 			for name, script := range chains {

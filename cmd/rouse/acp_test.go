@@ -49,7 +49,8 @@ func (j journey) instructed(name string, executor map[string]any, instructions .
 // TestAgentOfTheAgentClientProtocol runs an agent on a library that is not ours, from a wake to its end, and through the
 // death of the server.
 func TestAgentOfTheAgentClientProtocol(t *testing.T) {
-	w, data := newWorkshop(t), pgtest.Folder(t)
+	t.Parallel()
+	w, data := newWorkshop(t), pgtest.Installed(t)
 	argv := w.acpAgent(t)
 	executor := map[string]any{"acp": map[string]any{"argv": argv, "workingDirectory": w.dir, "permissions": "READ_ONLY",
 		"environment": []any{map[string]any{"name": "KEY", "value": "hunter2hunter2"}}}}

@@ -49,6 +49,7 @@ func (o office) wakeUp(agent string) wakeView {
 // TestASpentBudgetPausesTheAgentThatReportedItsCosts goes from an agent's own report of its costs to its pause, to the
 // coordinator that is told, and to the end of the pause (SPEC S6.3, S6.5, C88, C89, C90).
 func TestASpentBudgetPausesTheAgentThatReportedItsCosts(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	coordinator, spender := o.coordinator("lead"), o.worker("spender")
 	o.limit(spender, "1", "PAUSE_AGENT")

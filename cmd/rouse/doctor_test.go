@@ -15,7 +15,8 @@ const testExecutor = `mutation($id: ID!) { testExecutor(input: {agentId: $id}) {
 
 // TestDoctor examines installations that are well and that are not.
 func TestDoctor(t *testing.T) {
-	w, data := newWorkshop(t), pgtest.Folder(t)
+	t.Parallel()
+	w, data := newWorkshop(t), pgtest.Installed(t)
 	j := newJourney(start(t, data, nil, "--drain", "1s"))
 	good := j.agent("good", map[string]any{"command": map[string]any{"argv": []string{"/bin/sh", "-c", `cat >` + w.path("prompt") + `; echo '{"summary":"ready"}'`}}})
 	var named struct{ Node struct{ Slug string } }

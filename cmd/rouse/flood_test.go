@@ -278,7 +278,7 @@ func (f floodFigures) String() string {
 // A process of the agents' account that has no token does to the server whatever it can, for some seconds. The owner is
 // served, memory stays, another agent's run keeps its lease, and the end comes at once.
 func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
-	p := start(t, pgtest.Folder(t), nil, "--lease", "5s", "--drain", "0s")
+	p := start(t, pgtest.Installed(t), nil, "--lease", "5s", "--drain", "0s")
 	j, shop := newJourney(p), newWorkshop(t)
 	agent := j.script("Patient", `cat >/dev/null; echo ready; until [ -e `+shop.path("over")+` ]; do sleep 0.1; done; echo '{"summary": "undisturbed"}'`)
 	run := j.wake(agent)

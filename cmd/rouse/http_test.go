@@ -173,13 +173,14 @@ func startRemote(t *testing.T, secret string) (url string, calls <-chan serviceL
 
 // TestAgentService runs an agent that is a service in another process.
 func TestAgentService(t *testing.T) {
+	t.Parallel()
 	const secret = "a secret of the service"
 	url := startService(t, secret)
 	service := func(path, secret string) map[string]any {
 		return map[string]any{"http": map[string]any{"url": url + path, "secret": secret,
 			"headers": []any{map[string]any{"name": "X-Key", "value": "hunter2hunter2"}}}}
 	}
-	j := newJourney(start(t, pgtest.Folder(t), nil, "--http-allow", "127.0.0.0/8", "--drain", "1s"))
+	j := newJourney(start(t, pgtest.Installed(t), nil, "--http-allow", "127.0.0.0/8", "--drain", "1s"))
 
 	view := j.end(j.wake(j.agent("service", service("/run", secret))))
 	if view.Status != "FINISHED" || view.Summary != "attempt 1 with a token: true, key ***" || view.SessionID != "far-away" {
@@ -199,7 +200,8 @@ func TestAgentService(t *testing.T) {
 
 // TestAgentServiceOnAnAddressThatIsNotAllowed is refused before anything is sent.
 func TestAgentServiceOnAnAddressThatIsNotAllowed(t *testing.T) {
-	j := newJourney(start(t, pgtest.Folder(t), nil, "--drain", "1s"))
+	t.Parallel()
+	j := newJourney(start(t, pgtest.Installed(t), nil, "--drain", "1s"))
 	run := j.wake(j.agent("inside", map[string]any{"http": map[string]any{"url": "http://localhost:9/", "timeout": "PT30S"}}))
 	eventually(t, "the run waits for its retry", patience, func() bool { return j.run(run).RetryCount == 1 })
 	if view := j.run(run); view.Attempts[0].Error.Code != "LAUNCH" || !strings.Contains(view.Attempts[0].Error.Message, "--http-allow") {

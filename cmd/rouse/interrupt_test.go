@@ -15,7 +15,7 @@ import (
 // doctor itself starts none.
 func TestADoctorThatIsInterruptedEndsTheAgentThatItAsks(t *testing.T) {
 	t.Parallel()
-	w, data := newWorkshop(t), pgtest.Folder(t)
+	w, data := newWorkshop(t), pgtest.Installed(t)
 	if err := syscall.Mkfifo(w.path("up"), 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -201,7 +201,7 @@ func (o outside) post(host, path, body string, headers map[string]string) (int, 
 // What docs/proxy.md promises, through Debian's nginx.
 func TestBehindNginxOnlyTokensCount(t *testing.T) {
 	t.Parallel()
-	p := start(t, pgtest.Folder(t), nil, "--webhook-addr", "127.0.0.1:0")
+	p := start(t, pgtest.Installed(t), nil, "--webhook-addr", "127.0.0.1:0")
 	o := behindNginx(t, p)
 	token := "Bearer " + p.owner
 	const who = `{"query":"{ process { version } }"}`

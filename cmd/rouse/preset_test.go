@@ -11,8 +11,9 @@ import (
 
 // TestPresets runs each known agent command line, as a stub that speaks the format of its documentation.
 func TestPresets(t *testing.T) {
+	t.Parallel()
 	w := newWorkshop(t)
-	j := newJourney(start(t, pgtest.Folder(t), nil, "--drain", "1s"))
+	j := newJourney(start(t, pgtest.Installed(t), nil, "--drain", "1s"))
 	for _, name := range []string{"aider", "claude", "codex", "gemini", "opencode"} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("..", "..", "internal", "executor", "testdata", "presets", name))

@@ -74,7 +74,8 @@ func buildAndRun(m *testing.M) int {
 	return code
 }
 
-// together is how many scenarios are played at a time, unless -parallel says otherwise: nearly all of their time they wait.
+// together is how many tests and scenarios run at a time, unless -parallel says otherwise: nearly all of their time they wait. Those
+// that measure, or need the processors, are not among them.
 const together = 16
 
 func playTogether() error {
@@ -124,19 +125,26 @@ func (l *transcript) String() string {
 func start(t testing.TB, dataDir string, env []string, args ...string) *program {
 	t.Helper()
 	p := launch(t, env, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dataDir}, args...)...)
+	p.ready(dataDir)
+	return p
+}
+
+// ready waits until the program serves, and reads the token that lies in its data folder.
+func (p *program) ready(dataDir string) {
+	p.t.Helper()
 	deadline := time.After(patience)
 	for {
 		select {
 		case line := <-p.out.lines:
 			if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == "API" {
 				p.url, p.data = strings.TrimSpace(value), dataDir
-				p.owner = tokenIn(t, dataDir)
-				return p
+				p.owner = tokenIn(p.t, dataDir)
+				return
 			}
 		case <-p.done:
-			t.Fatalf("the program ended instead of serving:\n%s", p.log)
+			p.t.Fatalf("the program ended instead of serving:\n%s", p.log)
 		case <-deadline:
-			t.Fatalf("the program is not ready:\n%s", p.log)
+			p.t.Fatalf("the program is not ready:\n%s", p.log)
 		}
 	}
 }
@@ -154,7 +162,13 @@ func tokenIn(t testing.TB, dataDir string) string {
 // launch starts the program with arguments; it is killed, if it still runs, when the test is over.
 func launch(t testing.TB, env []string, args ...string) *program {
 	t.Helper()
-	p := &program{t: t, cmd: exec.Command(binary, args...), out: &transcript{lines: make(chan string, 1000)}, log: &transcript{}, done: make(chan struct{})}
+	return launchIt(t, exec.Command(binary, args...), env)
+}
+
+// launchIt is launch for a command that ends in the program.
+func launchIt(t testing.TB, cmd *exec.Cmd, env []string) *program {
+	t.Helper()
+	p := &program{t: t, cmd: cmd, out: &transcript{lines: make(chan string, 1000)}, log: &transcript{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = p.log
 	stdout, err := p.cmd.StdoutPipe()
@@ -180,7 +194,7 @@ func launch(t testing.TB, env []string, args ...string) *program {
 			t.Error("a data race")
 		}
 		if t.Failed() {
-			t.Logf("log of %v:\n%s", args, p.log)
+			t.Logf("log of %v:\n%s", cmd.Args, p.log)
 		}
 		if p.alive() {
 			p.end(syscall.SIGTERM)

@@ -113,7 +113,7 @@ func (p *program) wantOrder() {
 
 // S3. The program has work in every loop: people wake agents all the time, and schedules are due in each tick.
 func busyShutdown(t *testing.T) {
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, nil, "--log-level", "debug", "--drain", "1s")
 	j := newJourney(p)
 	address, _ := databaseOf(t, data)
@@ -176,7 +176,7 @@ func (p *program) knock(agent string) error {
 // R6. Nothing was ever woken: all loops wait for their next beat. The program has a database server of its own, which
 // ends with it.
 func idleShutdown(t *testing.T) {
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, nil, "--log-level", "debug")
 	database := clusterPID(t, data)
 	p.wantClean(p.end(syscall.SIGINT))

@@ -9,6 +9,7 @@ import (
 // launched, and judged through the API. Most of them share one program, in a workspace of their own; what ends, restarts
 // or looks at a whole deployment has a program of its own. They mostly wait, so they are played side by side.
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	shared := openOffice(t)
 	within := func(play func(o office)) func(*testing.T) {
 		return func(t *testing.T) { play(shared.another(t)) }

@@ -127,6 +127,7 @@ func (w workshop) install(t *testing.T, name, text string) string {
 // TestSessionsOfACommandLine plays the sessions of SPEC S7.2 with a preset that the server starts, and with one that a
 // worker starts: the same rules hold.
 func TestSessionsOfACommandLine(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	o.journey.worker(t)
 	program := o.install(t, "claude", fmt.Sprintf(memory, o.dir))
@@ -216,6 +217,7 @@ func (o office) wantCosts(agent string, runs int, usd string) {
 // TestSessionsOfTheAgentClientProtocol: the runs of a task load one session in one agent process after the other; one that
 // is lost is replaced.
 func TestSessionsOfTheAgentClientProtocol(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	argv := o.acpAgent(t)
 	agent := o.instructed("acp", map[string]any{"acp": map[string]any{"argv": argv, "workingDirectory": o.dir, "permissions": "READ_ONLY"}}, "tool edit", "history")
@@ -280,6 +282,7 @@ func (o office) wantSteps(run string, want ...string) {
 
 // TestSessionsOfAnAgentService: the session that a service names is given to the next run of the task.
 func TestSessionsOfAnAgentService(t *testing.T) {
+	t.Parallel()
 	const secret = "a secret of the service"
 	url := startService(t, secret)
 	o := openOffice(t, "--http-allow", "127.0.0.0/8", "--drain", "1s")
@@ -299,7 +302,8 @@ func TestSessionsOfAnAgentService(t *testing.T) {
 
 // TestThePromptFileOfAKilledServerIsRemoved: a preset that takes its prompt from a file leaves none behind.
 func TestThePromptFileOfAKilledServerIsRemoved(t *testing.T) {
-	w, data, tmp := newWorkshop(t), pgtest.Folder(t), newWorkshop(t)
+	t.Parallel()
+	w, data, tmp := newWorkshop(t), pgtest.Installed(t), newWorkshop(t)
 	env := []string{"TMPDIR=" + tmp.dir}
 	program := w.install(t, "aider", fmt.Sprintf("#!/bin/sh\ncd %s\n[ -e tried ] && { echo done; exit; }\ntouch tried\nexec sleep 1000\n", w.dir))
 	p := start(t, data, env)

@@ -15,10 +15,11 @@ import (
 )
 
 func TestAClosedTerminalIsAShutdown(t *testing.T) {
+	t.Parallel()
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGHUP) // else the program inherits that it is ignored, where the tests run under nohup
 	defer signal.Stop(heard)
-	data := pgtest.Folder(t)
+	data := pgtest.Installed(t)
 	p := start(t, data, nil)
 	if code := p.end(syscall.SIGHUP); code != 0 {
 		t.Errorf("exit %d:\n%s", code, p.log)
@@ -29,6 +30,7 @@ func TestAClosedTerminalIsAShutdown(t *testing.T) {
 }
 
 func TestAHangUpCountsOnce(t *testing.T) {
+	t.Parallel()
 	got := make(chan os.Signal, 3)
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGHUP, syscall.SIGTERM} {
 		got <- s
@@ -44,6 +46,7 @@ func TestAHangUpCountsOnce(t *testing.T) {
 }
 
 func TestAnIgnoredHangUpStaysIgnored(t *testing.T) { // as nohup makes it
+	t.Parallel()
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGHUP)
 	stop, hurry, release := signals()

@@ -15,6 +15,7 @@ import (
 // TestSourcesByTheirRealCause causes each of the ten kinds of wake as it comes about, and looks at what the started command
 // saw in ROUSE_WAKE_REASON and in its prompt.
 func TestSourcesByTheirRealCause(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	a, coordinator := o.worker("worker"), o.coordinator("lead")
 	o.answers(a, map[string]any{"type": "request_approval", "question": "May I merge?"})
@@ -94,6 +95,7 @@ func (o office) wantEverySource() {
 // TestPipelineOfResultActions: Spec (which needs an approval) blocks Build, Build blocks Review, Review blocks Ship. The
 // agents return result actions and nothing else; a person approves once.
 func TestPipelineOfResultActions(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	lead := o.worker("coordinator")
 	steps := []string{"Spec", "Build", "Review", "Ship"}
@@ -138,6 +140,7 @@ func TestPipelineOfResultActions(t *testing.T) {
 
 // TestRunTokenActsOnItsOwnTaskAlone: an agent at work uses the API with the token of its run (SPEC S7.4).
 func TestRunTokenActsOnItsOwnTaskAlone(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	a := o.worker("agent")
 	o.hold(a)

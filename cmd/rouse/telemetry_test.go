@@ -18,6 +18,7 @@ import (
 
 // TestProgramSendsOneTraceForACause lets a collector of another make receive what a wake became.
 func TestProgramSendsOneTraceForACause(t *testing.T) {
+	t.Parallel()
 	received := make(chan *spans.Span, 100)
 	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -37,7 +38,7 @@ func TestProgramSendsOneTraceForACause(t *testing.T) {
 		}
 	}))
 	defer to.Close()
-	p := start(t, pgtest.Folder(t), []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + to.URL})
+	p := start(t, pgtest.Installed(t), []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + to.URL})
 	j := newJourney(p)
 	run := j.wake(j.agent("echo", map[string]any{"echo": map[string]any{}}))
 	j.end(run)

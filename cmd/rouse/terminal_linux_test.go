@@ -39,6 +39,7 @@ func terminal(t *testing.T) (ours, theirs *os.File) {
 // A person at a terminal gets an address to open; what may be kept gets the path alone (see
 // TestProgramKeepsItsTokenInAFileOfItsOwnAndNowhereElse for a pipe).
 func TestProgramShowsItsTokenOnATerminalAlone(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		args []string
 		want bool
@@ -48,7 +49,8 @@ func TestProgramShowsItsTokenOnATerminalAlone(t *testing.T) {
 		"on a terminal, of a copy that is restored": {[]string{"--standby"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, log := pgtest.Folder(t), &transcript{}
+			t.Parallel()
+			data, log := pgtest.Installed(t), &transcript{}
 			ours, theirs := terminal(t)
 			cmd := exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", data}, test.args...)...)
 			cmd.Stdout, cmd.Stderr = theirs, log

@@ -16,7 +16,8 @@ import (
 )
 
 func TestProgramSurvivesTheDeathOfItsDatabase(t *testing.T) {
-	data := pgtest.Folder(t)
+	t.Parallel()
+	data := pgtest.Installed(t)
 	p := start(t, data, nil)
 	j := newJourney(p)
 	w := newWorkshop(t)
@@ -48,7 +49,8 @@ func TestProgramSurvivesTheDeathOfItsDatabase(t *testing.T) {
 }
 
 func TestProgramStartsAgainFromEachKindOfEnd(t *testing.T) { // C230
-	data := pgtest.Folder(t)
+	t.Parallel()
+	data := pgtest.Installed(t)
 	p := start(t, data, nil)
 	workspace := newJourney(p).workspace
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT, syscall.SIGKILL} {
@@ -65,6 +67,7 @@ func TestProgramStartsAgainFromEachKindOfEnd(t *testing.T) { // C230
 }
 
 func TestProgramInterruptedWhileItStarts(t *testing.T) {
+	t.Parallel()
 	data := pgtest.Folder(t)
 	for _, after := range []time.Duration{20 * time.Millisecond, 200 * time.Millisecond, 700 * time.Millisecond, 1500 * time.Millisecond, 100 * time.Millisecond} {
 		p := launch(t, nil, "serve", "--addr", "127.0.0.1:0", "--data-dir", data)
@@ -87,8 +90,9 @@ func TestProgramInterruptedWhileItStarts(t *testing.T) {
 }
 
 func TestProgramWithABootstrapToken(t *testing.T) {
+	t.Parallel()
 	const token = "0123456789abcdef0123456789abcdef"
-	p := start(t, pgtest.Folder(t), []string{"ROUSE_BOOTSTRAP_TOKEN=" + token}, "--addr", "0.0.0.0:0")
+	p := start(t, pgtest.Installed(t), []string{"ROUSE_BOOTSTRAP_TOKEN=" + token}, "--addr", "0.0.0.0:0")
 	if status, body := p.post("", "{ __typename }", nil); status != 401 {
 		t.Errorf("without a token: %d %s", status, body)
 	}
@@ -101,6 +105,7 @@ func TestProgramWithABootstrapToken(t *testing.T) {
 }
 
 func TestProgramTokensWithoutAServer(t *testing.T) {
+	t.Parallel()
 	data := pgtest.Folder(t)
 	made := launch(t, nil, "token", "create", "--data-dir", data, "--scope", "READ", "--name", "reader", "--expires", "1h")
 	if code := made.wait(); code != 0 || !strings.HasPrefix(made.out.String(), "rse_") {
@@ -128,7 +133,8 @@ func TestProgramTokensWithoutAServer(t *testing.T) {
 }
 
 func TestProgramPrunesOnRequest(t *testing.T) {
-	data := pgtest.Folder(t)
+	t.Parallel()
+	data := pgtest.Installed(t)
 	start(t, data, nil)
 	would := launch(t, nil, "prune", "--dry-run", "--retention", "24h", "--data-dir", data)
 	if code := would.wait(); code != 0 || !strings.Contains(would.out.String(), "WOULD BE REMOVED") || !strings.Contains(would.out.String(), "activity entries") {
@@ -145,7 +151,8 @@ func TestProgramPrunesOnRequest(t *testing.T) {
 }
 
 func TestProgramRefusesAnotherSecretKey(t *testing.T) {
-	data := pgtest.Folder(t)
+	t.Parallel()
+	data := pgtest.Installed(t)
 	p := start(t, data, nil)
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Fatalf("exit %d: %s", code, p.log)
@@ -163,7 +170,8 @@ func TestProgramRefusesAnotherSecretKey(t *testing.T) {
 }
 
 func TestProgramOutlivesTheReaderOfItsOutput(t *testing.T) {
-	data := pgtest.Folder(t)
+	t.Parallel()
+	data := pgtest.Installed(t)
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -192,6 +200,7 @@ func TestProgramOutlivesTheReaderOfItsOutput(t *testing.T) {
 }
 
 func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
+	t.Parallel()
 	built, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +237,8 @@ func TestProgramRefusesWhatItCannotDo(t *testing.T) { // C230
 
 // TestProgramTellsOfAMissingProgramAtOnce: trying again for hours would bring none.
 func TestProgramTellsOfAMissingProgramAtOnce(t *testing.T) {
-	j := newJourney(start(t, pgtest.Folder(t), nil))
+	t.Parallel()
+	j := newJourney(start(t, pgtest.Installed(t), nil))
 	agent := j.agent("missing", map[string]any{"command": map[string]any{"argv": []string{"no-such-agent"}}})
 	id := j.wake(agent)
 	if run := j.end(id); run.Status != "FAILED" || len(run.Attempts) != 1 || run.Attempts[0].Error == nil || !strings.Contains(run.Attempts[0].Error.Message, "install it") {

@@ -54,6 +54,7 @@ func fixedAddress(t *testing.T) string {
 }
 
 func TestProgramWithWorkersElsewhere(t *testing.T) {
+	t.Parallel()
 	data, address := newWorkshop(t).dir, fixedAddress(t)
 	p := start(t, data, nil, "--addr", address)
 	j := newJourney(p)
@@ -177,6 +178,7 @@ func testWorkerEnds(t *testing.T, j journey) {
 }
 
 func TestProgramWorkerSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -198,6 +200,7 @@ func TestProgramWorkerSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestProgramCarriesOnFromFireToFire(t *testing.T) {
+	t.Parallel()
 	p := start(t, newWorkshop(t).dir, nil)
 	j := newJourney(p)
 	agent := j.script("watcher", `head -n 5; cat >/dev/null; echo '{"summary": "saw two pull requests", "next_action": "ask Ben", "usage": {"input_tokens": 5, "cost_usd": 0.25}}'`)
@@ -259,7 +262,8 @@ func TestProgramCarriesOnFromFireToFire(t *testing.T) {
 }
 
 func TestProgramWorkerThatIsRefusedEnds(t *testing.T) {
-	p := start(t, pgtest.Folder(t), nil)
+	t.Parallel()
+	p := start(t, pgtest.Installed(t), nil)
 	j := newJourney(p)
 	w := launch(t, []string{"ROUSE_TOKEN=rse_" + strings.Repeat("ab", 22)}, "worker", "--server", strings.TrimSuffix(j.url, "/graphql"), "--workspace", j.workspace,
 		"--data-dir", newWorkshop(t).path("worker"), "--", "/bin/true")
@@ -270,7 +274,8 @@ func TestProgramWorkerThatIsRefusedEnds(t *testing.T) {
 
 // TestProgramWorkerWhoseTokenIsRevokedEnds: while it works, and its agent with it.
 func TestProgramWorkerWhoseTokenIsRevokedEnds(t *testing.T) {
-	data := pgtest.Folder(t)
+	t.Parallel()
+	data := pgtest.Installed(t)
 	p := start(t, data, nil)
 	j := newJourney(p)
 	token, id := tokenWith(t, data, "EXECUTE")
@@ -309,6 +314,7 @@ func tokenWith(t *testing.T, data, scope string) (token, id string) {
 }
 
 func TestAWorkerWhoseFolderAgentsMayNotEnterEndsBeforeItTakesARun(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Log("only a worker of root has agents of another account; CI runs as root")
 	}

@@ -41,6 +41,7 @@ func withoutZoneFiles(zones []string) int {
 // Time zone data is built in: schedules are computed where the machine has none. The child is this test program, which links
 // what the program links (it is the same package); that the program has the data too is looked up in its bytes.
 func TestSchedulesAreComputedOnAMachineWithoutZoneFiles(t *testing.T) {
+	t.Parallel()
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = []string{zonesVariable + "=UTC America/New_York Antarctica/Troll Australia/Lord_Howe", "ZONEINFO=/nowhere"}
 	out, err := child.CombinedOutput()

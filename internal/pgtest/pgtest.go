@@ -106,6 +106,10 @@ func Main(m *testing.M) {
 
 // Leave is the end of Main, for a TestMain that has more to do. Databases still in use are lost.
 func Leave() error {
+	return errors.Join(leaveServer(), removeInstallation())
+}
+
+func leaveServer() error {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil {

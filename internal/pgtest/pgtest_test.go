@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -371,5 +372,29 @@ func BenchmarkNew(b *testing.B) {
 	New(b)
 	for b.Loop() {
 		New(b)
+	}
+}
+
+func TestAnInstalledFolderHoldsAMigratedClusterOfItsOwn(t *testing.T) {
+	for range 2 { // the second is as the first was, whatever became of that
+		dir := Installed(t)
+		c, err := postgres.StartCluster(t.Context(), postgres.Options{Dir: filepath.Join(dir, clusterName), Log: slog.New(slog.DiscardHandler), Throwaway: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := postgres.Open(t.Context(), c.URL("rouse"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing, empty, err := postgres.Pending(t.Context(), db, migrations.FS)
+		if err != nil || empty || missing > 0 {
+			t.Errorf("%d migrations are missing, empty %t, %v", missing, empty, err)
+		}
+		if _, err := db.Exec("CREATE TABLE mine (id int)"); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(db.Close(), c.Stop(t.Context())); err != nil {
+			t.Error(err)
+		}
 	}
 }
