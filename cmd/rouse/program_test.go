@@ -76,7 +76,7 @@ func buildAndRun(m *testing.M) int {
 
 // together is how many tests and scenarios run at a time, unless -parallel says otherwise: nearly all of their time they wait. Those
 // that measure, or need the processors, are not among them.
-const together = 16
+const together = 8
 
 func playTogether() error {
 	flag.Parse()

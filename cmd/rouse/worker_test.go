@@ -118,7 +118,8 @@ func testWorkerCancel(t *testing.T, j journey) {
 func testWorkerOutlives(t *testing.T, j journey, p *program, data, address string) *program {
 	shop := newWorkshop(t)
 	k := j.on(t, p)
-	id := k.wake(k.puller("patient", shop.threeLines()))
+	id := k.wake(k.agent("patient", map[string]any{"pull": map[string]any{"lease": "PT5M", // longer than any restart takes
+		"command": map[string]any{"argv": []string{"/bin/sh", "-c", shop.threeLines()}}}}))
 	follow := k.subscribe(k.owner, followRun, map[string]any{"id": id})
 	if line := follow.line(); line != "line 1" {
 		t.Fatalf("first came %q", line)
