@@ -44,8 +44,8 @@ func main() {
 // exitTokenEnded is the exit code of a worker whose token is not taken: starting it again with the same one does not help.
 const exitTokenEnded = 3
 
-// run is the program; its result is the exit code: 0 for success, 1 for a failure, 2 for a command line that is wrong, 3 for a worker
-// whose token is not taken.
+// run is the program. Its result is the exit code: 0 for success, 1 for a failure, 2 for a wrong command line, 3 for a
+// worker whose token is refused.
 func run(args []string, stdout, stderr io.Writer) int {
 	var c cli
 	code := -1

@@ -97,8 +97,8 @@ func ForCommands(name string) (*Account, error) {
 	return a, nil
 }
 
-// Credential is what a child process is started with: the account's ids and no supplementary groups, so that no right
-// of ours is inherited. nil for a nil account.
+// Credential is what a child process is started with: the account's ids without supplementary groups, so that it
+// inherits none of the server's rights. It is nil for a nil account.
 func (a *Account) Credential() *syscall.Credential {
 	if a == nil {
 		return nil

@@ -51,8 +51,8 @@ type claim struct {
 	Folders   []string `json:"folders"` // data folders of servers and workers that it works in
 }
 
-// Claim is the id of a workspace, which may be new. folder is the data folder that it works in; wish is the owner of what is
-// there already, 0 for none: a list that was lost is made again from what its folders say.
+// Claim gives a workspace its user id, a new one if it has none. folder is the data folder that the workspace works in.
+// wish is the owner of files that are there already, 0 for none, so that a lost list is restored from its folders.
 func (c *Claims) Claim(workspace, folder string, wish uint32) (uint32, error) {
 	unlock, err := c.lock("lock", syscall.LOCK_EX)
 	if err != nil {
@@ -115,7 +115,8 @@ func (c *Claims) Free() (int, error) {
 	return int(c.ids.Last-c.ids.First) - taken, err
 }
 
-// choose finds an id: the wish, else the one after the last that was given, so that one that was given up rests as long as it can.
+// choose finds an id: the wish, else the id after the last one that was given. So an id that was given up is used again
+// as late as possible.
 func (c *Claims) choose(all map[uint32]claim, wish uint32) (uint32, error) {
 	busy, err := uidsOfProcesses()
 	if err != nil {

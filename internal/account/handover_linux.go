@@ -24,10 +24,11 @@ type Handed struct {
 	Left    int // those that could not be given, each for a reason of Handover
 }
 
-// HandOver ends the owner's processes that work in a folder, and gives the folder and all that its owner has in it to another account, the folder itself last: one that was broken off is
-// done again. The agents that filled it are not trusted: no symbolic link is followed, no other file system entered, and what
-// belongs to others than the folder's owner stays theirs. A file that has other names, maybe in another agent's folder, is
-// replaced by a copy, so that nobody's file changes hands under its other names. Left with their owner are what lies 200 folders
+// HandOver ends the owner's processes that work in a folder, and gives the folder to another account with all that the
+// owner has in it. The folder itself comes last, so that a handover that was broken off is repeated. The agents that
+// filled it are not trusted: no symbolic link is followed, no other file system entered, and what belongs to others
+// than the folder's owner stays theirs. A file that has other names, maybe in another agent's folder, is replaced by a
+// copy, so that nobody's file changes hands under its other names. Left with their owner are what lies 200 folders
 // deep, root's files that have other names, files with holes, and copies beyond 4 GiB.
 func HandOver(path string, uid, gid uint32) (Handed, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -139,7 +140,7 @@ func (h *handover) give(fd int) error {
 	return nil
 }
 
-// replace puts a copy in the place of a file that has other names.
+// replace replaces a file that has other names by a copy.
 func (h *handover) replace(parent int, name string, info unix.Stat_t) error {
 	holes := info.Blocks*512 < info.Size
 	if h.from == 0 || holes || h.copied+info.Size > maxHandoverCopy {

@@ -102,8 +102,8 @@ func lent(uid uint32) bool {
 // listLimit bounds a question to the system's lists of users, which may be on other machines.
 const listLimit = 10 * time.Second
 
-// listed says whether the system's lists of users or groups know an id as somebody else's than the account of ours that it would be:
-// an image lists those by itself. getent asks all of them; where it is missing, the files alone are.
+// listed says whether the system's lists of users or groups have an id under another name than the one that Rouse would
+// give it. An image may list Rouse's own accounts. getent asks all lists; without getent only the files are read.
 func listed(uid uint32) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), listLimit)
 	defer cancel()

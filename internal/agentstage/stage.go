@@ -1,6 +1,7 @@
-// Package agentstage is the last step before an agent's program begins: the program of rouse itself, started again under another
-// name, which takes its rights away and then becomes the agent's program. What it does cannot be done from outside without a
-// moment in which the agent already runs: limits, no new privileges, and a list of users that knows the agent's account.
+// Package agentstage is the last step before an agent's program begins. Rouse's own program is started again under
+// another name, takes rights away from itself, and then becomes the agent's program. What it does cannot be done from
+// outside without a moment in which the agent already runs: limits, no new privileges, and a list of users that knows
+// the agent's account.
 //
 // It is entered from an init function, so that every program that starts agents, tests too, can be started as it, before most
 // of the program has been set up.

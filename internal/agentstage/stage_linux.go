@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Self is the path by which a program starts itself as the stage, also when its file was replaced meanwhile.
+// Self is the path with which a program starts itself as the stage, also when its file has been replaced since.
 func Self() (string, error) { return "/proc/self/exe", nil }
 
 // enter carries out the order, and does not return.
@@ -77,7 +77,7 @@ func carryOut() (step string, err error) {
 	return "", nil
 }
 
-// setOOMScore makes the kernel end this process before others for want of memory. It only ever raises the score.
+// setOOMScore makes the kernel end this process before others when memory runs out. It only ever raises the score.
 func (o Order) setOOMScore() error {
 	if o.OOMScore == 0 {
 		return nil

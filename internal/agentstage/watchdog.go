@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// WatchdogName is the first argument of the program when it is the watchdog: it knows the groups of agents, and ends them when its input
-// ends, since the server is gone, or when a group's time is over, since the server hangs. The lines of its input are
+// WatchdogName is the first argument of the program when it is the watchdog. The watchdog knows the groups of agents.
+// It ends all of them when its input ends, because the server is gone then. It ends one when the group's time is over,
+// because the server hangs then. The lines of its input are
 //
 //	add GROUP CGROUP    a group to end, and its cgroup, which may be missing
 //	until GROUP MS      its time is over in so many milliseconds, unless another such line comes
@@ -39,7 +40,7 @@ func watch() {
 	os.Exit(0)
 }
 
-// obey carries out one line. One that it does not understand is none of its server's.
+// obey carries out one line. A line that the watchdog does not understand did not come from its server.
 func obey(live map[int]*watched, line string) {
 	verb, rest, _ := strings.Cut(line, " ")
 	number, more, _ := strings.Cut(rest, " ")

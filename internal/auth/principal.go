@@ -40,9 +40,9 @@ type Principal struct {
 // Local is the caller of a server that asks for no token (--auth none), and of commands that have the database itself.
 func Local() Principal { return Principal{Kind: KindLocal} }
 
-// implied lists what a token with a scope may do. The three scopes of people nest, since ADMIN can make itself any token anyway and
-// whoever acts must see what came of it. EXECUTE and RUN stand apart: a worker or an agent is told what it needs in the answers of its
-// own mutations, and no person's token may report results that no worker had.
+// implied lists what a token with a scope may do. The three scopes of people nest, since ADMIN can make itself any
+// token anyway and whoever acts must see what came of it. EXECUTE and RUN stand apart. A worker or an agent gets what
+// it needs in the answers of its own mutations. No person's token may report results that no worker had.
 var implied = map[domain.TokenScope][]domain.TokenScope{
 	domain.TokenScopeRead:    {domain.TokenScopeRead},
 	domain.TokenScopeOperate: {domain.TokenScopeOperate, domain.TokenScopeRead},

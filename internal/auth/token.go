@@ -41,7 +41,8 @@ var (
 	ErrMalformedToken = errors.New("this is no token of rouse: want `Bearer`, a space, and rse_ or rsr_ with at least 43 letters and digits")
 )
 
-// Token is a bearer token. Printing, logging or marshalling one shows its Prefix; Reveal gives the text. The zero Token is none.
+// Token is a bearer token. Printing, logging or marshalling one shows its Prefix; Reveal gives the text. The zero Token
+// means that there is no token.
 type Token struct{ text secret.String }
 
 // NewToken makes an API token of 256 bits from random (crypto/rand.Reader).

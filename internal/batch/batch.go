@@ -1,5 +1,5 @@
-// Package batch looks keys up together. Whoever asks for one while others are looked up waits for the next round, and all
-// who wait are served by one call, so that any number of callers costs one call at a time.
+// Package batch looks keys up together. A caller that asks while others are looked up waits for the next round. One
+// call serves all callers that wait, so any number of callers costs one call at a time.
 package batch
 
 import (

@@ -30,7 +30,7 @@ const (
 // InvalidError says which settings are wrong, each with its flag, its variable and what to write instead.
 type InvalidError struct{ problems error }
 
-// Invalid says that something is wrong with a setting of a command that is no part of Config.
+// Invalid is the error about a wrong setting of a command that is not part of Config.
 func Invalid(problem error) *InvalidError { return &InvalidError{problem} }
 
 // Error is one line for each setting.

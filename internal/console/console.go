@@ -213,7 +213,7 @@ func unpacked(packed []byte) ([]byte, error) {
 	return io.ReadAll(reader)
 }
 
-// replaced is the packed text with one mark put in the place of another, which must be there.
+// replaced is the packed text with one mark replaced by another. The former mark must be there.
 func replaced(packed []byte, before, after string) ([]byte, error) {
 	raw, err := unpacked(packed)
 	if err != nil {

@@ -23,8 +23,8 @@ func (c Change) String() string {
 }
 
 // ClockChanges is the slots in [from, until) that changes of the clock remove or repeat, in order, limit at most (SPEC
-// S4.10). A repeated slot is in it when either of its two instants is: who asks between them sees a slot on the clock that
-// will not fire.
+// S4.10). A repeated slot is listed when either of its two instants lies in the range, because between the two the
+// clock shows a slot that will not fire.
 func (s Schedule) ClockChanges(from, until time.Time, limit int) []Change {
 	var changes []Change
 	w := span{from.Unix(), min(until.Unix(), from.Unix()+horizon)}

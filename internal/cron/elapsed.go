@@ -9,7 +9,7 @@ import (
 // MaxMissed is the most slots that catch-up counts as missed; a longer outage says "at least this many" (SPEC S4.5).
 const MaxMissed = 10_000
 
-// maxOutage keeps the arithmetic within the range of a duration; a cursor that is older is no cursor of a real trigger.
+// maxOutage keeps the arithmetic within the range of a duration. No real trigger has a cursor that is older.
 const maxOutage = 50 * 365 * 24 * time.Hour
 
 // Elapsed is the slots in [cursor, now]: the newest limit of them to fire, and how many older ones are left out (SPEC

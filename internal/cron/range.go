@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// stepped is a range of a field's values with a step. One that falls (from is more than to) is written by people who mean
-// that it goes over the end of the field: 22-2 for the hours around midnight.
+// stepped is a range of a field's values with a step. People write a range that falls, such as 22-2, when they mean the
+// hours around midnight: the range goes over the end of the field.
 type stepped struct {
 	from, to, step int
 	named          bool // written with a name, and so shown with names

@@ -1,6 +1,6 @@
 // Package cron says when a schedule fires: five-field cron expressions on the wall clock of a time zone (SPEC S4.2). A
-// slot is a wall-clock minute. A slot that a clock change removes does not fire, one that it repeats fires the first
-// time only, and no other slot is lost, in any zone. The package is pure: "now" is an argument.
+// slot is a wall-clock minute. A slot that a clock change removes does not fire. One that it repeats fires the first
+// time only. No other slot is lost, in any zone. The package is pure: "now" is an argument.
 package cron
 
 import (

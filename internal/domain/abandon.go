@@ -2,8 +2,8 @@ package domain
 
 import "time"
 
-// lossWaits are how long a run waits after each loss of the process that ran it. A process that is restarted again and again
-// is back by then, and a run that brings its process down takes the others along only a few times.
+// lossWaits are how long a run waits after each loss of the process that ran it. A process that restarts is back by
+// then. A run that brings its process down does not take the others along more than a few times.
 var lossWaits = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}
 
 // MaxLosses is how often the process of a launched run may be lost before the run fails (SPEC S8.4).
@@ -36,8 +36,8 @@ type Loss struct {
 	Wait   time.Duration // of RETRY
 }
 
-// AfterLoss decides about a run whose process was lost. An attempt that had not launched is no loss of the run's: it cannot
-// have brought the process down (SPEC S8.4).
+// AfterLoss decides about a run whose process was lost. An attempt that had not launched does not count, because it
+// cannot have brought the process down (SPEC S8.4).
 func AfterLoss(f LossFacts) Loss {
 	switch {
 	case f.CancelRequested:

@@ -36,8 +36,8 @@ func ActionsOf(aboutTask bool) []string {
 	return append(names, string(ActionDecideApproval), string(ActionSelfWake))
 }
 
-// Action is one thing that a result asks for. Problem says why it is refused before anything is looked at; such an action
-// is recorded and nothing else.
+// Action is one thing that a result asks for. Problem says why the action is refused by its form alone. Such an action
+// is recorded, and nothing else happens.
 type Action struct {
 	Type    ActionType
 	Problem string

@@ -74,7 +74,7 @@ func Admit(f AdmitFacts) Admission {
 	case f.AgentStatus == AgentStatusPaused, f.AgentStatus == AgentStatusStopped:
 		return settled(Settlement{Run: RunStatusFinished, Outcome: OutcomeAgentInactive, Request: WakeupStatusFinished, Reason: EndReasonAgentInactive, Activity: ActivityCodeWakeupAgentInactive})
 	}
-	stale, left := f.judgeRequests()
+	stale, left := f.admitRequests()
 	switch {
 	case len(f.Requests) > 0 && len(left) == 0:
 		end := staleSettlement(stale[0].Reason)
@@ -92,8 +92,8 @@ func Admit(f AdmitFacts) Admission {
 
 func settled(s Settlement) Admission { return Admission{Settle: &s} }
 
-// judgeRequests tells the requests that have lost their reason from those that are left (SPEC S6.2, "stale").
-func (f AdmitFacts) judgeRequests() (stale []StaleRequests, left []RequestFacts) {
+// admitRequests divides the requests into stale ones and those that are left (SPEC S6.2, "stale").
+func (f AdmitFacts) admitRequests() (stale []StaleRequests, left []RequestFacts) {
 	for _, q := range f.Requests {
 		if reason := BasisLost(q.Basis); reason != "" {
 			stale = append(stale, StaleRequests{Source: q.Source, Basis: q.Basis.Basis, Reason: RetryReason(reason, f.Retry)})
@@ -115,7 +115,7 @@ func RetryReason(reason EndReason, retry bool) EndReason {
 	return reason
 }
 
-// StaleActivity is the entry that tells of a lost basis.
+// StaleActivity is the code of the activity entry about a lost basis.
 func StaleActivity(reason EndReason) ActivityCode {
 	if reason == EndReasonRetryStaleAssignee || reason == EndReasonRetryTaskCancelled {
 		return ActivityCodeWakeupRetryCancelled
@@ -157,5 +157,5 @@ func GuardBackoff(errors int) time.Duration {
 	return min(first<<(errors-1), most)
 }
 
-// GuardErrorsForInbox is the number of guard errors of one run at which a person is told.
+// GuardErrorsForInbox is the number of guard errors of one run that makes an inbox item.
 const GuardErrorsForInbox = 5

@@ -55,8 +55,8 @@ func (s AgentSettings) Check() (AgentSettings, []FieldError) {
 	return s, problems
 }
 
-// AgentPatch is a change of settings: a field that is not Set stays, one that is Set to nil is cleared: it gets its
-// default, or none where there may be none. A name cannot be cleared.
+// AgentPatch is a change of settings. A field that is not Set stays. A field that is Set to nil gets its default, or no
+// value where it may have none. A name cannot be cleared.
 type AgentPatch struct {
 	Name            Change[string]
 	Instructions    Change[string]

@@ -41,8 +41,8 @@ func (a ApprovalFacts) own(agentID string) bool {
 	return agentID != "" && (agentID == a.RequestedByID || a.Completion && agentID == a.AssigneeID)
 }
 
-// MayDecide says what keeps somebody from deciding an approval: people may, and the agents that the task names, but for
-// the one whose own doing it is about.
+// MayDecide says why somebody must not decide an approval. People may decide, and so may the agents that the task names
+// as approvers. An agent never decides about its own work.
 func MayDecide(a ApprovalFacts, agentID string) []FieldError {
 	switch {
 	case a.Status != ApprovalStatusPending:
@@ -73,7 +73,8 @@ func ApproverWakes(task TaskFacts, a ApprovalFacts, byAgentID string) []TaskWake
 	return wakes
 }
 
-// DecisionWake tells the agent that asked what was decided; a completion's decision is told by the task's own wakes.
+// DecisionWake is the wake that brings the decision to the agent that asked. A decision about a completion has none,
+// because the task's own wakes bring it.
 func DecisionWake(a ApprovalFacts, status ApprovalStatus, note, byAgentID string) []TaskWake {
 	if a.Completion || a.RequestedByID == "" || a.RequestedByID == byAgentID {
 		return nil

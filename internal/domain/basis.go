@@ -13,8 +13,8 @@ type BasisFacts struct {
 	Approves     bool // the agent is one of its approvers
 }
 
-// BasisLost is why a request has lost its reason, "" while it still has it: the task is gone, has ended, or the agent has
-// no more the part in which it was woken (C82, C313, C319).
+// BasisLost says why a request is stale; "" when it is not. It is stale when its task is gone or has ended, and when
+// the agent has lost the part in which it was woken (C82, C313, C319).
 func BasisLost(f BasisFacts) EndReason {
 	switch {
 	case !f.TaskBound:
@@ -45,9 +45,9 @@ func (f BasisFacts) partLost() EndReason {
 	return EndReasonAssigneeChanged
 }
 
-// ReassignCancels is why a request of the former assignee ends at once when a task is given to somebody else, "" when it
-// does not: its assignment, and all that waits for the retry of a failed attempt as the assignee (SPEC S5.5). The rest is
-// judged when it is claimed.
+// ReassignCancels says why a request of the former assignee ends at once when a task is reassigned; "" when it does
+// not. Assignments end at once, and so do requests to the assignee that wait for a retry (SPEC S5.5). Others are judged
+// when they are claimed.
 func ReassignCancels(source WakeupSource, basis WakeBasis, retry bool) EndReason {
 	switch {
 	case basis != "" && basis != WakeBasisAssignee:

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Budget is a budget policy with its counters, at one instant. Reserved is what live runs hold of it; AlertedPercent is
-// the highest threshold that was told of in this period (SPEC S6.5).
+// Budget is a budget policy with its counters, at one instant. Reserved is the sum of the holds of live runs.
+// AlertedPercent is the highest threshold for which an alert was made in this period (SPEC S6.5).
 type Budget struct {
 	ID              string
 	SubjectKind     BudgetSubjectKind
@@ -68,7 +68,7 @@ func (b Budget) State() BudgetState {
 	return BudgetStateWithin
 }
 
-// WorstState is where spending stands that several budgets limit; none is no limit (C224).
+// WorstState is the state of spending that several budgets limit. Without a budget, spending is unlimited (C224).
 func WorstState(budgets ...Budget) BudgetState {
 	state := BudgetStateUnlimited
 	for _, b := range budgets {
@@ -79,7 +79,8 @@ func WorstState(budgets ...Budget) BudgetState {
 	return state
 }
 
-// Crossed is the thresholds that the budget has reached and nobody was told of in this period, rising (C88, C90).
+// Crossed lists the thresholds that the budget has reached and that had no alert in this period, lowest first (C88,
+// C90).
 func (b Budget) Crossed() []int {
 	var crossed []int
 	for _, percent := range b.Thresholds {
@@ -99,8 +100,8 @@ type BudgetAnswer struct {
 // BudgetRetry is how long a run is parked whose budget is reserved by live runs.
 const BudgetRetry = 30 * time.Second
 
-// AdmitBudgets runs the guards "budget" and "reserve" (SPEC S6.2) on the budgets that apply to a run, as they are now: the
-// workspace's before the project's before the agent's. One that only tells of its excess holds nothing up (C89).
+// AdmitBudgets runs the guards "budget" and "reserve" (SPEC S6.2) on the budgets that apply to a run, as they are now.
+// The workspace's budget comes first, then the project's, then the agent's. A budget with NOTIFY stops no run (C89).
 func AdmitBudgets(budgets []Budget) BudgetAnswer {
 	order := []BudgetSubjectKind{BudgetSubjectKindWorkspace, BudgetSubjectKindProject, BudgetSubjectKindAgent}
 	budgets = slices.Clone(budgets)

@@ -2,7 +2,7 @@ package domain
 
 import "io"
 
-// BudgetPeriod is how often a budget starts anew.
+// BudgetPeriod is how often the spending of a budget starts again at zero.
 type BudgetPeriod string
 
 const (

@@ -45,8 +45,8 @@ type SlotFire struct {
 }
 
 // PlanCatchUp turns elapsed slots, asked for with CatchUpLimit, into fires, oldest first (SPEC S4.5, C39 to C45).
-// SKIP_MISSED fires the newest and names none. Else the oldest fire carries what was left out: under every concurrency
-// policy it is one that makes or joins a run, and so the prompt says it once.
+// SKIP_MISSED fires the newest and names none. Otherwise the oldest fire carries what was left out. Under every
+// concurrency policy that fire makes or joins a run, so the prompt says it once.
 func PlanCatchUp(policy CatchUpPolicy, elapsed ElapsedSlots) []SlotFire {
 	fires := make([]SlotFire, len(elapsed.Slots))
 	for i, slot := range elapsed.Slots {

@@ -86,8 +86,8 @@ func Coalesce(f CoalesceFacts) CoalescePlan {
 	return newRun(f)
 }
 
-// dueFirst is the QUEUED run that is claimed first: one that is due, else the one that follows a live run, else the one
-// whose parking ends first.
+// dueFirst is the QUEUED run that will be claimed first. A run that is due comes first, then one that follows a live
+// run, then the one whose parking ends soonest.
 func dueFirst(f CoalesceFacts) (ScopeRun, bool) {
 	queued := slices.DeleteFunc(slices.Clone(f.Runs), func(r ScopeRun) bool { return r.Status != RunStatusQueued })
 	if len(queued) == 0 {
@@ -144,9 +144,9 @@ func mergeIntoQueued(f CoalesceFacts, run ScopeRun) CoalescePlan {
 	return plan
 }
 
-// unblocked is what becomes of the other runs that wait for the blockers whose end the request tells: a run that is about
-// more than the assignment goes past one that a blocker holds, and the request is merged into the former. The oldest is due
-// when nothing of the scope is.
+// unblocked says what becomes of the scope's other runs that wait for the same blockers. There may be several, because
+// a run that is about more than the assignment goes past one that a blocker holds, and the request is merged into the
+// former. The oldest is due when nothing of the scope is.
 func unblocked(f CoalesceFacts, merged ScopeRun, plan CoalescePlan) (list []Unparked) {
 	if f.Request.Source != WakeupSourceTaskBlockersResolved {
 		return nil
@@ -166,9 +166,9 @@ func unblocked(f CoalesceFacts, merged ScopeRun, plan CoalescePlan) (list []Unpa
 	return list
 }
 
-// unparks says whether merging this request ends the parking: a person does not wait for a window or a backoff, though what
-// they write waits for the rest of a burst, and any event but the assignment itself is reason to look at a blocked task
-// (SPEC S3.7, S5.3). A rate limit ends by none: trying again would only meet it.
+// unparks says whether merging this request ends the parking (SPEC S3.7, S5.3). A person does not wait for a window or
+// a backoff, but a person's comment waits for the rest of its burst. Any event but the assignment itself is a reason to
+// look at a blocked task. No request ends a rate limit, because a new try would only meet the limit again.
 func unparks(request CoalesceRequest, parked ParkedReason) bool {
 	switch parked {
 	case ParkedReasonWindow:

@@ -2,8 +2,8 @@ package domain
 
 import "slices"
 
-// WordFacts is what a default completion is decided on: the task as it stands when a run about it ended well, and who has
-// said something about it.
+// WordFacts are the facts for a completion by default: the task as it stands when a run about it ended well, and who
+// has said something about its state.
 type WordFacts struct {
 	StepCompletes bool // its step has AUTO_COMPLETE
 	State         TaskState
@@ -59,8 +59,8 @@ func (l LeftOpen) Explicit() bool {
 	return l != "" && l != LeftOpenNoStep && l != LeftOpenEnded && l != LeftOpenAssignee
 }
 
-// AsksAboutTask says whether a result names where its task stands. An action that is refused, or that cannot be read, is
-// a word all the same: who wanted to move a task did not mean that it is done.
+// AsksAboutTask says whether a result names where its task stands. An action that is refused or cannot be read counts,
+// too, because an agent that wanted to move its task did not mean that the task is done.
 func AsksAboutTask(actions []Action) bool {
 	return slices.ContainsFunc(actions, func(a Action) bool {
 		return a.Type == ActionMoveTask || a.Type == ActionCompleteTask || a.Type == ActionRequestApproval

@@ -97,7 +97,7 @@ func (e *UserError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// AsUserError is nil when there are no problems, and else an error that carries them.
+// AsUserError is an error that carries the problems; nil when there are none.
 func AsUserError(problems []FieldError) error {
 	if len(problems) == 0 {
 		return nil

@@ -5,7 +5,8 @@ import "time"
 // ExecutorKind names one of the ways a run is executed (SPEC S7.1).
 type ExecutorKind string
 
-// The kinds of executor. ExecutorPull runs are taken by workers; ExecutorEcho answers with its prompt and is no agent.
+// The kinds of executor. ExecutorPull offers its runs to workers. ExecutorEcho answers with its prompt, without an
+// agent.
 const (
 	ExecutorCommand ExecutorKind = "command"
 	ExecutorACP     ExecutorKind = "acp"

@@ -32,9 +32,9 @@ const (
 // backoff, a window, a busy scope and a reserved budget end by themselves, soon.
 var LongParked = []ParkedReason{ParkedReasonRateLimit, ParkedReasonNoWorker, ParkedReasonGuardError, ParkedReasonTaskBlocked}
 
-// Active says whether a fire still counts for the concurrency policy (SPEC S4.6, C53, C211): its request is unrouted, or its
-// run has not ended; of a heavy fire: its task is open, and a run of it is on its way or something explains the wait. A task
-// that was only left open, by a run that gave up, holds no later fire up.
+// Active says whether a fire still counts for the concurrency policy (SPEC S4.6, C53, C211). A lightweight fire counts
+// while its request is unrouted or its run has not ended. A heavy fire counts while its task is open, and a run of it
+// is on its way or something explains the wait. A task that a run left open when it gave up does not count.
 func (w FireWork) Active() bool {
 	if !w.Heavy {
 		return w.toCome()
@@ -85,7 +85,7 @@ var waitTexts = map[FireWait]string{
 	FireWaitParked:   "its run is parked: `waiting` of the run says for what and until when; cancelRun ends it",
 }
 
-// FiresWait is the title and the text of the inbox item that tells of fires which wait for an earlier one.
+// FiresWait is the title and the text of the inbox item about fires that wait for an earlier one.
 func FiresWait(routine string, wait FireWait) (title, body string) {
 	return CutText("Fires of routine "+routine+" wait for an earlier one", MaxInboxTitle, "…"),
 		"Later fires are merged into the earlier one or skipped, because " + waitTexts[wait] + ". Until then the routine does nothing new."

@@ -3,8 +3,8 @@ package domain
 import "time"
 
 // AgentHold says whether an agent is held, why, and since when. Since is the start of the first of several holds that
-// followed each other: what was dropped from then on is sent again when the agent is resumed (SPEC S6.3). It is nil unless
-// the agent is PAUSED or STOPPED.
+// followed each other. A resume sends again what was dropped from then on (SPEC S6.3). It is nil unless the agent is
+// PAUSED or STOPPED.
 type AgentHold struct {
 	Status      AgentStatus
 	PauseReason *AgentPauseReason

@@ -50,9 +50,9 @@ func findSecret(lists []secretList, kind, name string) (SealedValue, bool) {
 	return SealedValue{}, false
 }
 
-// KeepSecrets gives a spec the sealed values that it keeps from the one before it, either of which may be nil. removed are the paths of what
-// the one before had and the new one neither gives nor keeps; a kept name without a stored value is a problem, below path.
-// What is kept is as it was sealed, name and all, since it is bound to its name.
+// KeepSecrets copies into a spec the sealed values that it keeps from the spec before it. Either may be nil. removed
+// lists the paths of secrets that the former spec had and the new one neither gives nor keeps. A kept name without a
+// stored value is a problem, below path. What is kept is as it was sealed, name and all, since it is bound to its name.
 func KeepSecrets(before, after *ExecutorSpec, path []string) (removed []string, problems []FieldError) {
 	had, has := before.secretLists(), after.secretLists()
 	for _, list := range has {

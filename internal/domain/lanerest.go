@@ -5,8 +5,8 @@ import "time"
 // LongestLaneRest bounds LaneRest.
 const LongestLaneRest = time.Minute
 
-// LaneRest is for how long a lane is left alone that has failed so often in a row: not at all after the first failure, which
-// may be a passing one, then 1 s, doubling, at most a minute.
+// LaneRest is how long a lane rests that failed this many times in a row. After the first failure it does not rest,
+// because the failure may pass. Then it rests 1 s, doubling, a minute at most.
 func LaneRest(failures int) time.Duration {
 	switch {
 	case failures < 2:

@@ -2,7 +2,7 @@ package domain
 
 import "slices"
 
-// BudgetCharge names what a run is charged to: its workspace, its agent, and its task's project, "" for none.
+// BudgetCharge names what a run is charged to: its workspace, its agent, and the project of its task, "" without one.
 type BudgetCharge struct{ WorkspaceID, AgentID, ProjectID string }
 
 // Applies says whether a run is charged to the budget.
@@ -19,8 +19,8 @@ func (b Budget) Applies(c BudgetCharge) bool {
 // left is what may still be spent of the budget besides what live runs hold; below zero when they went too far.
 func (b Budget) left() Money { return b.Limit - b.Spent - b.Reserved }
 
-// Frees says whether there is room in the budget that there was not before, so that runs which wait for it look again: a
-// higher limit, a hold that ended, a new period, a budget that only tells from now on.
+// Frees says whether the budget has more room than before, so that runs which wait for it are looked at again. Causes
+// are a higher limit, a hold that ended, a new period, and a change to NOTIFY.
 func (b Budget) Frees(before Budget) bool {
 	if before.OnExceed != BudgetActionPauseAgent {
 		return false
@@ -28,8 +28,8 @@ func (b Budget) Frees(before Budget) bool {
 	return b.OnExceed != BudgetActionPauseAgent || b.left() > 0 && (b.left() > before.left() || !b.PeriodStart.Equal(before.PeriodStart))
 }
 
-// ExpectedCost is what a run will cost by what is known: the mean of what its agent's last runs cost, or, for an agent that
-// has none yet, of what the workspace's last attempts cost. known is false where there are neither.
+// ExpectedCost estimates what a run will cost: the mean cost of its agent's last runs. For an agent without runs it is
+// the mean cost of the workspace's last attempts. known is false when there are neither.
 func ExpectedCost(ofAgent, ofWorkspace []Money) (expected Money, known bool) {
 	if len(ofAgent) > 0 {
 		return HoldAmount(ofAgent), true

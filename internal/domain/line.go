@@ -9,12 +9,12 @@ import (
 // lineProblem is what is said of a name that is not one line of printable text.
 const lineProblem = "is one line of printable text: leave out line breaks, control characters, and characters that change the direction of text"
 
-// OneLine says whether a text is one line of printable text, as names and titles are: a terminal does not obey it, and no
-// part of it is shown in another order than it stands. Joiners are in it, since scripts and emoji need them.
+// OneLine says whether a text is one line of printable text, as names and titles must be. A terminal then obeys no part
+// of it, and shows every part in its order. Joiners are in it, since scripts and emoji need them.
 func OneLine(text string) bool { return strings.IndexFunc(text, isUnprintable) < 0 }
 
-// isUnprintable says of control characters, line separators, those that change the direction of text, and bytes that are
-// no text. The joiners and variation selectors of scripts and emoji are printable.
+// isUnprintable is true for control characters, line separators, characters that change the direction of text, and
+// bytes that are not text. The joiners and variation selectors of scripts and emoji are printable.
 func isUnprintable(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == '\uFEFF'
 }
@@ -32,8 +32,8 @@ func onOneLine(text string) string {
 	return strings.TrimSpace(strings.Join(strings.FieldsFunc(text, isUnprintable), " "))
 }
 
-// Escaped is a text that a terminal shows and does not obey: what is not printable is written as in a Go string, but line
-// breaks when they are kept. Rows may hold names from before they were held to one line, and others' programs say anything.
+// Escaped makes a text safe for a terminal. What is not printable is written as in a Go string; line breaks may be
+// kept. Rows may hold names from before they were held to one line, and others' programs say anything.
 func Escaped(text string, keepLines bool) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -52,8 +52,8 @@ func CheckName(name string, problems []FieldError) (string, []FieldError) {
 	return checkLine(name, "name", "a name", "give it a name", maxName, problems)
 }
 
-// ChangedName is a record's name after a change, and what is wrong with it. One that the change leaves as it is may be
-// older than the rules: it keeps no other change from being made.
+// ChangedName is a record's name after a change, and what is wrong with it. A name that the change leaves as it is may
+// be older than the rules. It must not stop the rest of the change.
 func ChangedName(old string, change Change[string]) (string, []FieldError) {
 	name := change.Or(old, "")
 	if name == old {

@@ -15,13 +15,14 @@ const (
 // LogAllowance is what is kept of one attempt's output.
 type LogAllowance struct{ Lines, Bytes int64 }
 
-// AttemptLog is the allowance of an attempt whose run keeps so much of earlier attempts: half of what is left. So a run is
-// bounded whatever the number of its attempts, and the first ones have much of it; after very many, only the mark is kept.
+// AttemptLog is the allowance of the next attempt of a run that keeps this much of earlier ones: half of what is left.
+// So a run is bounded whatever the number of its attempts, and the first ones have much of it; after very many, only
+// the mark is kept.
 func AttemptLog(lines, bytes int64) LogAllowance {
 	return LogAllowance{Lines: max(MaxRunLines-lines, 0) / 2, Bytes: max(MaxRunBytes-bytes, 2) / 2} // never the zero value
 }
 
-// CutMark is the line that tells of the cut.
+// CutMark is the log line that says where output was cut, and how much is kept.
 func (a LogAllowance) CutMark() string {
 	return fmt.Sprintf("output truncated: this attempt keeps at most %d lines and %d KiB, half of what its run had left of %d lines and %d MiB",
 		a.Lines, a.Bytes>>10, MaxRunLines, MaxRunBytes>>20)
@@ -30,9 +31,10 @@ func (a LogAllowance) CutMark() string {
 // LogCut is what the count of an attempt's bytes is once there is a mark.
 const LogCut = MaxRunBytes + 1
 
-// BoundLog says how many of the lines that a worker reports are kept, by their numbers and sizes, when bytes of the attempt
-// are stored already. Lines that are stored are not among them: their bytes would count twice. mark says that a line which
-// tells of the cut stands in the place of the next one. Once there is a mark, bytes is LogCut and nothing more is kept.
+// BoundLog says how many of the lines that a worker reports are kept, by their numbers and sizes, when bytes of the
+// attempt are stored already. Lines that are stored already must not be among them, because their bytes would count
+// twice. mark says that the next line is replaced by CutMark. Once there is a mark, bytes is LogCut and nothing more is
+// kept.
 func (a LogAllowance) BoundLog(numbers []int64, sizes []int, bytes int64) (keep int, mark bool) {
 	if bytes >= LogCut {
 		return 0, false

@@ -61,8 +61,8 @@ func (m Money) String() string {
 	return fmt.Sprintf("%s%d%s", sign, int64(m/microsPerDollar), fraction)
 }
 
-// Percent is how much of whole the amount is, in percent with one decimal, rounded down: what is below a threshold never
-// looks as if it had reached it. Of nothing, everything is 100.
+// Percent is the amount as a percentage of whole, with one decimal. It is rounded down, so that an amount below a
+// threshold never looks as if it had reached it. Of nothing, everything is 100.
 func (m Money) Percent(whole Money) float64 {
 	if whole <= 0 {
 		return 100
@@ -75,7 +75,7 @@ func (m Money) Percent(whole Money) float64 {
 	return float64(thousandths) / 10
 }
 
-// reaches says exactly whether the amount is at least so many percent of whole.
+// reaches says exactly whether the amount is at least percent of whole.
 func (m Money) reaches(percent int, whole Money) bool {
 	high, low := times(m, 100)
 	needHigh, needLow := times(whole, percent)

@@ -23,8 +23,8 @@ func (s *ExecutorSpec) Queue() string {
 	return s.Pull.Queue
 }
 
-// AfterOffer is what becomes of an offer that no worker took in time: it waits for one, or ends when somebody asked for
-// that meanwhile. It is neither a failure nor an abandonment.
+// AfterOffer decides about an offer that no worker took in time. It waits for a worker, unless a cancel was asked or
+// the agent was deleted. It is neither a failure nor an abandonment.
 func AfterOffer(cancelRequested, agentDeleted bool) Fate {
 	if cancelRequested || agentDeleted {
 		return FateCancel

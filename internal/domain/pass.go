@@ -20,8 +20,8 @@ type PassRun struct {
 	Blocked      bool   // a guard will park it TASK_BLOCKED
 }
 
-// PassLane is an agent's lane before a pass. Runs holds at least: the runs asked about with all of their scopes, what is
-// due or becomes due, oldest first, until the free sessions are taken, and all live runs.
+// PassLane is an agent's lane before a pass. Runs holds at least these: the runs asked about with all of their scopes;
+// runs that are or become due, oldest first, until the free sessions are taken; all live runs.
 type PassLane struct {
 	AgentID              string
 	MaxSessions, Running int
@@ -42,9 +42,9 @@ type PassFacts struct {
 	Ledger      BudgetLedger
 }
 
-// Pass is what the next pass of the claim does to a workspace, given that there are free workers enough (SPEC S3.9, S6.1):
-// it takes runs in order while their agents have a free session and the workspace a place, and ends those that a guard
-// refuses on the way, which take neither.
+// Pass foretells what the next pass of the claim does in a workspace when there are enough free workers (SPEC S3.9,
+// S6.1). It takes runs in order while their agents have a free session and the workspace has a place. Runs that a guard
+// refuses end on the way, and take neither.
 type Pass struct {
 	workspaceID string
 	now         time.Time
@@ -89,7 +89,8 @@ func Foresee(f PassFacts) *Pass {
 	return p
 }
 
-// clear ends what is due of a held agent, and all that is queued of a deleted one: that takes neither a session nor a place, and no rest is waited for.
+// clear ends the due runs of a held agent, and all queued runs of a deleted one. That takes neither a session nor a
+// place, and does not wait for a cooldown.
 func (l *passLane) clear() {
 	for i := range l.Runs {
 		if run := &l.Runs[i]; l.Deleted && run.Status == RunStatusQueued {

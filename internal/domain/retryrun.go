@@ -18,8 +18,8 @@ const (
 	RetryResend  RetryAction = "RESEND"   // its requests are sent again, into a new run
 )
 
-// RetryRun decides what a person's retry does (SPEC S8.7), or why it is refused. A run that is due already only has its
-// counts begin anew.
+// RetryRun decides what a person's retry does (SPEC S8.7), or why it is refused. Of a run that is due already, only the
+// counts are reset.
 func RetryRun(f RetryFacts) (RetryAction, []FieldError) {
 	refuse := func(code UserErrorCode, message string) (RetryAction, []FieldError) {
 		return "", []FieldError{{Field: []string{"runId"}, Code: code, Message: message}}

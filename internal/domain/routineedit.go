@@ -89,8 +89,8 @@ func RoutineText(template *TaskTemplate, description string) *TaskTemplate {
 	return &TaskTemplate{Description: description}
 }
 
-// RoutinePatch is a change of a routine: a field that is not Set stays, one that is Set to nil gets its default, or none
-// where there may be none. Name and assignee cannot be cleared.
+// RoutinePatch is a change of a routine. A field that is not Set stays. A field that is Set to nil gets its default, or
+// no value where it may have none. Name and assignee cannot be cleared.
 type RoutinePatch struct {
 	Name, Description Change[string]
 	AssigneeID        Change[xid.ID]
@@ -143,8 +143,8 @@ func (v RoutineVariable) same(other RoutineVariable) bool {
 		slices.Equal(v.Options, other.Options)
 }
 
-// To says whether a change of status does anything, or why it may not be: ACTIVE and PAUSED change into each other, both
-// into ARCHIVED, which is the end (SPEC S4.1).
+// To says whether a change of status changes anything, or why it is refused. ACTIVE and PAUSED change into each other
+// and into ARCHIVED, which is final (SPEC S4.1).
 func (s RoutineStatus) To(next RoutineStatus) (changes bool, problems []FieldError) {
 	if s == RoutineStatusArchived && next != RoutineStatusArchived {
 		return false, []FieldError{{Field: []string{"routineId"}, Code: UserErrorCodeInvalidState,

@@ -36,7 +36,8 @@ func (v ScheduleState) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *ScheduleState) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, scheduleStateValues) }
 
-// TriggerFacts is what the state of a trigger is told from. Invalid says that its expression or zone cannot be read.
+// TriggerFacts are the facts from which the state of a trigger follows. Invalid says that its expression or zone cannot
+// be read.
 type TriggerFacts struct {
 	Kind                   TriggerKind
 	Enabled, Invalid       bool

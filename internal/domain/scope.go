@@ -13,8 +13,8 @@ func RoutineScope(routineID string) string { return "routine:" + routineID }
 // FireScope is the scope of one lightweight fire under ALWAYS_ENQUEUE, which is never merged with another.
 func FireScope(routineRunID string) string { return "fire:" + routineRunID }
 
-// WakeScope is the scope of a wake that is no lightweight fire: its task's when the source is task-bound, else the
-// common taskless one.
+// WakeScope is the scope of every wake that is not a lightweight fire: its task's scope when the source is task-bound,
+// else the common taskless one.
 func WakeScope(source WakeupSource, taskID string) string {
 	if source.TaskBound() {
 		return TaskScope(taskID)

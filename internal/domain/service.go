@@ -16,8 +16,8 @@ func (s *HTTPSpec) EndGrace() time.Duration {
 	return *s.Grace
 }
 
-// AfterServiceTime decides about an attempt that a service has accepted, when the time of its lease is up: asked says that the
-// service was asked to end already, so that its grace is over, too.
+// AfterServiceTime decides about an attempt that an agent service has accepted, when the time of its lease is up. asked
+// says that the service was asked to end before, so that its grace is over, too.
 func AfterServiceTime(asked, cancelRequested bool, grace time.Duration) Fate {
 	switch {
 	case !asked && grace > 0:

@@ -26,9 +26,9 @@ type SessionPlan struct {
 	Ends   bool
 }
 
-// PlanSession decides which session an attempt opens: a taskless run always a fresh one, a task-bound run the one of its
-// agent and task, until that has served as many runs or become as old as the agent's settings allow, or could not be
-// resumed.
+// PlanSession decides which session an attempt opens. A taskless run always opens a fresh one. A task-bound run resumes
+// the session of its agent and task. It opens a new one when that session has served as many runs, or become as old, as
+// the agent's settings allow, or could not be resumed.
 func PlanSession(f SessionFacts) SessionPlan {
 	switch {
 	case f.Taskless, f.Former.ExternalID == "":

@@ -39,8 +39,9 @@ type SettingsChange struct {
 	Changed, Clamped []string
 }
 
-// Apply clamps hours and window into their bounds and refuses a ceiling outside of its own: a ceiling of 0 that became 1
-// would run what somebody wanted to hold. knownZone says whether a name is an IANA zone.
+// Apply clamps hours and window into their bounds, and refuses a ceiling outside of its bounds. A ceiling of 0 is not
+// clamped to 1, because that would start runs that somebody wanted to stop. knownZone says whether a name is an IANA
+// zone.
 func (s Settings) Apply(p SettingsPatch, knownZone func(string) bool) (SettingsChange, []FieldError) {
 	next := Settings{
 		MaxRuns:       p.MaxRuns.OrNil(s.MaxRuns),

@@ -18,8 +18,9 @@ const (
 // Ended says whether work on a task in this state is over.
 func (v TaskState) Ended() bool { return v == TaskStateDone || v == TaskStateCancelled }
 
-// IsOffice is the one place that says whether the loop may act on a task (SPEC S5.1): it has a project, or its workflow is
-// the workspace's office workflow or the ROUTINE workflow. officeTask in internal/store is the same in SQL.
+// IsOffice says whether the loop may act on a task (SPEC S5.1): the task has a project, or its workflow is the
+// workspace's office workflow or the ROUTINE workflow. No other Go code decides this; officeTask in internal/store is
+// the same rule in SQL.
 func IsOffice(hasProject, inOfficeWorkflow bool, kind WorkflowKind) bool {
 	return hasProject || inOfficeWorkflow || kind == WorkflowKindRoutine
 }
@@ -37,8 +38,8 @@ func checkDescription(description string, problems []FieldError) []FieldError {
 	return problems
 }
 
-// ChangedTaskTexts is a task's title and description after a change, and what is wrong with those that the change gives:
-// a text that it leaves alone keeps no other change from being made.
+// ChangedTaskTexts gives a task's title and description after a change, and the problems of texts that the change
+// gives. A text that the change leaves as it is has no problem, so that it cannot stop the rest of the change.
 func ChangedTaskTexts(oldTitle, oldDescription string, title, description Change[string]) (newTitle, newDescription string, problems []FieldError) {
 	newTitle, newDescription = oldTitle, description.Or(oldDescription, "")
 	if given := title.Or("", ""); title.Set && (given == "" || given != oldTitle) {
@@ -77,8 +78,8 @@ func CheckLinks(field string, ids []string) []FieldError {
 	return nil
 }
 
-// BlockerCycle finds a way from one of the new blockers of a task back to the task itself, along blockedBy: the tasks that
-// each task waits for. It returns the way, the task first and last; nil when there is none.
+// BlockerCycle finds a way from one of the new blockers of a task back to the task itself, along blockedBy: the tasks
+// that each task waits for. It returns the cycle, with the task first and last; nil when there is no cycle.
 func BlockerCycle(taskID string, blockers []string, blockedBy map[string][]string) []string {
 	seen := map[string]bool{}
 	var find func(at string, way []string) []string

@@ -61,9 +61,9 @@ func (c TaskChange) NextGeneration(blockerOrChildEnded bool) int {
 	return a.Generation
 }
 
-// WakeupsFor lists the wakes that a change of a task causes (SPEC S5.2, S5.3): none on a task that is over, but for the end
-// of its last blocker, which ends the wait of what was queued about it; on one that the loop may not act on only what a
-// step asks for.
+// WakeupsFor lists the wakes that a change of a task causes (SPEC S5.2, S5.3). A task that has ended causes none,
+// except at the end of its last blocker, because requests about it may still wait for that. A task that the loop may
+// not act on causes only what a step asks for.
 func WakeupsFor(c TaskChange) []TaskWake {
 	var wakes []TaskWake
 	if !c.After.Live() {
@@ -80,7 +80,8 @@ func WakeupsFor(c TaskChange) []TaskWake {
 	return append(wakes, c.stepWakes(wakes)...)
 }
 
-// assigneeWakes tell the assignee that it has the task, that it is to begin, or that it came back from review.
+// assigneeWakes wake the assignee because it got the task, because the task was started, or because it came back from
+// review.
 func (c TaskChange) assigneeWakes() []TaskWake {
 	a, b := c.Before, c.After
 	if b.AssigneeID == "" || b.AssigneeID == c.ByAgentID {
@@ -98,7 +99,8 @@ func (c TaskChange) assigneeWakes() []TaskWake {
 	return nil
 }
 
-// started says whether the task was moved to In Progress; personStarted, whether a person did it, who waits for the agent.
+// started says whether the task was moved to IN_PROGRESS. personStarted says whether a person moved it, and so waits
+// for the agent.
 func (c TaskChange) started() bool {
 	return c.Before.ID != "" && c.Before.State != c.After.State && c.After.State == TaskStateInProgress
 }
@@ -122,8 +124,8 @@ func (c TaskChange) reviewWakes() []TaskWake {
 	return wakes
 }
 
-// unblockedWakes tell the assignee that the last open blocker is gone, whoever ended it (SPEC S5.3): of an office task, and
-// of one that was one when its assignment was queued, which would wait for ever else.
+// unblockedWakes wake the assignee when the last open blocker is gone, whoever ended it (SPEC S5.3). The task is an
+// office task, or was one when its assignment was queued: without the wake that assignment would wait for ever.
 func (c TaskChange) unblockedWakes() []TaskWake {
 	if !c.After.Office && !c.After.Awaited {
 		return nil
@@ -155,7 +157,8 @@ func (c TaskChange) stepWakes(others []TaskWake) []TaskWake {
 	return []TaskWake{w}
 }
 
-// QueueRunWake is a run asked for by name: a step's action, or the mutation queueRun with its key, "" for none.
+// QueueRunWake is the wake of a run that was asked for by name: by a step's action, or by the mutation queueRun. key is
+// the mutation's idempotency key, "" without one.
 func QueueRunWake(taskID, agentID, reason, key string) TaskWake {
 	w := TaskWake{AgentID: agentID, Source: WakeupSourceTaskAssigned, Basis: WakeBasisExplicit, Reason: reason,
 		Payload: &TaskPayload{TaskID: taskID, Basis: WakeBasisExplicit}}

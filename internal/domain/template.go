@@ -49,9 +49,9 @@ func Declared(declared []RoutineVariable, template *TaskTemplate) []RoutineVaria
 	return all
 }
 
-// Render puts values in place of {{name}}. A name without a value stays as written; what a value holds is not looked
-// at again, so that no value can pull in another. A text repeats its values as often as it names them: Render stops once
-// the text is longer than limit, in bytes, and returns a beginning that is at most a rune longer, for CutText to mark.
+// Render puts values in place of {{name}}. A name without a value stays as written; what a value holds is not looked at
+// again, so that no value can pull in another. A text may name a value many times, so Render stops once the text is
+// longer than limit bytes. It then returns a beginning that is longer by a rune at most, for CutText to mark.
 func Render(text string, values map[string]string, limit int) string {
 	var out strings.Builder
 	add := func(part string) { out.WriteString(CutText(part, max(limit+utf8.UTFMax-out.Len(), 0), "")) }
@@ -81,9 +81,9 @@ func renderText(text string, values map[string]string, limit int) string {
 	return CutText(StorableText(Render(text, values, limit)), limit, cutMark)
 }
 
-// RenderTask is the task that a fire makes of its routine's template, within the bounds that CheckTaskTexts sets for any
-// task: values in place, the title on one line and cut at MaxTaskTitle characters, the description cut at 64 KiB before
-// what it says of missed slots. A title that comes out empty is the routine's name.
+// RenderTask fills in a routine's template for the task of a fire, within the bounds that CheckTaskTexts sets for any
+// task. The title is one line, cut at MaxTaskTitle characters. The description is cut at 64 KiB, before the sentence
+// about missed slots. A title that comes out empty is the routine's name.
 func RenderTask(name string, template TaskTemplate, values map[string]string, missed Missed) TaskTemplate {
 	told := MissedText(missed)
 	template.Title = cmp.Or(cutTitle(StorableText(Render(template.Title, values, maxTaskDescription))), cutTitle(name))
@@ -98,8 +98,8 @@ func cutTitle(title string) string {
 	return title
 }
 
-// FireText is what a lightweight fire asks for: the routine's description with the values in place, as it was when it
-// fired, cut at the bound of a task's description.
+// FireText is what a lightweight fire asks for: the routine's description as it was when it fired, with its values
+// filled in. It is cut at the bound of a task's description.
 func FireText(description string, values map[string]string) string {
 	return renderText(description, values, maxTaskDescription)
 }

@@ -33,8 +33,8 @@ func FirstRunes(s string, n int) string {
 	return s
 }
 
-// ClipText keeps a value that somebody sent from filling a message: it has at most so many characters, and a sign where more
-// were left out.
+// ClipText shortens a value that a caller sent, so that it cannot fill a message. A sign shows where characters were
+// left out.
 func ClipText(s string, most int) string {
 	if first := FirstRunes(s, most); first != s {
 		return first + "…"

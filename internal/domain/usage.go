@@ -26,7 +26,7 @@ const (
 	MaxCostUSD = 1_000_000_000
 )
 
-// Bounds of what is told of amounts that cannot be read: so many characters of a value are quoted, and so many bytes told.
+// Bounds of what is shown of amounts that cannot be read: characters of one value, and bytes in all.
 const (
 	maxQuotedAmount = 40
 	maxUnread       = 1 << 10
@@ -62,8 +62,8 @@ func UnreadUsage(why string) *AttemptUsage {
 	return &AttemptUsage{CostUnread: true, Unread: CutText(why, maxUnread, "…")}
 }
 
-// Masked is the use with secrets hidden in what is told of it. Values are quoted whole or not at all, so that no half of a
-// secret is left.
+// Masked is the usage with secrets hidden in the values that could not be read. Values are quoted whole or not at all,
+// so that no half of a secret is left.
 func (u *AttemptUsage) Masked(mask func(string) string) *AttemptUsage {
 	if u == nil || u.Unread == "" {
 		return u
@@ -73,8 +73,8 @@ func (u *AttemptUsage) Masked(mask func(string) string) *AttemptUsage {
 	return &masked
 }
 
-// Tally adds up what an agent says of its use, each amount in any of the forms that ReadCost and ReadTokens take. What cannot
-// be read counts as not said, and is told.
+// Tally adds up what an agent says of its use, each amount in any of the forms that ReadCost and ReadTokens take. An
+// amount that cannot be read counts as not said, and is shown as it was written.
 type Tally struct {
 	input, output int64
 	cost          Money
@@ -82,7 +82,7 @@ type Tally struct {
 	unread        []string
 }
 
-// Cost adds a cost in US dollars; nil is none. name says in what is told where it stood.
+// Cost adds a cost in US dollars; nil adds nothing. name says where the cost stood, for people.
 func (t *Tally) Cost(name string, said any) {
 	if said == nil {
 		return
@@ -105,10 +105,10 @@ func (t *Tally) SetCost(name string, said any) {
 	t.Cost(name, said)
 }
 
-// Input adds tokens in; nil is none.
+// Input adds tokens that the agent read; nil adds nothing.
 func (t *Tally) Input(name string, said any) { t.tokens(&t.input, name, said) }
 
-// Output adds tokens out; nil is none.
+// Output adds tokens that the agent wrote; nil adds nothing.
 func (t *Tally) Output(name string, said any) { t.tokens(&t.output, name, said) }
 
 func (t *Tally) tokens(sum *int64, name string, said any) {

@@ -48,8 +48,8 @@ const (
 
 func isBuiltIn(name string) bool { return name == builtInDate || name == builtInDatetime }
 
-// BuiltIns is the values of the built-in variables of a slot (of a fire without one: its instant) in the trigger's zone:
-// date as 2006-01-02, datetime as RFC 3339 to the second.
+// BuiltIns gives the values of the built-in variables: date as 2006-01-02, datetime as RFC 3339 to the second. They are
+// those of the slot in the trigger's zone; a fire without a slot has its own instant.
 func BuiltIns(slot time.Time, zone *time.Location) map[string]string {
 	local := slot.In(zone)
 	return map[string]string{builtInDate: local.Format(time.DateOnly), builtInDatetime: local.Format(time.RFC3339)}

@@ -37,8 +37,8 @@ const (
 	secretHintLength  = 4
 )
 
-// WebhookVerified lists the outcomes of deliveries that proved themselves, which is what the rate limit counts: who cannot
-// prove anything must not be able to use up the limit of who can.
+// WebhookVerified lists the outcomes of deliveries that proved themselves. Only these count for the rate limit, because
+// strangers must not be able to use up a sender's limit.
 var WebhookVerified = []WebhookOutcome{WebhookAccepted, WebhookDuplicate, WebhookBadBody, WebhookRefused, WebhookBacklogFull}
 
 // WebhookUnverified lists the outcomes of deliveries that did not.
@@ -65,7 +65,8 @@ func CheckWebhookSecret(secret string) *FieldError {
 }
 
 // StandardWebhookKey is the key of a secret in the form of Standard Webhooks: what follows whsec_, or v1,whsec_ as some
-// senders show it, in base64. It is nil when that is no base64; standard is false for a secret of another form.
+// senders show it, in base64. The key is nil when the text is not base64. standard is false for a secret of another
+// form.
 func StandardWebhookKey(secret string) (key []byte, standard bool) {
 	text, standard := strings.CutPrefix(strings.TrimPrefix(secret, "v1,"), "whsec_")
 	if !standard {

@@ -11,9 +11,10 @@ import (
 // payloadVariable holds the whole body of a webhook.
 const payloadVariable = "payload"
 
-// WebhookValues turns the body of a webhook into values: the members of a JSON object, those that are no strings as JSON
-// text, and the whole body as "payload", whatever a member of that name says. An empty body has no values. Anything else
-// is a UserError, which the endpoint answers with 400 and nothing fired (SPEC S4.8, C21, C22).
+// WebhookValues turns the body of a webhook into values. The members of its JSON object are the values; a member that
+// is not a string becomes its JSON text. "payload" is the whole body, even when a member has that name. An empty body
+// has no values. Anything else is a UserError, which the endpoint answers with 400 and nothing fired (SPEC S4.8, C21,
+// C22).
 func WebhookValues(body []byte) (map[string]string, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return map[string]string{}, nil

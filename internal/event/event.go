@@ -1,6 +1,6 @@
-// Package event carries "look" signals between the parts of one process and between processes on one database. An
-// event names what changed, never how: whoever is told reads the rows. Delivery may be lost or repeated; every reader
-// also polls.
+// Package event carries "look" signals between the parts of one process and between processes on one database. An event
+// names what changed, never how: its receiver reads the rows. Delivery may be lost or repeated; every reader also
+// polls.
 package event
 
 import "rouse.dev/rouse/internal/xid"

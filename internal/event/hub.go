@@ -29,8 +29,8 @@ type HubOptions struct {
 }
 
 // Hub tells the parts of this process, and other processes on the same database, to look again. It is a hint, not a
-// queue: a signal may be repeated, and is lost while the database is away; whoever watches also polls, and everybody is
-// told to look once the connection is back (SPEC S8.6).
+// queue. A signal may be repeated, and is lost while the database is away. So watchers also poll, and all of them are
+// signalled once the connection is back (SPEC S8.6).
 type Hub struct {
 	options HubOptions
 	log     *slog.Logger

@@ -15,10 +15,10 @@ import (
 // does the waiting.
 const reconnectPause = 5 * time.Millisecond
 
-// listen tells the watchers of this process what other processes notify, until ctx ends. After each (re)connection
-// everybody is told to look, since notifications may have been missed.
+// listen tells the watchers of this process what other processes notify, until ctx ends. After each connection all
+// watchers are signalled, because notifications may have been missed.
 func (h *Hub) listen(ctx context.Context, maxPause time.Duration) {
-	state := &report{log: h.log, lost: "the connection for events is lost; changes are found by polling until it is back",
+	state := &outageLog{log: h.log, lost: "the connection for events is lost; changes are found by polling until it is back",
 		back: "the connection for events is back"}
 	d := &dialer{ctx: ctx, patience: h.options.Patience, maxPause: maxPause}
 	l := pq.NewDialListener(d, h.options.URL, reconnectPause, reconnectPause, func(e pq.ListenerEventType, err error) {
@@ -43,7 +43,7 @@ func (h *Hub) listen(ctx context.Context, maxPause time.Duration) {
 // subscribe asks for the channel, which waits for the first connection. A server that refuses, as a standby does, is
 // asked again.
 func (h *Hub) subscribe(ctx context.Context, l *pq.Listener) {
-	refused := report{log: h.log, lost: "the database refuses to send events; changes are found by polling until it does",
+	refused := outageLog{log: h.log, lost: "the database refuses to send events; changes are found by polling until it does",
 		back: "the database sends events"}
 	for {
 		err := l.Listen(channel)

@@ -93,7 +93,7 @@ func (s *signals) encode(sender xid.ID) string {
 	return b.String()
 }
 
-// errPayload says that a notification is none of ours, or of a version that writes differently.
+// errPayload says that a notification is not one of Rouse's, or comes from a version that writes another form.
 var errPayload = errors.New("not an event payload")
 
 // decode reads a payload. Kinds that this version does not know are left out.

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// send notifies other processes, in one batch per debounce interval (docs/queue.md rule 10), until ctx ends; then it sends
-// the rest once, since a run that was handed back is best taken at once by another process.
+// send notifies other processes, in one batch per debounce interval (docs/queue.md rule 10), until ctx ends. Then it
+// sends the rest once, so that another process takes a run at once that was handed back.
 func (h *Hub) send(ctx context.Context) {
-	away := report{log: h.log, lost: "cannot notify other processes; they find changes by polling until the database is back",
+	away := outageLog{log: h.log, lost: "cannot notify other processes; they find changes by polling until the database is back",
 		back: "notifying other processes again"}
 	pause := h.options.Debounce
 	for {
@@ -31,7 +31,7 @@ func (h *Hub) send(ctx context.Context) {
 }
 
 // flush sends what is pending. What cannot be sent is pending again, and bounded, so that it costs nothing but time.
-func (h *Hub) flush(ctx context.Context, limit time.Duration, away *report) bool {
+func (h *Hub) flush(ctx context.Context, limit time.Duration, away *outageLog) bool {
 	batch := h.take()
 	if batch.empty() {
 		return true

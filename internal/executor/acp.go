@@ -32,7 +32,7 @@ func NewACP(command *Command) *ACP { return &ACP{command.launcher} }
 // Run starts the agent, opens or loads a session, prompts it once and returns when its group is gone.
 //
 // A result object on the last line of the agent's last message counts as a command's does; without one that message is
-// the result. A cancelled context is told to the agent (session/cancel) before its group is ended.
+// the result. When the context is cancelled, the agent is asked to stop (session/cancel) before its group is ended.
 func (a *ACP) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 	if !a.enter() {
 		return Result{ExitCode: -1}, launchFailure(errClosed, "rouse is shutting down: the run will be launched after the next start")
@@ -84,7 +84,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 	p.readers.Go(func() { out.copyLines(domain.LogStreamStderr, p.stderr) })
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	go talk.hold(work, req, func(session string) {
+	go talk.untilAnswered(work, req, func(session string) {
 		result.SessionID, result.Resumable = session, true
 		if req.mask(session) != session { // an id that holds a secret is not stored, and masked it names nothing
 			result.SessionID, result.Resumable = xid.New("ses").String(), false
@@ -207,7 +207,7 @@ func (c *conversation) judge(ctx context.Context, result Result, answered bool, 
 	return stopFailure(c.answer.StopReason)
 }
 
-// stopFailure is why a turn that ended in another way than by its end is no success.
+// stopFailure says why a turn that did not come to its end is not a success.
 func stopFailure(reason acp.StopReason) *Failure {
 	why := ""
 	switch reason {

@@ -20,9 +20,9 @@ import (
 // maxFile bounds a file that an agent reads or writes through rouse.
 const maxFile = 4 << 20
 
-// folder is an agent's folder. What is asked of it stays inside, symlinks too: the kernel's own path walk is held to it
-// (os.Root), so that a link which is swapped meanwhile does not help. The account that the agent runs as gets through
-// rouse no more than it could open by itself.
+// folder is an agent's folder. Every request stays inside, symlinks included. os.Root binds the kernel's own path walk
+// to the folder, so that a link which is swapped in between leads nowhere. The account that the agent runs as gets
+// through rouse no more than it could open by itself.
 type folder struct {
 	root       *os.Root
 	names      []string // the folder as it was configured, and as it is called without symlinks
@@ -199,7 +199,8 @@ func (f *folder) checkName(rel, path string) error {
 	return err
 }
 
-// check refuses what is no regular file, and what the agent's account may not open by itself. bit is 4 to read, 2 to write.
+// check refuses what is not a regular file, and what the agent's account may not open by itself. bit is 4 to read, 2 to
+// write.
 func (f *folder) check(file *os.File, path string, bit fs.FileMode) error {
 	info, err := file.Stat()
 	switch {

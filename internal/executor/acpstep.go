@@ -46,7 +46,7 @@ func (s *steps) set(step map[string]any, name, text string) {
 	}
 }
 
-// tool tells of a tool that is first used, or whose state has changed.
+// tool reports a tool that is used for the first time, or whose state has changed.
 func (s *steps) tool(id acp.ToolCallId, call toolCall, at []acp.ToolCallLocation) {
 	step := map[string]any{"id": s.short(string(id), maxStepText)}
 	s.set(step, "title", call.title)

@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,8 +47,9 @@ func newConversation(p *process, out *output, f *folder, policy domain.AcpPermis
 	return c
 }
 
-// hold talks to the agent until it has answered the prompt. ready is told the session before the prompt is sent.
-func (c *conversation) hold(ctx context.Context, req Request, ready func(session string)) {
+// untilAnswered talks to the agent until it has answered the prompt. It calls ready with the session before it sends the
+// prompt.
+func (c *conversation) untilAnswered(ctx context.Context, req Request, ready func(session string)) {
 	defer close(c.done)
 	c.failure = c.converse(ctx, req, ready)
 	c.mu.Lock()
@@ -112,7 +114,7 @@ func (c *conversation) openSession(ctx context.Context, req Request, hello acp.I
 	return req.fullPrompt(), nil
 }
 
-// load loads a session; the history that the agent tells with it is no output of this run.
+// load loads a session. The history that the agent sends with it is not output of this run.
 func (c *conversation) load(ctx context.Context, req acp.LoadSessionRequest) error {
 	c.setReplaying(true)
 	_, err := call[acp.LoadSessionResponse](ctx, c, acp.AgentMethodSessionLoad, req)
@@ -206,7 +208,7 @@ func (c *conversation) permission(p acp.RequestPermissionRequest) (any, error) {
 	}
 	c.transcript.flush()
 	c.transcript.note(fmt.Sprintf("asks for permission: %s (%s): %s by the policy %s",
-		firstOf(title, string(p.ToolCall.ToolCallId)), firstOf(string(kind), "no kind"), verdict, c.policy))
+		cmp.Or(title, string(p.ToolCall.ToolCallId)), cmp.Or(string(kind), "no kind"), verdict, c.policy))
 	c.transcript.steps.permission(string(p.ToolCall.ToolCallId), title, kind, ok && allowed, c.policy)
 	if !ok {
 		return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}, nil
@@ -284,7 +286,7 @@ func explain(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	text := firstOf(re.Message, fmt.Sprintf("code %d", re.Code))
+	text := cmp.Or(re.Message, fmt.Sprintf("code %d", re.Code))
 	if re.Data != nil {
 		text += " " + compactJSON(re.Data)
 	}

@@ -4,6 +4,7 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -17,8 +18,9 @@ import (
 // maxAnswer is how much of the agent's last message is kept for the result; its log has the lines.
 const maxAnswer = 64 << 10
 
-// transcript turns a session's updates into lines of the log. What the agent says goes to STDOUT, line by line; what it
-// thinks, plans and uses tools for goes to SYSTEM; plans and tools are told as steps, too. Its methods are called one at a time.
+// transcript turns a session's updates into lines of the log. What the agent says goes to STDOUT, line by line. Its
+// thoughts, plans and uses of tools go to SYSTEM. Plans and tools are reported as steps, too. Its methods are called
+// one at a time.
 type transcript struct {
 	out     *output
 	steps   *steps
@@ -107,7 +109,7 @@ func (t *transcript) tool(id acp.ToolCallId, title *string, kind *acp.ToolKind, 
 		return
 	}
 	t.flush()
-	line := "uses a tool: " + firstOf(shown, string(id))
+	line := "uses a tool: " + cmp.Or(shown, string(id))
 	if call.kind != "" {
 		line += " (" + string(call.kind) + ")"
 	}
@@ -172,7 +174,7 @@ func brief(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// blockText is what a block of content says; what is no text is named.
+// blockText is the text of a block of content, or the name of its kind when it is not text.
 func blockText(b acp.ContentBlock) string {
 	switch {
 	case b.Text != nil:

@@ -54,7 +54,7 @@ func (c *conversation) costs(cost *domain.Said) {
 	}
 }
 
-// usage is what the protocol tells of it; nil when it tells nothing. The cost is that of the whole session, so that of a
+// usage is what the protocol reports; nil when it reports nothing. The cost is that of the whole session, so that of a
 // resumed one counts only from what the agent said before the prompt.
 func (c *conversation) usage(resumed bool) *Usage {
 	told, cost := c.answer.Usage, c.transcript.cost

@@ -29,10 +29,10 @@ var (
 	errUnanswered  = fmt.Errorf("the agent sent more than %d requests without reading the answers", maxUnanswered)
 )
 
-// wire stands between the agent's streams and the protocol's connection. It passes on one message at a time and keeps what
-// the connection cannot promise by itself: updates that come faster than they can be stored slow the agent down; an
-// answer is seen after every update before it, and the end of the stream after the answer; a line that is no message,
-// such as a warning of a runtime, goes to the log.
+// wire stands between the agent's streams and the protocol's connection. It passes on one message at a time, and keeps
+// three promises that the connection alone does not. Updates that come faster than they can be stored slow the agent
+// down. An answer is seen after every update before it, and the end of the stream after the answer. A line that is not
+// a message, such as a warning of a runtime, goes to the log.
 type wire struct {
 	text func(line []byte) // takes lines that are no message
 
@@ -68,7 +68,7 @@ func (w *wire) pump(agent io.Reader) {
 			}
 		}
 	}
-	// An answer that nobody asked for is never taken; it must not hold the end back for ever.
+	// Nobody takes an answer that nobody asked for, so it must not delay the end for ever.
 	limit := time.AfterFunc(replyLimit, func() { w.change(func() { w.replies = 0 }) })
 	w.mu.Lock()
 	for (w.open > 0 || w.replies > 0) && !w.closed {

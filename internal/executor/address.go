@@ -35,8 +35,8 @@ func (r *refusedAddress) prefix() netip.Prefix {
 	return netip.PrefixFrom(r.address, r.address.BitLen())
 }
 
-// dial connects to a host. What is judged is each address that is really dialled, after names were resolved: a name may
-// lead anywhere, and elsewhere the next time.
+// dial connects to a host. It checks each address that is really dialled, after names were resolved: a name may lead
+// anywhere, and elsewhere the next time.
 func (a Addresses) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	encrypted := isEncrypted(ctx)
 	dialer := net.Dialer{Timeout: httpConnect, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {

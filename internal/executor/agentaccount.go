@@ -18,7 +18,8 @@ type AgentAccount struct {
 	Group      string // that of its group
 	// Hold says that an attempt runs under the account, until release is called; nil: nobody asks.
 	Hold func() (release func(), err error)
-	// Sweep ends every process of the account unless somebody holds it; nil: the account has processes that are no agents'.
+	// Sweep ends every process of the account, unless an attempt holds the account. It is nil when the account also has
+	// processes that are not agents.
 	Sweep func() error
 }
 
@@ -42,8 +43,8 @@ func (o Options) of(workspace xid.ID) (Options, *Failure) {
 	return o, nil
 }
 
-// hold says that an attempt runs under its account.
-func (o Options) hold() (release func(), _ *Failure) {
+// holdAccount notes that an attempt runs under its account, until release is called.
+func (o Options) holdAccount() (release func(), _ *Failure) {
 	if o.account == nil || o.account.Hold == nil {
 		return func() {}, nil
 	}

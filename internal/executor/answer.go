@@ -4,6 +4,7 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"mime"
@@ -36,9 +37,9 @@ type answer struct {
 	failure  *Failure
 }
 
-// readAnswer judges an answer. A result is a JSON object; any other JSON is the member result of one, and plain text a message. What
-// says that it is JSON and cannot be read, and what is neither, is a failure: taken for a success it would lose what the agent
-// brought back, and what it cost.
+// readAnswer turns an answer into a result or a failure. A result is a JSON object; any other JSON is the member result
+// of one, and plain text a message. JSON that cannot be read is a failure, and so is a body that is neither. As a
+// success it would lose what the agent brought back, and what that cost.
 func readAnswer(r received) answer {
 	switch {
 	case r.status == http.StatusAccepted:
@@ -113,7 +114,7 @@ func (r received) words() answer {
 	case kind == "text/event-stream" || kind == "application/x-ndjson" || kind == "application/jsonl":
 		return r.noResult("with a stream of events, which is not read; let it answer once, with the result: " + r.shownBody())
 	case kind != "" && kind != "application/octet-stream" && (!strings.HasPrefix(kind, "text/") || kind == "text/xml") || !utf8.Valid(text) && !r.long || bytes.IndexByte(text, 0) >= 0:
-		return r.noResult(fmt.Sprintf("with %d bytes of %s, which are no result; let it answer with JSON", len(r.body), firstOf(shortWord(kind, r.mask), "no known kind")))
+		return r.noResult(fmt.Sprintf("with %d bytes of %s, which are no result; let it answer with JSON", len(r.body), cmp.Or(shortWord(kind, r.mask), "no known kind")))
 	}
 	a := answer{text: strings.TrimSpace(string(text))}
 	if r.long {
@@ -160,7 +161,7 @@ func (r received) coding() string {
 	return coding
 }
 
-// foreignCharset is the way of writing characters that is not read, "" for UTF-8 and what it includes.
+// foreignCharset is the name of a character set that is not supported; "" for UTF-8 and its subsets.
 func (r received) foreignCharset() string {
 	_, parameters, _ := mime.ParseMediaType(r.header.Get("Content-Type")) // nil when it cannot be read
 	charset := strings.ToUpper(parameters["charset"])
@@ -195,7 +196,7 @@ func (r received) statusText() string {
 
 // shownBody is the beginning of the body, masked.
 func (r received) shownBody() string {
-	return firstOf(maskedText(strings.TrimSpace(string(r.body)), httpErrorBytes, r.mask), "nothing")
+	return cmp.Or(maskedText(strings.TrimSpace(string(r.body)), httpErrorBytes, r.mask), "nothing")
 }
 
 // shortWord is a word of the service for a message, short and masked.
@@ -227,7 +228,7 @@ func (r received) refusal() *Failure {
 	}
 	f.Words = f.Message
 	if hint := statusHints[r.status]; f.Permanent {
-		f.Message = cutText(f.Message, maxFailure/2) + "\n" + firstOf(hint, "correct the executor's url and headers, or the service: the same request would be refused again") + "; then retry the run"
+		f.Message = cutText(f.Message, maxFailure/2) + "\n" + cmp.Or(hint, "correct the executor's url and headers, or the service: the same request would be refused again") + "; then retry the run"
 	}
 	return f
 }

@@ -21,12 +21,12 @@ import (
 // made it: process, its start, and the namespace of process ids in which these count.
 const cgroupPrefix = "rouse~"
 
-// cgroupServer is the leaf that the server itself moves to where it may limit its agents: a cgroup that has processes of its own
-// may not share out to others.
+// cgroupServer is the leaf to which the server itself moves when it may limit its agents, because a cgroup with
+// processes of its own may not limit its children.
 const cgroupServer = "rouse-server"
 
-// cgroups is where attempts get a cgroup each (version 2). What is born in one cannot leave it, whatever it does to its group,
-// session and environment, and the kernel ends all of one at once.
+// cgroups is where attempts get a cgroup each (version 2). A process that is born in a cgroup cannot leave it, whatever
+// it does to its group, session and environment. The kernel ends all processes of a cgroup at once.
 type cgroups struct {
 	dir    string // "": there are none
 	why    string // of none

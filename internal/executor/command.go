@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,9 @@ func NewCommand(options Options) *Command { return &Command{newLauncher(options)
 // Run launches the command and returns when its group is gone.
 //
 // The session is named by rouse when the process runs, or is the one to resume; a session_id in the result object
-// replaces it and makes it resumable. A result that says what was achieved wins over exit code and timeout, one that
-// reports an error is a failure whatever the exit code; a run ended through ctx is a failure in any case, its result
-// kept beside it.
+// replaces it and makes it resumable. A result that says what was achieved counts more than exit code and timeout. A
+// result that reports an error is a failure, whatever the exit code. A run that was ended through ctx is always a
+// failure; its result is kept.
 func (c *Command) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 	if !c.enter() {
 		return Result{ExitCode: -1}, launchFailure(errClosed, "rouse is shutting down: the run will be launched after the next start")
@@ -94,7 +95,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect
 		c.reap(p, &result)
 		return result, launchFailure(err, "the process was ended at once because it could not be recorded: %v", err)
 	}
-	result.SessionID = firstOf(req.ResumeSessionID, xid.New("ses").String())
+	result.SessionID = cmp.Or(req.ResumeSessionID, xid.New("ses").String())
 	result.SessionError = sink.Session(result.SessionID)
 	d.named = func(session string) {
 		result.SessionID = session

@@ -174,8 +174,8 @@ func (d *dialect) judge(ctx context.Context, result Result, said bool, out *outp
 	return judge(ctx, result, out, end, state, l)
 }
 
-// resumeFailed reports whether an attempt failed since its session is gone, as far as can be known: the agent ended by
-// itself before it said or did anything.
+// resumeFailed reports whether an attempt seems to have failed because its session is gone: the agent ended by itself
+// before it said or did anything.
 func (d *dialect) resumeFailed(req Request, f *Failure) bool {
 	if !d.preset || req.ResumeSessionID == "" || !d.spec.CanResume() || d.reader.Report().Begun {
 		return false

@@ -1,11 +1,12 @@
 //go:build unix
 
 // Package executor starts real agents and brings back what they say (SPEC S7). An Executor runs one attempt from its
-// prompt to its result; it knows nothing of queues, leases or the database: what must be stored on the way goes through
-// the Sink, and what ends an attempt early comes in through the context.
+// prompt to its result. It does not know queues, leases or the database. What must be stored on the way goes through
+// the Sink. What ends an attempt early comes in through the context.
 package executor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -41,10 +42,11 @@ type Request struct {
 	// Log is what is kept of the output; the zero value is what a run's first attempt may keep.
 	Log domain.LogAllowance
 	log *logBudget // of launches that are one attempt
-	// Test says that there is no run: somebody only wants to know whether the executor works.
+	// Test says that there is no run, because somebody only wants to know whether the executor works.
 	Test bool
-	// Mask replaces every known secret in a text; nil means there is none. Lines, results and failures pass through it
-	// before they leave the executor. It sees one line at a time: a secret of several lines must be masked line by line.
+	// Mask replaces every known secret in a text; nil means that no secrets are known. Lines, results and failures pass
+	// through it before they leave the executor. It sees one line at a time: a secret of several lines must be masked
+	// line by line.
 	Mask func(string) string
 }
 
@@ -92,7 +94,7 @@ type Failure struct {
 	Words string
 	// Local says that they were said by a program on this machine, whose clock they mean.
 	Local bool
-	// RetryAfter is what the other side says as data: not before so much time has passed. 0: it does not say.
+	// RetryAfter is how long to wait before a retry, as the other side says in data; 0 when it does not say.
 	RetryAfter time.Duration
 	Cause      error // the context's cause when the attempt was ended from outside; the system's error for launches
 }
@@ -150,7 +152,7 @@ func (r Registry) Run(ctx context.Context, req Request, sink Sink) (Result, erro
 }
 
 // fullPrompt is the prompt for a session that knows nothing.
-func (r Request) fullPrompt() string { return firstOf(r.FullPrompt, r.Prompt) }
+func (r Request) fullPrompt() string { return cmp.Or(r.FullPrompt, r.Prompt) }
 
 // mask applies the request's mask, if any.
 func (r Request) mask(s string) string {

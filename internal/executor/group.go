@@ -13,8 +13,8 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// launchVariable marks every process of a launch in its environment. Process ids are reused and processes leave their
-// group; the mark tells a leftover of this launch from anything else.
+// launchVariable marks every process of a launch in its environment. Process ids are reused, and processes leave their
+// group. The mark distinguishes what this launch left from everything else.
 const launchVariable = "ROUSE_LAUNCH"
 
 // ProcessGroup identifies the processes of one launch, also for a later start of the server. It is stored as JSON.
@@ -37,8 +37,8 @@ var machine = sync.OnceValues(func() (host, boot string) {
 	return host, proc.BootID()
 })
 
-// BootOf tells the process ids of a boot apart by the installation that noted them: rows that were copied into another
-// database name processes of the first one.
+// BootOf makes the id of a boot differ between installations, because rows that were copied into another database name
+// processes of the first installation.
 func BootOf(boot, installation string) string {
 	if boot == "" || installation == "" {
 		return boot
@@ -66,11 +66,11 @@ func identify(pid int, launch, installation string) ProcessGroup {
 // signal sends to every process of the group. It is only safe while the leader has not been reaped.
 func (g ProcessGroup) signal(sig syscall.Signal) error { return syscall.Kill(-g.PGID, sig) }
 
-// EndLeftover ends what is left of a launch of an earlier server process of the installation on this machine, at once, and
-// waits until it is gone. It reports whether there was anything to end. A group of another host, boot, container or installation is left alone, and so is
-// a process that merely got the same id since: the group is only signalled while its leader is the one that was
-// recorded, and everything else must carry the launch's mark in its environment. Prompts in files that the launch left on this
-// machine are removed, too.
+// EndLeftover ends what is left of a launch of an earlier server process of the installation on this machine, at once,
+// and waits until it is gone. It reports whether there was anything to end. A group of another host, boot, container or
+// installation is left alone. So is a process that merely got the same id since. The group is signalled only while its
+// leader is the recorded process, and every other process must carry the launch's mark in its environment. Prompts in
+// files that the launch left on this machine are removed, too.
 func EndLeftover(installation string, g ProcessGroup) (ended bool, err error) {
 	host, boot := here(installation)
 	if g.Host == host {

@@ -28,5 +28,5 @@ func remaining(g ProcessGroup, owned bool) ([]int, error) {
 	return nil, nil
 }
 
-// EndOrphanedCgroups ends nothing: there are no cgroups.
+// EndOrphanedCgroups ends nothing, because this system has no cgroups.
 func EndOrphanedCgroups(string) error { return nil }

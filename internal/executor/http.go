@@ -4,6 +4,7 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,8 +27,8 @@ const (
 	httpErrorBytes  = 2 << 10                // of an answer that is no result, for the message
 )
 
-// HTTP runs an agent that is a service elsewhere: one POST with the run's lease, answered with the result, or with 202 and
-// reports through the API later (SPEC S7.1).
+// HTTP runs an agent that is a service elsewhere (SPEC S7.1). It makes one POST with the run's lease. The service
+// answers with the result, or with 202 and reports through the API later.
 type HTTP struct {
 	allow  Addresses
 	client *http.Client
@@ -52,8 +53,8 @@ func NewHTTP(allow Addresses) *HTTP {
 	}}
 }
 
-// Accepted says that an agent service has taken the run: it reports the end through the API, and nothing of the attempt is
-// left to wait for here.
+// Accepted says that an agent service has taken the run. The service reports the end through the API, so this process
+// need not wait for the attempt.
 type Accepted struct {
 	Left  time.Duration // of Time
 	Time  time.Duration // that the run has in all
@@ -143,7 +144,7 @@ type httpCall struct {
 // launched records the session: the service has the request.
 func (c *httpCall) launched() {
 	c.result.Launched = true
-	c.name(firstOf(c.req.ResumeSessionID, xid.New("ses").String()))
+	c.name(cmp.Or(c.req.ResumeSessionID, xid.New("ses").String()))
 }
 
 func (c *httpCall) name(session string) {

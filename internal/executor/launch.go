@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,8 +63,8 @@ func (o Options) prepareIn(req Request, argv []string, find func() (string, *Fai
 	return launch{program: program, argv: argv, directory: directory, environment: environment, mark: mark, options: o, lease: req.Lease}, nil
 }
 
-// environment is a clean base, then the request's variables; nothing of the server's own environment but PATH, HOME and
-// the like gets to an agent, so no secret of the server can.
+// environment is a clean base, then the request's variables. Of the server's own environment an agent gets PATH, HOME
+// and a few others, and so none of the server's secrets.
 func (o Options) environment(req Request, mark string) ([]string, *Failure) {
 	variables := o.baseEnvironment()
 	if req.ResumeSessionID != "" {
@@ -93,10 +94,10 @@ func (o Options) environment(req Request, mark string) ([]string, *Failure) {
 func (o Options) baseEnvironment() []Variable {
 	home, user, tmp := o.Home, o.User, "/tmp"
 	if o.Credential == nil {
-		home, user, tmp = firstOf(home, os.Getenv("HOME")), firstOf(user, os.Getenv("USER")), os.TempDir()
+		home, user, tmp = cmp.Or(home, os.Getenv("HOME")), cmp.Or(user, os.Getenv("USER")), os.TempDir()
 	}
 	base := []Variable{
-		{"PATH", o.searchPath()}, {"HOME", firstOf(home, "/")}, {"TMPDIR", tmp}, {"SHELL", "/bin/sh"},
+		{"PATH", o.searchPath()}, {"HOME", cmp.Or(home, "/")}, {"TMPDIR", tmp}, {"SHELL", "/bin/sh"},
 		{"LANG", "C.UTF-8"}, {"TERM", "dumb"}, {"NO_COLOR", "1"},
 	}
 	if user != "" {
@@ -118,7 +119,7 @@ func hostName() string {
 
 // searchPath is the server's PATH without the folders that the agent's account cannot enter, such as root's own.
 func (o Options) searchPath() string {
-	path := firstOf(o.Path, os.Getenv("PATH"), defaultPath)
+	path := cmp.Or(o.Path, os.Getenv("PATH"), defaultPath)
 	var usable []string
 	for _, dir := range filepath.SplitList(path) {
 		if filepath.IsAbs(dir) && mayEnter(dir, o.Credential) {
@@ -247,15 +248,6 @@ func permanentLaunch(format string, args ...any) *Failure {
 	failure := launchFailure(nil, format, args...)
 	failure.Permanent = true
 	return failure
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 func lookup(environment []string, name string) string {

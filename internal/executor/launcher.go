@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -29,7 +30,7 @@ type Options struct {
 	User       string              // its name, for USER and LOGNAME; may be ""
 	Path       string              // PATH of commands; "": the server's, without what the account cannot enter
 	Drain      time.Duration       // 0: 2 s
-	// AccountOf, if it is set, names the account of each workspace's agents, in the place of Credential, Home and User.
+	// AccountOf, if it is set, names the account of each workspace's agents, instead of Credential, Home and User.
 	AccountOf func(workspace xid.ID) (AgentAccount, error)
 	account   *AgentAccount // of the workspace that these options are for
 
@@ -83,7 +84,7 @@ func (c *launcher) Check(argv []string, workingDirectory string) error {
 	if failure != nil {
 		return failure
 	}
-	if _, failure := o.prepare(Request{RunID: "run", AgentID: "check", Attempt: 1}, argv, firstOf(workingDirectory, "/")); failure != nil {
+	if _, failure := o.prepare(Request{RunID: "run", AgentID: "check", Attempt: 1}, argv, cmp.Or(workingDirectory, "/")); failure != nil {
 		return failure
 	}
 	return nil
@@ -101,7 +102,7 @@ func (c *launcher) enter() bool {
 
 // start starts the process and puts its group under watch.
 func (c *launcher) start(l launch) (*process, *Failure) {
-	release, failure := l.options.hold()
+	release, failure := l.options.holdAccount()
 	if failure != nil {
 		return nil, failure
 	}
@@ -134,8 +135,8 @@ func (c *launcher) start(l launch) (*process, *Failure) {
 	return p, nil
 }
 
-// reap lets the leader go and makes sure that nothing of the launch is left, in the group or out of it: what an attempt
-// started ends with the attempt, however that ended.
+// reap reaps the leader and makes sure that nothing of the launch is left, in the group or out of it, because what an
+// attempt started ends with the attempt.
 func (c *launcher) reap(p *process, result *Result) *os.ProcessState {
 	deadline := time.Now().Add(endLimit)
 	select {

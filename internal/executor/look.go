@@ -13,8 +13,9 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// lookAtFolder is directory for those who only want to know: it makes nothing and changes nothing, so that it can look beside
-// a server that works there. later is "" for a folder that can be used as it is, else what the agent's next run will do to have it.
+// lookAtFolder checks a folder as directory does, but makes and changes nothing, so that it can look beside a server
+// that works there. later is "" for a folder that can be used as it is. Otherwise it says what the agent's next run
+// will do to get the folder.
 func (o Options) lookAtFolder(wanted string, agent xid.ID) (where, later string, failure *Failure) {
 	if wanted != "" {
 		where, failure = o.directory(wanted, agent)

@@ -42,7 +42,7 @@ func endOrphans(launch string, deadline time.Time) error {
 	return nil
 }
 
-// endOrphansOnce is one look. Nobody starts or reaps an agent meanwhile, so that no id changes hands.
+// endOrphansOnce is one look. No agent is started or reaped during that time, so that no process id gets another owner.
 func endOrphansOnce(launch string) ([]int, error) {
 	children.mu.Lock()
 	defer children.mu.Unlock()
@@ -63,9 +63,9 @@ func endOrphan(pid int) {
 	_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // who is not ready yet is met again
 }
 
-// orphansOf lists the children that agents left, dead ones too. The kernel gives orphans to the first thread. What a database server
-// leaves when it is killed is taken for an agent's: its name proves nothing, since an agent may have a database of its own, and
-// a process of a server that is gone has nothing to lose.
+// orphansOf lists the children that agents left, dead ones too. The kernel gives orphans to the first thread. What a
+// killed database server leaves is treated as an agent's. Its name proves nothing, because an agent may have a database
+// of its own. A process of a server that is gone has nothing to lose.
 func orphansOf(launch string) ([]int, error) {
 	self := os.Getpid()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", self, self))

@@ -167,8 +167,8 @@ func (o *output) errorText() string {
 	return o.errors.text()
 }
 
-// cutResult is the failure of an attempt whose result was too long to be read, and with it what it asks for and what it cost; nil
-// for any other. Trying again would do the work again, for a result as long.
+// cutResult is the failure of an attempt whose result was too long to be read, so that its actions and its cost are
+// unknown; nil for any other attempt. Trying again would do the work again, for a result as long.
 func (o *output) cutResult() *Failure {
 	if !o.lastLong {
 		return nil

@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,8 @@ const TestPrompt = "This is a test of the connection. Do not use any tool, chang
 // versionLimit bounds how long a program may take to say its version.
 const versionLimit = 20 * time.Second
 
-// Probe looks whether the executor of req works here, one thing after the other, and ends with the first that does not.
-// ask also gives it req's prompt, which may cost money. ctx bounds it.
+// Probe checks whether the executor of req works here, one thing after the other, and stops at the first that does not.
+// With ask it also gives the agent req's prompt, which may cost money. ctx bounds it.
 func (r Registry) Probe(ctx context.Context, req Request, ask bool) []domain.Check {
 	p := &probe{registry: r, req: req}
 	switch kind := req.Spec.Kind(); kind {
@@ -126,7 +127,7 @@ func (p *probe) version(ctx context.Context, command *Command, known preset.Pres
 		p.fail("version", err.Error(), "see "+known.Documentation+" for how to install it")
 		return
 	}
-	p.pass("version", firstOf(said.first(), "it printed nothing"))
+	p.pass("version", cmp.Or(said.first(), "it printed nothing"))
 }
 
 // connection connects to an agent service, without asking it anything.
@@ -137,7 +138,7 @@ func (p *probe) connection(ctx context.Context) {
 		p.fail("connection", "this process calls no services, or the url is none", "correct the executor's url")
 		return
 	}
-	port := firstOf(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80")
+	port := cmp.Or(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80")
 	conn, err := service.allow.dial(withScheme(ctx, p.req.Spec.HTTP.URL), "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
 		c := &httpCall{req: p.req}
@@ -188,11 +189,11 @@ func (p *probe) answer(ctx context.Context) {
 	case err == nil && result.Accepted != nil: // a service that accepts has shown that it works
 		p.pass("answer", "the service accepted the run")
 	case errors.Is(err, context.DeadlineExceeded):
-		p.fail("answer", "there was no answer in the time that there was; what it said so far: "+firstOf(said.first(), "nothing"), "an agent that needs longer is tested by waking it")
+		p.fail("answer", "there was no answer in the time that there was; what it said so far: "+cmp.Or(said.first(), "nothing"), "an agent that needs longer is tested by waking it")
 	case err != nil:
-		p.fail("answer", err.Error(), "run it by hand as the account that agents run as (rouse agent-shell --workspace "+firstOf(p.req.WorkspaceID.String(), "SLUG")+"); it may have to be logged in there, or need a key in its environment")
+		p.fail("answer", err.Error(), "run it by hand as the account that agents run as (rouse agent-shell --workspace "+cmp.Or(p.req.WorkspaceID.String(), "SLUG")+"); it may have to be logged in there, or need a key in its environment")
 	default:
-		p.pass("answer", fmt.Sprintf("after %s: %s", time.Since(began).Round(time.Millisecond), firstOf(answerOf(result.Object), said.first(), "it ended well and printed nothing")))
+		p.pass("answer", fmt.Sprintf("after %s: %s", time.Since(began).Round(time.Millisecond), cmp.Or(answerOf(result.Object), said.first(), "it ended well and printed nothing")))
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
-// workFolder says whether the account can work in a folder that somebody else made: write there, and use git in it. What it finds is
-// told and keeps nobody from asking the agent, which may do with less.
+// workFolder says whether the account can work in a folder that somebody else made: write there, and use git in it.
+// What it finds is reported, and does not stop the probe, because the agent may need less.
 func (p *probe) workFolder(ctx context.Context, command *Command, o Options, folder string) {
 	if !o.mayWrite(folder) {
 		p.checks = append(p.checks, domain.Check{Name: "folder", Detail: fmt.Sprintf("%s belongs to %s, and %s may not write in it", folder, ownerOf(folder), o.who()),
@@ -52,7 +52,7 @@ func (o Options) shareLine(folder string) string {
 	return fmt.Sprintf("setfacl -R -m u:%d:rwX,d:u:%d:rwX %s", uid, uid, quoted(folder))
 }
 
-// trustLine is a command that lets the account use git in a repository of somebody else.
+// trustLine is a command that lets the account use git in a repository that belongs to another account.
 func (o Options) trustLine(req Request, repository string) string {
 	line := "git config --global --add safe.directory " + quoted(repository)
 	switch {

@@ -120,8 +120,8 @@ func (p *process) supervise(ctx context.Context, l limits) ending {
 	return p.terminate(ctx, l, end)
 }
 
-// terminate asks the group to end and returns when the leader has, or the grace is over. A context that ends meanwhile
-// may shorten the grace.
+// terminate asks the group to end and returns when the leader has, or the grace is over. When the context ends during
+// the grace, it may shorten the grace.
 func (p *process) terminate(ctx context.Context, l limits, end ending) ending {
 	_ = p.group.signal(syscall.SIGTERM) // the leader is unreaped, so the group is there
 	_ = p.group.signal(syscall.SIGCONT) // a stopped process could not obey

@@ -63,7 +63,8 @@ func (o Options) checkProgram(file string) *Failure {
 // mayEnter reports whether the account may pass every folder from / to dir.
 func mayEnter(dir string, credential *syscall.Credential) bool { return barrier(dir, credential) == "" }
 
-// barrier is the first folder on the way from / to dir, dir included, that the account may not enter; "" when there is none.
+// barrier is the first folder on the way from / to dir, dir included, that the account may not enter; "" when it may
+// enter all.
 func barrier(dir string, credential *syscall.Credential) string {
 	shut := ""
 	for {

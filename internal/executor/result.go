@@ -19,8 +19,8 @@ import (
 const maxResultDepth = 64
 
 // parseResult reads a line as the result object of SPEC S7.5: a JSON object with at least one of summary, result,
-// message, error, next_action, usage and actions in its right form. An object with a level or a severity is a log record
-// that happened to come last, not a result: taking it for one would turn a crash into a success.
+// message, error, next_action, usage and actions in its right form. An object with a level or a severity is a log
+// record that happened to come last. It is not taken for a result, because that would turn a crash into a success.
 func parseResult(line []byte) (map[string]any, bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' {
@@ -163,7 +163,8 @@ func usageOf(object map[string]any, mask func(string) string) *Usage {
 	return domain.ResultUsage(object).Masked(mask)
 }
 
-// mergeUsage is what an agent says of its use in its words, and where it says no cost there what its program tells of it.
+// mergeUsage is the usage that an agent states in its result. When it states no cost, the cost is the one that its
+// program reports.
 func mergeUsage(said, told *Usage) *Usage {
 	switch {
 	case said == nil || *said == Usage{CostUSD: "0"}:

@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -30,7 +31,7 @@ func (o Options) RunShell(ctx context.Context, s Shell) (code int, err error) {
 	if failure != nil {
 		return -1, failure
 	}
-	release, failure := o.hold()
+	release, failure := o.holdAccount()
 	if failure != nil {
 		return -1, failure
 	}
@@ -64,7 +65,7 @@ func (o Options) shellLaunch(s Shell) (launch, *Failure) {
 			environment = append(environment, v.Name+"="+v.Value)
 		}
 	}
-	home := filepath.Clean(firstOf(lookup(environment, "HOME"), "/"))
+	home := filepath.Clean(cmp.Or(lookup(environment, "HOME"), "/"))
 	program, failure := o.findProgram(argv[0], home, lookup(environment, "PATH"))
 	return launch{program: program, argv: argv, directory: home, environment: environment, mark: newLaunchID(o.Installation, "agent-shell", os.Getpid()), options: o}, failure
 }

@@ -37,7 +37,8 @@ var shown = sync.OnceValue(func() error {
 // AccountsAreShown is nil when agents see their own account in their list of users, and why not when they do not.
 func AccountsAreShown() error { return shown() }
 
-// Containment says how the agents of these options are kept together: in cgroups, and below which; "" and why not otherwise.
+// Containment says below which cgroup the agents of these options are kept together; "" and the reason when they are
+// not in cgroups.
 func (o Options) Containment() (cgroups, why string) {
 	if o.NoCgroups {
 		return "", "they are switched off (--agent-cgroups)"
@@ -167,7 +168,8 @@ func (l launch) order(parent int, means cgroups) agentstage.Order {
 	return order
 }
 
-// othersOfAccount is what has to be added to a limit that counts all of an account: what it has that is no agent.
+// othersOfAccount is what has to be added to a limit that counts all processes of an account: its processes that are
+// not agents.
 func (o Options) othersOfAccount() uint64 {
 	if o.account != nil && o.account.Sweep != nil {
 		return 0

@@ -37,5 +37,5 @@ func (p *process) cgroupPath() string { return "" }
 // AccountsAreShown is about Linux alone.
 func AccountsAreShown() error { return nil }
 
-// Containment says that there are no cgroups.
+// Containment says that this system has no cgroups.
 func (o Options) Containment() (cgroups, why string) { return "", "they are of Linux alone" }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a pair of pseudo terminals between a person's terminal and a program that runs as another account: on the person's own it
-// could type for them, and it could not open it by name.
+// terminal is a pair of pseudo terminals between a person's terminal and a program that runs as another account. On the
+// person's own terminal the program could type for the person, and could not open the terminal by name.
 type terminal struct {
 	shell         Shell
 	master, slave *os.File

@@ -19,9 +19,10 @@ const watchdogWrite = 5 * time.Second
 
 var errClosed = errors.New("the executor is closed")
 
-// watchdog is one small process, in a session of its own, that outlives the server just long enough to end the groups the
-// server left, and that ends those whose lease is over while the server hangs. The parent-death signal reaches leaders only; this reaches
-// whole groups. It is started with the first group and started again should somebody kill it.
+// watchdog is one small process, in a session of its own. It outlives the server just long enough to end the groups
+// that the server left. While the server hangs, it ends the groups whose lease is over. The parent-death signal reaches
+// leaders only; this reaches whole groups. It is started with the first group and started again should somebody kill
+// it.
 type watchdog struct {
 	mu      sync.Mutex
 	live    map[int]*underWatch
@@ -73,7 +74,7 @@ func untilLine(group int, end time.Time) string {
 	return fmt.Sprintf("until %d %d", group, max(time.Until(end), 0).Milliseconds())
 }
 
-// del must be called before the leader is reaped: afterwards the id may belong to somebody else.
+// del must be called before the leader is reaped, because afterwards the id may belong to another process.
 func (w *watchdog) del(group int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

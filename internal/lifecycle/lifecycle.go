@@ -1,5 +1,5 @@
-// Package lifecycle is the one way in which Rouse's long-lived parts begin and end (SPEC S11): starting and stopping are
-// idempotent, stopping waits until the work has ended, and the end of the parent context is a stop like any other.
+// Package lifecycle is the one way in which Rouse's long-lived parts begin and end (SPEC S11). Starting and stopping
+// are idempotent. Stopping waits until the work has ended. The end of the parent context is a stop like any other.
 package lifecycle
 
 import (

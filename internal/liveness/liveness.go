@@ -1,6 +1,6 @@
-// Package liveness is the rules by which the unattended loop is judged to be alive (SPEC S10, requirements
-// AC-OFFICE-LOOP-LIVENESS-004 and -005): thresholds, the conditions of triggers and runs, and the verdict. It is pure: facts
-// and one captured instant in, a decision out.
+// Package liveness holds the rules that say whether the unattended loop is alive (SPEC S10, requirements
+// AC-OFFICE-LOOP-LIVENESS-004 and -005): thresholds, the conditions of triggers and runs, and the verdict. It is pure:
+// facts and one captured instant in, a decision out.
 package liveness
 
 import (

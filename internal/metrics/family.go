@@ -33,9 +33,9 @@ type series struct {
 	values    [2]string
 }
 
-// fromZero shows the series of these values of the only label at 0 before anything is counted, or, without values, the one
-// series of a family without labels. It is for what alarms are made on: an alarm on a rate needs a series that is there.
-// All series of all workspaces at 0 made a scrape of megabytes.
+// fromZero shows series at 0 before anything is counted: those of these values of the only label, or, without values,
+// the one series of a family without labels. It is for what alarms are made on: an alarm on a rate needs a series that
+// is there. All series of all workspaces at 0 made a scrape of megabytes.
 func (f *family) fromZero(values ...string) *family {
 	if len(values) == 0 {
 		values = []string{""}

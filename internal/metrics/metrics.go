@@ -84,7 +84,7 @@ func New() *Counters {
 	return c
 }
 
-// Know tells of workspaces that there are, so that what alarms are made on is shown of them before anything happens in them.
+// Know names workspaces that exist, so that the series for alarms are shown for them before anything happens in them.
 func (c *Counters) Know(workspaces ...xid.ID) {
 	for _, ws := range workspaces {
 		c.workspace.show(ws.String(), MaxWorkspaces)

@@ -65,8 +65,8 @@ func serves(pid int, data string) bool {
 	return err == nil && cwd == real
 }
 
-// attach takes over a server that a rouse which died left behind, once it answers. A server that is just shutting down
-// is waited for, and then there is none.
+// attach takes over a server that a rouse which died left behind, once it answers. It waits for a server that is just
+// shutting down, and then finds none.
 func (c *Cluster) attach(ctx context.Context) (bool, error) {
 	for {
 		p, ok := left(c.data())
@@ -106,8 +106,9 @@ func (c *Cluster) takeOver(ctx context.Context, p postmaster) (bool, error) {
 	return true, nil
 }
 
-// StopLeft ends the server that still runs on a cluster's folder after the process that started it has died; it is fine
-// when there is none. Like (*Cluster).Stop it is patient until ctx is done, and it does not wait for an answer.
+// StopLeft ends the server that still runs on a cluster's folder after the process that started it has died. It does
+// nothing when no server runs. Like (*Cluster).Stop it is patient until ctx is done, and it does not wait for an
+// answer.
 func StopLeft(ctx context.Context, dir string) error {
 	c, err := newCluster(Options{Dir: dir})
 	if err != nil {

@@ -63,8 +63,9 @@ func newFinder() finder {
 	return finder{bindir: os.Getenv("ROUSE_PG_BINDIR"), path: os.Getenv("PATH"), folders: serverFolders}
 }
 
-// FindBinaries finds the PostgreSQL server's programs: in ROUSE_PG_BINDIR and nowhere else when that is set, else on
-// the PATH, else where packages put them, the newest version first. A *NoBinariesError says what to install.
+// FindBinaries finds the PostgreSQL server's programs. When ROUSE_PG_BINDIR is set, it looks there and nowhere else.
+// Otherwise it looks on the PATH, then where packages put them, newest version first. A *NoBinariesError says what to
+// install.
 func FindBinaries() (Binaries, error) { return newFinder().find(0) }
 
 // find wants a given major version, or any that is new enough when major is 0. A data folder can only be opened by the

@@ -151,8 +151,8 @@ func (c *Cluster) PID() int { return c.pid }
 // Done is closed when the server process has ended, by Stop or by itself.
 func (c *Cluster) Done() <-chan struct{} { return c.done }
 
-// Err says, once Done is closed, how the server ended; nil after a regular stop, whoever asked for it, and for a server
-// that was taken over: the kernel tells only the process that started it.
+// Err says how the server ended, once Done is closed. It is nil after a regular stop, whoever asked for it. It is also
+// nil for a server that was taken over, because the kernel tells only the process that started it.
 func (c *Cluster) Err() error {
 	select {
 	case <-c.done:
@@ -165,9 +165,9 @@ func (c *Cluster) Err() error {
 // killGrace is how long the server may take over an immediate shutdown before it is killed.
 const killGrace = 5 * time.Second
 
-// Stop ends the server and waits for it: a fast shutdown (open transactions are rolled back, everything is written)
-// until ctx is done, then an immediate one, which the next start recovers from and which is an error. Stopping twice,
-// or a server that ended by itself, is fine.
+// Stop ends the server and waits for it. It begins a fast shutdown, which rolls open transactions back and writes
+// everything. When ctx is done before, it makes an immediate shutdown, which is an error, and from which the next start
+// recovers. Stopping twice, or a server that ended by itself, is fine.
 func (c *Cluster) Stop(ctx context.Context) error {
 	c.stopping.Lock()
 	defer c.stopping.Unlock()

@@ -10,8 +10,9 @@ import (
 	"github.com/lib/pq"
 )
 
-// connector makes connections that send a statement and its parameters in one round trip (binary_parameters), and JSON
-// as text: in that mode the driver would send bytes as bytea, which jsonb refuses. No column of ours is a bytea.
+// connector makes connections that send a statement and its parameters in one round trip (binary_parameters). They send
+// JSON as text, because in that mode the driver would send bytes as bytea, which jsonb refuses. No column of ours is a
+// bytea.
 type connector struct {
 	*pq.Connector
 	silence time.Duration // how long the server may say nothing; 0 is for ever

@@ -172,8 +172,8 @@ func folderError(dir string, err error) error {
 	return fmt.Errorf("cannot use the data folder %s: %w: %s", dir, err, what)
 }
 
-// blocker is the first folder on the way to path, path included, that the account may not enter; "" when there is
-// none. It knows modes, not access control lists, so it names a culprit but does not decide.
+// blocker is the first folder on the way to path, path included, that the account may not enter; "" when it may enter
+// all. It knows modes, not access control lists, so it names a culprit but does not decide.
 func blocker(path string, a *account.Account) string {
 	var walk string
 	for _, part := range strings.SplitAfter(filepath.Clean(path), "/") {

@@ -21,7 +21,7 @@ import (
 // start leaves nothing that would never start.
 const initPrefix = "init-"
 
-// initialize makes the cluster when there is none.
+// initialize makes the cluster when the folder holds none.
 func (c *Cluster) initialize(ctx context.Context) error {
 	if err := removeUnfinished(c.dir); err != nil {
 		return err

@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 )
 
-// RunningURL is where a database of the cluster in dir is reached while its server runs, for programs beside the one that
-// started it; ok is false when no server runs there or this account may not look. "" means the database rouse.
+// RunningURL is the address of a database of the cluster in dir while its server runs, for programs beside the one that
+// started it. ok is false when no server runs there, or when this account may not look. "" means the database rouse.
 func RunningURL(dir, database string) (address string, ok bool) {
 	c, err := newCluster(Options{Dir: dir, Database: database})
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 )
 
 // silenceLimit is how long a server whose statements are bounded may say nothing; 0 is for ever. timeout is a
-// statement_timeout as PostgreSQL reads it; one in units that Go does not know counts as none.
+// statement_timeout as PostgreSQL reads it. A timeout in units that Go does not know counts as no timeout.
 func silenceLimit(timeout string) time.Duration {
 	limit, err := time.ParseDuration(strings.Replace(timeout, "min", "m", 1))
 	if ms, whole := strconv.ParseInt(timeout, 10, 32); whole == nil {

@@ -161,8 +161,8 @@ func (c *Cluster) createDatabase(ctx context.Context) error {
 	return nil
 }
 
-// openLog opens the server's log to append to. One that has grown large is put aside first, in the place of the one put
-// aside before, which bounds both.
+// openLog opens the server's log to append to. A log that has grown large is put aside first, and replaces the one that
+// was put aside before. So both are bounded.
 func openLog(path string) (*os.File, error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Size() > logLimit {

@@ -75,7 +75,7 @@ func (c *claude) blocks(content json.RawMessage) (out []Line) {
 	return out
 }
 
-// limit notes until when a limit holds that was met; one that only comes near is none.
+// limit notes until when a limit holds that was met. A limit that only comes near does not count.
 func (c *claude) limit(e claudeEvent) {
 	at, ok := e.RateLimit.ResetsAt.Value.(json.Number)
 	seconds, err := at.Int64()

@@ -1,5 +1,5 @@
-// Package preset knows agent command lines by name: how each is started, how it is given its prompt, how it resumes a
-// session, and what the events mean that it prints (SPEC S7.1). It starts nothing: arguments and lines go in, arguments
+// Package preset knows agent command lines by name (SPEC S7.1): how each is started, how it gets its prompt, how it
+// resumes a session, and what the events mean that it prints. It starts nothing: arguments and lines go in, arguments
 // and words come out. Each preset follows the documentation that it names.
 package preset
 
@@ -70,8 +70,8 @@ func Find(name string) (Preset, bool) {
 	return presets[i], true
 }
 
-// Argv is the program and its arguments. given is the executor's argv: nothing, or the program to use instead of the usual
-// name and arguments that are added to the preset's, such as --model. session is the one to resume, or "".
+// Argv is the program and its arguments. given is the executor's argv. It is empty, or names the program to use instead
+// of the usual one, then arguments to add, such as --model. session is the session to resume, or "".
 func (p Preset) Argv(given []string, session string) []string {
 	argv := []string{p.Program}
 	if len(given) > 0 {
@@ -93,7 +93,7 @@ func (p Preset) NewReader(mask func(string) string) Reader { return p.reader(sta
 
 // Reader understands the lines of an agent's standard output, in order.
 type Reader interface {
-	// Read takes one line. ok is false for a line that is none of the agent's events; it is to be shown as it is.
+	// Read takes one line. ok is false for a line that is not an event of the agent: show it as it is.
 	Read(line []byte) (out []Line, ok bool)
 	// Report is what the lines so far say.
 	Report() Report

@@ -18,7 +18,7 @@ type Input struct {
 	Run     Run
 }
 
-// Agent is who is woken.
+// Agent is the agent that is woken.
 type Agent struct {
 	Name         string
 	Role         domain.AgentRole

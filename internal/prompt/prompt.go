@@ -25,8 +25,8 @@ const (
 	maxName              = 200
 )
 
-// Build assembles the prompt: summary, instructions, wake context, run facts and allowed actions; for a resumed session
-// the last two alone, since the agent still has the rest (SPEC S7.3).
+// Build assembles the prompt: summary, instructions, wake context, run facts and allowed actions (SPEC S7.3). For a
+// resumed session it is wake context and run facts alone, because the agent still has the rest.
 func Build(in Input) Prompt {
 	var p Prompt
 	var sections []string

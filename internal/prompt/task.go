@@ -32,7 +32,7 @@ func section(b *strings.Builder, title, body string) {
 	b.WriteString("\n" + lines(title, body) + "\n")
 }
 
-// background shows the newest comments that did not wake this run; those that did are told in full above (C109).
+// background shows the newest comments that did not wake this run. Those that did stand in full above (C109).
 func background(task Task, wakes []Wake) string {
 	woke := map[string]bool{}
 	for _, wake := range wakes {

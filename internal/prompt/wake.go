@@ -35,9 +35,9 @@ func wakeContext(wakes []Wake, task *Task) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// tell describes the wakes that are shown, in at most maxWakeSection bytes together. They are paid for by need, the newest
-// first: each may take all that is left, but for minWake of each older one. A routine's text that several of them have is
-// told by the newest alone. before is how many wakes are not shown; a single one has no number.
+// tell describes the wakes that are shown, in at most maxWakeSection bytes together. They are paid for by need, the
+// newest first: each may take all that is left, but for minWake of each older one. When several wakes have the same
+// routine text, only the newest shows it. before is how many wakes are not shown. A single wake has no number.
 func tell(shown []Wake, before int) []string {
 	texts := make([]string, len(shown))
 	told := map[string]int{} // the number of the wake that tells a routine's text
@@ -62,7 +62,7 @@ func tell(shown []Wake, before int) []string {
 	return texts
 }
 
-// routineText names the text of a routine's wake, so that an equal one is known; "" when there is none.
+// routineText is the text of a routine's wake, by which equal texts are recognised; "" without one.
 func routineText(w Wake) string {
 	p, ok := w.Payload.(*domain.RoutinePayload)
 	if !ok || w.Text == "" {

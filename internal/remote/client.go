@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package remote is a worker on another machine: it takes runs from a queue through the API, runs their agents here, and
-// reports through the API what the pool of a server would write into the store (SPEC S7.1). The lease, the fence and the
-// end of processes are those of internal/worker: this package is its store, over HTTP.
+// Package remote is a worker on another machine (SPEC S7.1). It takes runs from a queue through the API, and runs their
+// agents here. It reports through the API what the pool of a server would write into the store. The lease, the fence
+// and the end of processes are those of internal/worker: this package is its store, over HTTP.
 package remote
 
 import (

@@ -56,8 +56,8 @@ const acquireQuery = `mutation($input: AcquireRunInput!) { acquireRun(input: $in
   run { id agent { id } } attempt leaseToken duration prompt resumeSessionId fullPrompt environment { name value }
   command { preset argv workingDirectory timeout grace } } } }`
 
-// acquire waits so long for a run of the queue; nil when none came. A call without an answer is made again under the same name, so
-// that a run which its lost answer gave is not lost with it.
+// acquire waits for a run of the queue, for that time at most; nil when none came. A call without an answer is made
+// again under the same name, so that a run which its lost answer gave is not lost with it.
 func (s *Store) acquire(ctx context.Context, patience time.Duration) (*lease, error) {
 	var out struct {
 		AcquireRun struct {

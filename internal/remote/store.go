@@ -113,8 +113,8 @@ func (s *Store) Start(_ context.Context, a store.Attempt) (*store.Launch, error)
 	return l.launch, nil
 }
 
-// RecordProcess remembers the agent's process group on this machine; it is no matter of the server's. Should this worker
-// die, its watchdog ends the group, the next worker of the folder what left the group, and the lease runs out.
+// RecordProcess remembers the agent's process group on this machine. The server does not need to know it. Should this
+// worker die, its watchdog ends the group, the next worker of the folder what left the group, and the lease runs out.
 func (s *Store) RecordProcess(_ context.Context, a store.Attempt, g store.ProcessGroup) error {
 	return s.journal.note(a, g)
 }

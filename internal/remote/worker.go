@@ -43,8 +43,8 @@ type Worker struct {
 	log   *slog.Logger
 }
 
-// New finds the workspace on the server, and so finds out whether it is there and knows the token, ends what an earlier
-// worker of the folder left, and makes a worker.
+// New makes a worker. It asks the server for the workspace, which shows whether the server is there and accepts the
+// token. It also ends what an earlier worker of the folder left.
 func New(ctx context.Context, o Options) (*Worker, error) {
 	workspace, err := o.Client.workspace(ctx, o.Workspace)
 	if err != nil {
@@ -62,9 +62,9 @@ func New(ctx context.Context, o Options) (*Worker, error) {
 	return &Worker{store: s, pool: pool, ready: o.Ready, log: o.Log}, nil
 }
 
-// Run takes runs as long as there is a free slot, until ctx ends. A server that is away is asked again. Its error is that the
-// server refused the very first request: with this token, workspace or queue nothing will ever come; or, whenever it is, that the
-// token counts no more.
+// Run takes runs as long as there is a free slot, until ctx ends. A server that is away is asked again. It fails when
+// the server refuses the very first request, because nothing will ever come with this token, workspace or queue. It
+// also fails, at any time, when the token is no longer valid.
 func (w *Worker) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -14,8 +14,8 @@ const longest = 64 << 10
 // reach is how far from the words of a limit its end is looked for, in bytes.
 const reach = 200
 
-// limitWords is what rate limits are recognised by, with blanks of any kind; 429 must be a word, so that "1429 ms" is none. The last
-// line is what widely used agents say without any word of the others.
+// limitWords recognises rate limits, with blanks of any kind. 429 must be a word of its own, so that "1429 ms" does not
+// count. The last line is what widely used agents say without any word of the others.
 var limitWords = regexp.MustCompile(`(?i)(?:\b|_)rate[ _-]?limit|\b429\b|too[ _-]many[ _-]requests|quota[ _-]exceeded|\b(?:usage|session|weekly|daily)[ _-]limit` +
 	`|exhausted.{0,60}?(?:quota|capacity)|(?:quota|capacity).{0,60}?exhausted|resource[ _-]exhausted|exceeded your (?:current )?quota` +
 	`|\b(?:5|five)-hour limit|hit your limit`)
@@ -45,9 +45,10 @@ const (
 	clock = `([0-9]{1,2})(?::([0-9]{2}))?(?::[0-9]{2})?(?:\s*([ap])\.?m\b\.?)?(?:\s*\(?([A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)\)?)?`
 )
 
-// ResetAt is the end of the limit that the words of an error name, in UTC: "resets at 4:00 AM" (in zone unless it names one),
-// "Retry-After: 120" or with an HTTP date, "try again in 5 minutes", "reset_time: 1752624000", "resets Dec 3, 5:36am (Europe/Berlin)". It is false when they
-// name none that can be read near the words of a limit, or one that is past, margin included, or further away than is believed.
+// ResetAt reads from the words of an error when the limit ends, in UTC. Forms are "resets at 4:00 AM" (in zone unless
+// it names one), "Retry-After: 120" or with an HTTP date, "try again in 5 minutes", "reset_time: 1752624000" and
+// "resets Dec 3, 5:36am (Europe/Berlin)". It is false when no such form stands near the words of a limit, when the end
+// is past, margin included, and when it is too far away to be believed.
 func ResetAt(now time.Time, words string, zone *time.Location) (time.Time, bool) {
 	if zone == nil {
 		zone = time.UTC

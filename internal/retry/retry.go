@@ -1,5 +1,5 @@
-// Package retry says when a failed run is tried again: after the backoff table, or, when the failure is a rate limit
-// that says when it ends, shortly after that (SPEC S8.1, S8.2). It is pure: the instant and the jitter are arguments.
+// Package retry says when a failed run is tried again (SPEC S8.1, S8.2): after the backoff table, or, when a rate limit
+// says when it ends, shortly after that. It is pure: the instant and the jitter are arguments.
 package retry
 
 import (
@@ -26,7 +26,8 @@ const (
 
 var backoff = [MaxRetries]time.Duration{2 * time.Minute, 10 * time.Minute, 30 * time.Minute, 2 * time.Hour}
 
-// Counts are what a run has behind it. A rate limit is no failure: it has a count of its own, which any other failure ends.
+// Counts are what a run has behind it. A rate limit does not count as a failure. It has a count of its own, which any
+// other failure resets.
 type Counts struct {
 	Retries      int       // after failures
 	Limits       int       // rate limits in a row
@@ -49,8 +50,8 @@ type Decision struct {
 	Counts        Counts             // what the run then has behind it
 }
 
-// Evidence is what a failure says of when it is worth trying again: as data, which goes first, and in the words of an error. What
-// an agent says in its ordinary output is none.
+// Evidence is what a failure says about when to try again: as data, which counts first, and in the words of an error.
+// An agent's ordinary output is not evidence.
 type Evidence struct {
 	Words   string
 	Zone    *time.Location // of times in Words that name none: of the machine that the agent ran on; nil: UTC
@@ -95,7 +96,7 @@ func (e Evidence) reset(now time.Time) (time.Time, bool) {
 	return ResetAt(now, e.Words, e.Zone)
 }
 
-// delay is the backoff after so many retries, with jitter; a jitter outside [0, 1) counts as the nearest bound.
+// delay is the backoff after that many retries, with jitter. A jitter outside [0, 1) counts as the nearest bound.
 func delay(retryCount int, jitter float64) time.Duration {
 	base := backoff[max(retryCount, 0)]
 	if math.IsNaN(jitter) {

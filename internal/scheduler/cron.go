@@ -16,9 +16,9 @@ import (
 const (
 	// triggerPage is how many due triggers are listed at a time.
 	triggerPage = 1000
-	// fireBatch is how many triggers, and routeBatch how many agents, the store is given at once.
-	fireBatch  = 100
-	routeBatch = 20
+	// triggersPerFire is how many triggers, and agentsPerRoute how many agents, the store is given at once.
+	triggersPerFire = 100
+	agentsPerRoute  = 20
 	// tickers is how many batches are fired or routed at a time.
 	tickers = 4
 	// afterMinute lets the tick come just after the minute rather than just before.
@@ -34,8 +34,8 @@ type cronTick struct {
 }
 
 // runOnce arms triggers that have no next slot, fires every due one and routes what came of it. Slots fall on whole
-// minutes, so the next tick comes at the next minute of the database's clock, or at the beat if that is nearer: a clock
-// that was stepped is followed within a beat.
+// minutes, so the next tick comes at the next minute of the database's clock, or at the beat if that is sooner. So the
+// tick follows a clock that was stepped within a beat.
 func (c *cronTick) runOnce(ctx context.Context, enough <-chan struct{}) (time.Duration, error) {
 	_, arming := c.store.ArmTriggers(ctx)
 	if arming != nil {
@@ -101,7 +101,7 @@ func (p *page) add(woken []xid.ID, err error) {
 func (c *cronTick) firePage(ctx context.Context, enough <-chan struct{}, due []store.DueTrigger) *page {
 	p := &page{}
 	inParallel(packed(due), func(triggers []xid.ID) {
-		for batch := range slices.Chunk(triggers, fireBatch) {
+		for batch := range slices.Chunk(triggers, triggersPerFire) {
 			if closed(enough) {
 				p.mu.Lock()
 				p.cut = true
@@ -114,8 +114,8 @@ func (c *cronTick) firePage(ctx context.Context, enough <-chan struct{}, due []s
 	return p
 }
 
-// packed puts due triggers together for the store, those of one agent in one list, in the order in which agents come due. A
-// list is longer than a batch only when one agent has so many.
+// packed puts due triggers together for the store, those of one agent in one list, in the order in which agents come
+// due. A list is longer than a batch only when one agent has that many triggers.
 func packed(due []store.DueTrigger) (lists [][]xid.ID) {
 	var order []xid.ID
 	of := map[xid.ID][]xid.ID{}
@@ -124,8 +124,8 @@ func packed(due []store.DueTrigger) (lists [][]xid.ID) {
 		of[trigger.AgentID] = append(of[trigger.AgentID], trigger.ID)
 	}
 	var open []xid.ID
-	for _, agent := range once(order) {
-		if len(open) > 0 && len(open)+len(of[agent]) > fireBatch {
+	for _, agent := range distinct(order) {
+		if len(open) > 0 && len(open)+len(of[agent]) > triggersPerFire {
 			lists, open = append(lists, open), nil
 		}
 		open = append(open, of[agent]...)
@@ -144,7 +144,7 @@ func (c *cronTick) route(ctx context.Context, enough <-chan struct{}, agents []x
 	}
 	defer c.dispatch()
 	p := &page{}
-	inParallel(slices.Collect(slices.Chunk(once(agents), routeBatch)), func(batch []xid.ID) {
+	inParallel(slices.Collect(slices.Chunk(distinct(agents), agentsPerRoute)), func(batch []xid.ID) {
 		if closed(enough) {
 			return
 		}
@@ -158,8 +158,8 @@ func (c *cronTick) route(ctx context.Context, enough <-chan struct{}, agents []x
 	return problems.err()
 }
 
-// once leaves out what a list holds again.
-func once(list []xid.ID) []xid.ID {
+// distinct leaves out repetitions, and keeps the order.
+func distinct(list []xid.ID) []xid.ID {
 	seen := make(map[xid.ID]bool, len(list))
 	return slices.DeleteFunc(list, func(id xid.ID) bool {
 		again := seen[id]

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// claimBatch is the most runs of one claim (docs/queue.md rule 3).
-	claimBatch = 16
+	// runsPerClaim is the most runs of one claim (docs/queue.md rule 3).
+	runsPerClaim = 16
 	// routePage is how many agents with unrouted requests are listed at a time.
 	routePage = 100
 	// soonest is how soon the dispatcher looks again at what is due and was not taken; it doubles with each look in vain.
@@ -33,8 +33,8 @@ type dispatcher struct {
 }
 
 // runOnce claims, routes, claims what the routing made due, and says when to look again. It claims first, since the API
-// routes its own requests, and so that no amount of routing delays a run that is due. A lane that fails keeps no other; where
-// nothing could be claimed at all, the pass ends.
+// routes its own requests, and so that no amount of routing delays a run that is due. When a lane fails, the pass goes
+// on with the others. When nothing could be claimed at all, the pass ends.
 func (d *dispatcher) runOnce(ctx context.Context, enough <-chan struct{}) (time.Duration, error) {
 	var problems failures
 	if d.claim(ctx, enough, &problems) {
@@ -67,7 +67,7 @@ func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}, problems
 		if len(fresh) == 0 {
 			break
 		}
-		for batch := range slices.Chunk(fresh, routeBatch) {
+		for batch := range slices.Chunk(fresh, agentsPerRoute) {
 			if closed(enough) {
 				break
 			}
@@ -87,11 +87,11 @@ func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}, problems
 	return routed
 }
 
-// claim fills the free slots, past lanes that fail; cut says that nothing could be claimed at all. A claimed run is handed
-// over whatever happens meanwhile: it is leased to this process.
+// claim fills the free slots, past lanes that fail; cut says that nothing could be claimed at all. A claimed run is
+// handed over even when the pass is being stopped, because it is leased to this process.
 func (d *dispatcher) claim(ctx context.Context, enough <-chan struct{}, problems *failures) (cut bool) {
 	for !closed(enough) {
-		free := min(claimBatch, d.worker.Free())
+		free := min(runsPerClaim, d.worker.Free())
 		if free <= 0 { // workers elsewhere may have one, and what is to be ended needs none
 			err := errors.Join(d.store.OfferAwaited(ctx), d.store.SettleBacklog(ctx))
 			problems.add(err)
@@ -126,8 +126,8 @@ func (d *dispatcher) next(ctx context.Context) (time.Duration, error) {
 		d.vain = 0
 		return max(at.Sub(now), soonest), nil
 	}
-	// Something is due. Whoever held its lane as the claim came by, such as a router that found nothing left to route,
-	// may signal nothing; what else keeps it shows by looks in vain, which become rare.
+	// Something is due. A holder of its lane, such as a router that found nothing to route, may signal nothing when it
+	// lets go. So the dispatcher looks again, less and less often while it finds nothing.
 	again := min(soonest<<min(d.vain, 20), dispatchBeat)
 	d.vain++
 	return again, nil

@@ -19,13 +19,13 @@ const (
 	stopGrace = 10 * time.Second
 )
 
-// pass is one look at the database. Its context outlives Stop for a while, so that a step ends whole; between steps the
-// pass looks at enough, which is closed at Stop and when the pass has had its time. It answers when to look again at the
-// latest; 0: at the next beat.
+// pass is one look at the database. Its context outlives Stop for a while, so that a step can end. Between steps the
+// pass looks at enough, which is closed at Stop, and when the pass has used its time. It answers when to look again at
+// the latest; 0: at the next beat.
 type pass func(ctx context.Context, enough <-chan struct{}) (again time.Duration, err error)
 
-// loop runs one pass after the other, never two at once: when woken, by its beat too, and when the instant has come that
-// the last pass named.
+// loop runs one pass after the other, never two at once. A signal, its beat, and the instant that the last pass named
+// each start a pass.
 type loop struct {
 	name     string
 	beat     time.Duration
@@ -72,7 +72,7 @@ func (l *loop) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if again := l.once(ctx); again > 0 && again < l.beat {
+		if again := l.runPass(ctx); again > 0 && again < l.beat {
 			timer.Reset(again)
 		} else {
 			timer.Stop()
@@ -80,8 +80,8 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// once runs a pass; its failure is told and does not end the loop (C112).
-func (l *loop) once(ctx context.Context) time.Duration {
+// runPass runs one pass. A pass that fails is logged and does not end the loop (C112).
+func (l *loop) runPass(ctx context.Context) time.Duration {
 	outlives, cancel := lasting(ctx)
 	defer cancel()
 	budget, done := context.WithTimeout(ctx, passBudget)

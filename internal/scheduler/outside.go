@@ -64,8 +64,8 @@ type Worker interface {
 	// Free is how many more runs it takes now.
 	Free() int
 	// Process takes a claimed run and returns at once. The context carries values only and never ends; the worker alone
-	// decides how long the attempt lives. It must not refuse, not even while it is being stopped: the run is leased to
-	// this process and would have to wait for its lease to end.
+	// decides how long the attempt lives. It must not refuse, not even while it is being stopped, because the run is
+	// leased to this process: it would wait until that lease runs out.
 	Process(ctx context.Context, c store.Claimed)
 	// Freed has capacity 1 and signals that Free has risen.
 	Freed() <-chan struct{}
@@ -76,8 +76,8 @@ type QueueWatcher interface {
 	WatchQueue(ctx context.Context) <-chan struct{}
 }
 
-// GroupEnder ends what is left of an agent whose owner is gone, and returns when no process of it runs any more. A group
-// of another machine or boot, or none at all (PGID 0), is no error.
+// GroupEnder ends what is left of an agent whose owner is gone, and returns when no process of it runs any more. A
+// group of another machine or boot is not an error, nor is PGID 0.
 type GroupEnder interface {
 	EndLeftover(ctx context.Context, l store.Leftover) error
 }

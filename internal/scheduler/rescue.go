@@ -22,9 +22,9 @@ type rescuer struct {
 	lastSweep      time.Time
 }
 
-// runOnce looks at the live leases of other owners. A lease of this host and boot whose owner is dead ends at once;
-// one that ran out ends only when neither the database nor this sweep was away for a whole lease, since after an outage
-// the owners must have had the time to renew.
+// runOnce looks at the live leases of other owners. A lease of this host and boot ends at once when its owner is dead.
+// A lease that ran out ends only when the database was up and this sweep connected for a whole lease, because owners
+// need that time to renew after an outage.
 func (r *rescuer) runOnce(ctx context.Context, enough <-chan struct{}) (time.Duration, error) {
 	found, settled, err := r.look(ctx)
 	if err != nil {
@@ -56,8 +56,8 @@ func (r *rescuer) look(ctx context.Context) (found []store.Leftover, settled boo
 	return found, settled, err
 }
 
-// settled reports whether the database has been up, and this sweep connected, for a whole lease. A sweep that comes much
-// too late, in a process or machine that was stopped meanwhile, was not connected.
+// settled reports whether the database has been up, and this sweep connected, for a whole lease. A sweep that comes
+// much too late was not connected: its process or machine had been stopped.
 func (r *rescuer) settled(ctx context.Context) (bool, error) {
 	up, err := r.store.Uptime(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// rescue ends one lease where that is due: first what is left of the agent, then the attempt, so that the run is never
-// due while a process of it lives. A group that cannot be ended keeps its run; the next sweep tries again.
+// rescue ends one lease if that is due. It ends what is left of the agent before the attempt, so that the run is never
+// due while one of its processes lives. A group that cannot be ended keeps its run; the next sweep tries again.
 func (r *rescuer) rescue(ctx context.Context, l store.Leftover, settled bool) error {
 	if l.Owner == "" { // an offer that no worker took: nothing runs
 		_, err := r.store.Withdraw(ctx, l.Attempt)

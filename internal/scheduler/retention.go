@@ -8,7 +8,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
-// pruner removes history that has become too old, batch by batch, until there is none or the pass has had its time.
+// pruner removes history that has become too old, batch by batch, until none is left or the pass has used its time.
 type pruner struct {
 	store interface {
 		Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)

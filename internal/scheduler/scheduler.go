@@ -1,8 +1,7 @@
-// Package scheduler runs the loops: the dispatcher, the cron tick, and the sweeps for rescue, repair, budgets, recovery and
-// retention (SPEC S4.3, S6.5, S8.4, S8.5, S11). A loop holds no rule: it decides when to look, and calls the store, which
-// decides on rows by the database's clock.
-// gocron gives the beat of each loop, and a channel of capacity 1 carries it, since gocron itself may drop a signal that
-// comes as a pass ends.
+// Package scheduler runs the loops: the dispatcher, the cron tick, and the sweeps for rescue, repair, budgets, recovery
+// and retention (SPEC S4.3, S6.5, S8.4, S8.5, S11). A loop holds no rule: it decides when to look, and calls the store,
+// which decides on rows by the database's clock. gocron gives the beat of each loop. A channel of capacity 1 carries
+// it, because gocron itself may drop a signal that comes as a pass ends.
 package scheduler
 
 import (

@@ -13,7 +13,7 @@ import (
 const (
 	// repeatLog is how often a loop that keeps failing in the same way says so.
 	repeatLog = time.Minute
-	// mostFailures bounds how many failures of one pass are told.
+	// mostFailures bounds how many failures of one pass are logged.
 	mostFailures = 5
 )
 
@@ -26,13 +26,13 @@ type panicError struct {
 // Error says what it panicked with.
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// failures gathers what went wrong in a pass that goes on past failures. What went wrong in the same way twice is told once.
+// failures gathers what went wrong in a pass that goes on past failures. The same failure is listed once.
 type failures struct {
 	told []error
 	more int
 }
 
-// add takes an error in, one that joins several as so many.
+// add notes an error. An error that joins several counts as several.
 func (f *failures) add(err error) {
 	for _, err := range sparing.Unjoin(err) {
 		switch {

@@ -1,5 +1,5 @@
-// Package secret keeps secrets secret: Box seals what must be stored and read again, Masker takes known values out of text before it is
-// stored, and String carries a value through the program without being printed or logged.
+// Package secret keeps secrets secret. Box seals what must be stored and read again. Masker takes known values out of
+// text before it is stored. String carries a value through the program without being printed or logged.
 package secret
 
 import (
@@ -33,8 +33,8 @@ type Box struct {
 	ciphers map[string]cipher.AEAD // by key id
 }
 
-// NewBox makes a box that seals with current and opens what current or one of the older keys sealed, so that a key can be replaced:
-// start with the new key and the old one, open and seal every stored secret again, drop the old one.
+// NewBox makes a box that seals with current, and opens what current or one of the older keys sealed. So a key can be
+// replaced: start with the new key and the old one, open and seal every stored secret again, then drop the old key.
 func NewBox(current Key, older ...Key) (*Box, error) {
 	box := &Box{current: current, ciphers: map[string]cipher.AEAD{}}
 	for _, key := range append([]Key{current}, older...) {
@@ -54,8 +54,9 @@ func NewBox(current Key, older ...Key) (*Box, error) {
 	return box, nil
 }
 
-// Seal encrypts plaintext for the place boundTo, which names the row and the field, and must not be empty: only Open with the same place reads it again, so
-// that a sealed text copied into another row is refused. The result is plain ASCII.
+// Seal encrypts plaintext for the place boundTo, which names the row and the field, and must not be empty. Only Open
+// with the same place reads it again, so a sealed text that was copied into another row is refused. The result is plain
+// ASCII.
 func (b *Box) Seal(plaintext, boundTo string) (string, error) {
 	if boundTo == "" {
 		return "", errors.New("seal a secret: it is bound to no row")

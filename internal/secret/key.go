@@ -15,7 +15,8 @@ import (
 // KeySize is the length of a key in bytes (AES-256).
 const KeySize = 32
 
-// Key is a key for a Box. Printing, logging or marshalling one shows its id alone. The zero Key is no key.
+// Key is a key for a Box. Printing, logging or marshalling one shows its id alone. The zero Key means that there is no
+// key.
 type Key struct {
 	raw String // of KeySize bytes
 }

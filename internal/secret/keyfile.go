@@ -19,9 +19,9 @@ const KeyVariable = "ROUSE_SECRET_KEY"
 // maxKeyFile bounds what is read of a key file, in bytes.
 const maxKeyFile = 4096
 
-// LoadKey gives the key of this server: the one in configured (the value of ROUSE_SECRET_KEY) when that is set, else the
-// one in dataDir/secret.key, which the first start makes. dataDir is "" where the key must be configured. Several processes may
-// call it at once for the same folder; all get the same key.
+// LoadKey gives the key of this server: the key in configured (the value of ROUSE_SECRET_KEY) when that is set, else
+// the key in dataDir/secret.key, which the first start makes. dataDir is "" where the key must be configured. Several
+// processes may call it at once for the same folder; all get the same key.
 func LoadKey(configured, dataDir string) (Key, error) {
 	if configured != "" {
 		key, err := ParseKey(configured)

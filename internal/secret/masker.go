@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// MinMaskLength is the length in bytes from which a value is masked. Shorter ones ("1", "true", "prod", "8080") occur in any text by
-// chance: masking them would ruin the output and tell nothing less, since their places would give them away.
+// MinMaskLength is the length in bytes from which a value is masked. Shorter values ("1", "true", "prod", "8080") occur
+// in any text by chance. Masking them would ruin the output and hide nothing, because their places would give them
+// away.
 const MinMaskLength = 6
 
 // hashLength is how many bytes a pattern is found by; no pattern is shorter.
 const hashLength = 4
 
-// Masker replaces known secret values in text by "***": the values themselves, each line of a value of several lines, and their base64
-// (at any offset, as in basic authentication), URL-escaped and JSON-escaped forms. It is immutable and safe for concurrent use; a nil
-// Masker changes nothing.
+// Masker replaces known secret values in text by "***". It knows the values themselves, each line of a value of several
+// lines, and their forms in base64 (at any offset, as in basic authentication), in URLs and in JSON. It is immutable
+// and safe for concurrent use; a nil Masker changes nothing.
 //
 // It sees one text at a time, so give it whole lines, and mask before cutting: half a secret is not found.
 type Masker struct {

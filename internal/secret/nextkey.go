@@ -21,7 +21,7 @@ func MakeKey(random io.Reader) (Key, error) {
 	return newKey(raw), nil
 }
 
-// WriteNextKey writes a key beside the key file of a data folder, in the place of one that was never taken.
+// WriteNextKey writes a key beside the key file of a data folder, and replaces one that was never put to use.
 func WriteNextKey(dataDir string, key Key) error {
 	path := filepath.Join(dataDir, nextKeyFileName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +37,7 @@ func WriteNextKey(dataDir string, key Key) error {
 	return syncFolder(dataDir)
 }
 
-// NextKey reads what WriteNextKey wrote; the zero Key when there is none.
+// NextKey reads what WriteNextKey wrote; the zero Key when it wrote nothing.
 func NextKey(dataDir string) (Key, error) {
 	key, err := readKeyFile(filepath.Join(dataDir, nextKeyFileName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ func (s String) Reveal() string {
 	return *s.value
 }
 
-// IsEmpty reports whether there is no text.
+// IsEmpty reports whether the text is empty.
 func (s String) IsEmpty() bool { return s.Reveal() == "" }
 
 // String is the redacted form.

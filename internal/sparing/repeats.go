@@ -9,8 +9,8 @@ import (
 // mostTexts bounds what a Repeats remembers: texts that hold numbers are many.
 const mostTexts = 1000
 
-// Repeats tells the log what goes wrong in calls that others make again and again, each text once within Pause, or once for
-// good where Pause is zero. It is safe for concurrent use, and its zero value is ready.
+// Repeats is a rate-limited log for failures of calls that others make again and again. It logs each text once within
+// Pause, or once for good when Pause is zero. It is safe for concurrent use, and its zero value is ready.
 type Repeats struct {
 	Pause time.Duration
 
@@ -27,7 +27,8 @@ func (r *Repeats) Warn(log *slog.Logger, message string, err error) {
 	}
 }
 
-// isNew notes a text that is to be told. Where too many are remembered, what is new is told no more until others are forgotten.
+// isNew notes a text that is to be told. When too many texts are remembered, new ones are not logged until others are
+// forgotten.
 func (r *Repeats) isNew(text string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package summary writes what an agent remembers between the fires of a routine (SPEC S9): a short text in four sections,
-// made by the server from what is known, never by the agent itself. It is pure: the same input gives the same bytes, and
-// whatever the input holds, the text is valid UTF-8 without NUL of at most MaxBytes.
+// Package summary writes what an agent remembers between the fires of a routine (SPEC S9): a short text in four
+// sections. The server makes it from stored facts; the agent never does. It is pure: the same input gives the same
+// bytes, and whatever the input holds, the text is valid UTF-8 without NUL of at most MaxBytes.
 package summary
 
 import (

@@ -18,7 +18,7 @@ type reporting struct {
 	lost int // spans, since the outage began; 0: the collector takes them
 }
 
-// ExportSpans returns no error: it has been told, and the processor would tell of it again each time.
+// ExportSpans returns no error, because it has logged the error, and the processor would log it again each time.
 func (r *reporting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	switch {

@@ -1,6 +1,6 @@
-// Package telemetry sends traces to an OpenTelemetry collector, when one is configured. A cause is one trace: its id is
-// made from the causation id, so that every process that works on the cause adds to the same one, and nothing has to be
-// carried from hop to hop.
+// Package telemetry sends traces to an OpenTelemetry collector, when one is configured. A cause is one trace. The
+// trace's id is made from the causation id, so every process that works on the cause adds spans to the same trace, and
+// no process has to pass anything on.
 package telemetry
 
 import (

@@ -30,8 +30,8 @@ func (e *UnusableError) Error() string {
 // Path is where the file of a data folder lies.
 func Path(dir string) string { return filepath.Join(dir, Name) }
 
-// Read gives the token of a data folder. It is fs.ErrNotExist when there is none, and an *UnusableError when others may
-// have read it, or it is no token.
+// Read gives the token of a data folder. The error is fs.ErrNotExist when there is no file, and an *UnusableError when
+// others may have read it or when it holds no token.
 func Read(dir string) (auth.Token, error) {
 	path := Path(dir)
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
@@ -73,7 +73,7 @@ func parse(path string, file io.Reader) (auth.Token, error) {
 	return token, nil
 }
 
-// Write puts a token into the file of a data folder in one step: whoever reads meanwhile sees the old one or the new one.
+// Write puts a token into the file of a data folder in one step, so that a reader sees the old token or the new one.
 // The file belongs to the folder's owner, who alone can read it.
 func Write(dir string, token auth.Token) (err error) {
 	file, err := os.CreateTemp(dir, Name+".*") // O_EXCL, mode 0600

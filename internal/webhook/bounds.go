@@ -49,8 +49,8 @@ func newPlaces() *places {
 	return &places{all: make(chan struct{}, bodiesMost), each: map[xid.ID]*place{}}
 }
 
-// take waits for a place to read a body for a trigger, first for one of the trigger's own, so that one webhook does not
-// take them all. free gives it back.
+// take waits for a place to read a body for a trigger. Each trigger has few places of its own, so that one webhook does
+// not take them all. free gives the place back.
 func (p *places) take(ctx context.Context, trigger xid.ID) (free func(), err error) {
 	own := p.enter(trigger)
 	select {

@@ -1,6 +1,6 @@
-// Package webhook is the endpoint by which other systems fire routines (SPEC S4.9): it verifies a POST, turns its body
-// into values, hands both to one call of the store, and answers. Callers are never told why a proof was not accepted;
-// the operator finds the reason in the trigger's deliveries.
+// Package webhook is the endpoint with which other systems fire routines (SPEC S4.9). It verifies a POST, turns its
+// body into values, hands both to one call of the store, and answers. Callers are never told why a proof was not
+// accepted; the operator finds the reason in the trigger's deliveries.
 package webhook
 
 import (
@@ -155,8 +155,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, domain.WebhookOut
 	return body, domain.WebhookAccepted, nil
 }
 
-// verify opens the trigger's secrets and judges the request by them. One that cannot be opened is none: it was sealed
-// with another key.
+// verify opens the trigger's secrets and checks the request with them. A secret that cannot be opened does not count,
+// because it was sealed with another key.
 func (h *Handler) verify(t *store.Webhook, header http.Header, body []byte) Verdict {
 	p := Policy{Mode: t.Mode, Window: t.ReplayWindow, RequireTimestamp: t.RequireTimestamp, Now: t.Now}
 	var closed error

@@ -53,8 +53,8 @@ func reject(outcome domain.WebhookOutcome, format string, args ...any) Verdict {
 	return Verdict{Outcome: outcome, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Verify judges a request by its headers and raw body (SPEC S4.9). It is a pure function. Digests are compared in constant
-// time, with every secret, so that the time taken tells nothing about them.
+// Verify checks a request by its headers and raw body (SPEC S4.9). It is a pure function. Digests are compared in
+// constant time, with every secret, so that the time taken tells nothing about them.
 func Verify(p Policy, h http.Header, body []byte) Verdict {
 	if p.Mode == domain.SigningModeNone {
 		return Verdict{Outcome: domain.WebhookAccepted}
@@ -162,7 +162,7 @@ func verifyStandard(p Policy, secrets []string, sent triple, body []byte) Verdic
 	return reject(domain.WebhookBadSignature, "%s-signature does not match id, timestamp and body", sent.prefix)
 }
 
-// timely judges the timestamp of a signature that matches: Unix seconds, at most the window away from now.
+// timely checks the timestamp of a signature that matches: Unix seconds, at most the window away from now.
 func (p Policy) timely(stamp, header, signature string) Verdict {
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil || seconds < 0 || seconds > 1<<40 {
@@ -204,7 +204,7 @@ func anyDigest(keys [][]byte, message, digest []byte) bool {
 	return match
 }
 
-// hexDigest reads a digest in hex, with "sha256=" before it in any case or not; nil when it is none.
+// hexDigest reads a digest in hex, with "sha256=" before it in any case or not; nil when the text is not a digest.
 func hexDigest(header string) []byte {
 	const prefix = "sha256="
 	text := strings.TrimSpace(header)

@@ -36,8 +36,8 @@ func newAttempt(parent context.Context, c store.Claimed, lease time.Duration) *a
 	return a
 }
 
-// fenceAfter is how long after the last renewal an owner that cannot renew ends its processes: what is left of the lease
-// pays for the grace (an eighth), the KILL, and the time the claim or renewal was under way.
+// fenceAfter is how long after the last renewal an owner that cannot renew ends its processes. The rest of the lease is
+// for the grace (an eighth), the KILL, and the time that the claim or renewal was under way.
 func fenceAfter(lease time.Duration) time.Duration { return lease - lease/4 }
 
 // renewed moves the fence, and the watchdog's. at is when the renewal was asked for, by the monotonic clock: the lease cannot end earlier
@@ -66,7 +66,7 @@ func (a *attempt) keys() slog.Attr {
 	return slog.Group("", "run_id", c.RunID, "attempt", c.Number, "agent_id", c.AgentID, "workspace_id", c.WorkspaceID, "causation_id", c.CausationID)
 }
 
-// stopCancel leaves the command its own grace: the lease goes on meanwhile.
+// stopCancel leaves the command its own grace, because the lease goes on.
 func stopCancel() *executor.Stop { return &executor.Stop{Reason: errCancel, Grace: 24 * time.Hour} }
 
 // stopHandBack leaves a short grace, since somebody waits for the server to end.

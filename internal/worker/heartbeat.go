@@ -7,8 +7,8 @@ import (
 	"rouse.dev/rouse/internal/store"
 )
 
-// heartbeat renews the leases of all live attempts in one statement, four times a lease, and tells their owners what it
-// found: the lease is lost, or a cancel was asked for.
+// heartbeat renews the leases of all live attempts in one statement, four times in a lease. It stops the attempts whose
+// lease is lost, and those for which a cancel was asked.
 func (p *Pool) heartbeat(ctx context.Context) {
 	tick := time.NewTicker(p.options.Lease / 4)
 	defer tick.Stop()

@@ -72,7 +72,7 @@ func (w *logWriter) Progress(step map[string]any) {
 	}
 }
 
-// admit waits, with mu held, until there is room for so many bytes; false when there will be none.
+// admit waits, with mu held, until there is room for that many bytes; false when there will be no room.
 func (w *logWriter) admit(bytes int) bool {
 	for w.bytes > 0 && w.bytes+bytes > logBuffer {
 		if w.attempt.ctx.Err() != nil || w.ctx.Err() != nil {

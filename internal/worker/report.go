@@ -25,7 +25,7 @@ const (
 	reportAccept                     // an agent service has it, and reports the end
 )
 
-// report is how an attempt ended, as the store is told.
+// report is how an attempt ended, in the form in which it goes to the store.
 type report struct {
 	kind       reportKind
 	success    store.Success
@@ -35,8 +35,8 @@ type report struct {
 	cause      error // for the log
 }
 
-// reportOf judges what the executor brought back. What ended the launch from here counts only when the executor says
-// that it did: a run that succeeded as the cancel came has succeeded.
+// reportOf decides what the executor's answer comes to. What ended the launch from here counts only when the executor
+// says that it did: a run that succeeded as the cancel came has succeeded.
 func reportOf(ctx context.Context, result executor.Result, err error) report {
 	switch {
 	case err == nil && result.Accepted != nil:
@@ -94,8 +94,8 @@ func processGroup(g executor.ProcessGroup) store.ProcessGroup {
 	return store.ProcessGroup{Host: g.Host, BootID: g.BootID, PGID: g.PGID, Started: int64(g.StartTime)}
 }
 
-// send tells the store how the attempt ended, as often as it takes: the work is done, and the report of an attempt that
-// somebody else has taken over is refused. Only the end of a drain gives up.
+// send reports to the store how the attempt ended, and tries until that is stored, because the work is done. The store
+// refuses the report when another attempt has taken over. Only the end of a drain gives up.
 func (p *Pool) send(a *attempt, end report) {
 	if end.kind == reportNothing {
 		return

@@ -49,8 +49,8 @@ func Request(l *store.Launch, environment []executor.Variable, secrets ...string
 	}
 }
 
-// Environment is what the agent of a launch is given in plain text, for a worker elsewhere: the values of its executor,
-// opened, then the variables of SPEC S7.4. Its error says which secret cannot be opened; it holds no secret.
+// Environment is the agent's environment in plain text, for a worker elsewhere: the opened values of its executor, then
+// the variables of SPEC S7.4. Its error says which secret cannot be opened; it holds no secret.
 func Environment(secrets Opener, l *store.Launch, apiURL string) ([]executor.Variable, error) {
 	opened, _, err := open(secrets, l)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// report logs that the database went away and that it came back, each once, however often it was tried between.
-type report struct {
+// outageLog logs that the database went away and that it came back, each once, however often it was tried between.
+type outageLog struct {
 	log        *slog.Logger
 	lost, back string
 	mu         sync.Mutex
@@ -14,7 +14,7 @@ type report struct {
 }
 
 // set takes the outcome of a try.
-func (r *report) set(err error) {
+func (r *outageLog) set(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
