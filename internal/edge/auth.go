@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"rouse.dev/rouse/internal/auth"
 )
 
 // bearer takes the token out of an Authorization header; "" for an empty header.
@@ -93,4 +95,15 @@ func (s *Server) authError(ctx context.Context, err error) *Error {
 	id := RequestID(ctx)
 	s.log.ErrorContext(ctx, "graphql authentication failed to run", "request_id", id, "error", err)
 	return internalError(id)
+}
+
+// settle takes note on the connection of conn of who its caller is; ctx is what Authenticate made of it. Whose attempt has ended may still report,
+// as a stranger.
+func (s *Server) settle(conn, ctx context.Context, token string) {
+	if caller, ok := auth.FromContext(ctx); ok && caller.Ended {
+		doubted(conn, token)
+		s.options.Strangers.Wait(conn)
+		return
+	}
+	Proved(conn, token)
 }

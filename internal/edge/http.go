@@ -162,9 +162,10 @@ func (s *Server) authenticateHTTP(w http.ResponseWriter, r *http.Request) (conte
 		ctx, err = s.authenticate(r.Context(), Credentials{Token: token, RemoteAddr: r.RemoteAddr})
 	}
 	if err == nil {
-		Proved(r.Context(), token)
+		s.settle(r.Context(), ctx, token)
 		return ctx, nil
 	}
+	doubted(r.Context(), token)
 	s.options.Strangers.Wait(r.Context())
 	e := s.authError(r.Context(), err)
 	status := http.StatusUnauthorized

@@ -10,13 +10,16 @@ import (
 	"rouse.dev/rouse/internal/sparing"
 )
 
+// headerTime is how long the header of a request may take to come.
+const headerTime = 5 * time.Second
+
 // NewHTTPServer makes the http.Server for a handler: bounded headers and idle connections, its own complaints in log. Every request's context
 // descends from base; cancelling base ends what still streams after Shutdown. Bodies and responses have no limit of time here, since sockets and
 // streams live long; each handler bounds its own.
 func NewHTTPServer(base context.Context, handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: 5 * time.Second,
+		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(sparing.New(log.Handler()), slog.LevelWarn),

@@ -108,7 +108,7 @@ func (c *socket) authenticate(token string) (context.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	Proved(c.ctx, token)
+	c.server.settle(c.ctx, ctx, token)
 	context.AfterFunc(ctx, func() {
 		if c.ctx.Err() == nil {
 			c.close(closeForbidden, "Forbidden: the token was revoked or has expired")

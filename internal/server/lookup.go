@@ -12,48 +12,65 @@ import (
 
 // Bounds of looking up what strangers send.
 const (
-	lookupMost  = 200             // tokens or webhooks in one statement
-	lookupLimit = 5 * time.Second // for one statement
-	knownMost   = 10_000          // tokens of which it is remembered that they were good
+	lookupMost  = 200              // tokens or webhooks in one statement
+	lookupLimit = 5 * time.Second  // for one statement
+	usedRest    = 10 * time.Second // that the use of a token is not noted again
+	knownMost   = 10_000           // tokens of which it is remembered that they were good
 )
 
-// lookups finds tokens for the gatekeeper. One that was good before is looked up at once, by itself, so that its end is
-// never missed; all others together, one statement at a time: whoever sends made-up tokens takes one connection of the
-// database, however many they are.
+// lookups finds tokens for the gatekeeper, always in the database, so that the end of one is never missed. Those that were
+// good before are looked up together, one statement at a time, and all others together: whoever sends made-up tokens, or a
+// good one over and over, takes one connection of the database, and those with made-up tokens delay none with a good one.
 type lookups struct {
 	store *store.Store
 	known knownDigests
-	api   *batch.Lookup[*store.Token]
-	run   *batch.Lookup[*store.RunToken]
+	used  recently
+	api   lanes[*store.Token]
+	run   lanes[*store.RunToken]
+}
+
+// lanes are the two ways to look a token up.
+type lanes[V any] struct{ known, unknown *batch.Lookup[V] }
+
+func newLanes[V any](find func(context.Context, []string) (map[string]V, error)) lanes[V] {
+	return lanes[V]{batch.New(lookupMost, lookupLimit, find), batch.New(lookupMost, lookupLimit, find)}
 }
 
 func newLookups(s *store.Store) *lookups {
-	return &lookups{store: s, api: batch.New(lookupMost, lookupLimit, s.TokensByDigest), run: batch.New(lookupMost, lookupLimit, s.RunTokensByDigest)}
+	return &lookups{store: s, used: recently{now: time.Now}, api: newLanes(s.TokensByDigest), run: newLanes(s.RunTokensByDigest)}
 }
 
 // TokenByDigest finds a token that is good now; nil when there is none.
 func (l *lookups) TokenByDigest(ctx context.Context, digest string) (*store.Token, error) {
-	return lookUp(ctx, &l.known, digest, l.store.TokenByDigest, l.api)
+	return lookUp(ctx, &l.known, digest, l.api, func(t *store.Token) bool { return t != nil })
 }
 
 // RunTokenByDigest finds the attempt behind a run token, live or ended; nil when there is none.
 func (l *lookups) RunTokenByDigest(ctx context.Context, digest string) (*store.RunToken, error) {
-	return lookUp(ctx, &l.known, digest, l.store.RunTokenByDigest, l.run)
+	return lookUp(ctx, &l.known, digest, l.run, func(t *store.RunToken) bool { return t != nil && !t.Ended })
 }
 
-// TokenUsed notes that somebody came with a token.
-func (l *lookups) TokenUsed(ctx context.Context, id xid.ID) { l.store.TokenUsed(ctx, id) }
-
-func lookUp[V any](ctx context.Context, known *knownDigests, digest string, alone func(context.Context, string) (*V, error), together *batch.Lookup[*V]) (*V, error) {
-	var value *V
-	var err error
-	if known.has(digest) {
-		value, err = alone(ctx, digest)
-	} else {
-		value, _, err = together.Find(ctx, digest)
+// TokenUsed notes that somebody came with a token; one that comes again and again is noted once in a while.
+func (l *lookups) TokenUsed(ctx context.Context, id xid.ID) {
+	if l.used.first(id) {
+		l.store.TokenUsed(ctx, id)
 	}
+}
+
+// knows says whether a token was good when it was last looked up.
+func (l *lookups) knows(token string) bool {
+	return len(token) <= longestToken && l.known.has(digestOf(token))
+}
+
+// lookUp finds what a token stands for. Only a good one is known from then on: a run's token that has ended is a stranger's.
+func lookUp[V any](ctx context.Context, known *knownDigests, digest string, by lanes[V], good func(V) bool) (V, error) {
+	lane := by.unknown
+	if known.has(digest) {
+		lane = by.known
+	}
+	value, _, err := lane.Find(ctx, digest)
 	if err == nil {
-		known.note(digest, value != nil)
+		known.note(digest, good(value))
 	}
 	return value, err
 }
@@ -82,4 +99,26 @@ func (k *knownDigests) note(digest string, good bool) {
 		k.good = map[string]struct{}{}
 	}
 	k.good[digest] = struct{}{}
+}
+
+// recently remembers what was noted in the last moments.
+type recently struct {
+	now func() time.Time
+	mu  sync.Mutex
+	at  map[xid.ID]time.Time
+}
+
+// first says whether an id was not noted within usedRest, and takes it for noted then.
+func (r *recently) first(id xid.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	if last, ok := r.at[id]; ok && now.Sub(last) < usedRest {
+		return false
+	}
+	if r.at == nil || len(r.at) >= knownMost {
+		r.at = map[xid.ID]time.Time{}
+	}
+	r.at[id] = now
+	return true
 }

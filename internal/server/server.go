@@ -258,7 +258,9 @@ func (s *Server) startLoops(ctx context.Context) error {
 }
 
 func (s *Server) serve(context.Context) error {
-	s.gatekeeper = &gatekeeper{tokens: newLookups(s.store), open: s.front.open, sockets: &liveSockets{},
+	tokens := newLookups(s.store)
+	s.front.strangers.Know(tokens.knows)
+	s.gatekeeper = &gatekeeper{tokens: tokens, open: s.front.open, sockets: &liveSockets{},
 		ending: func() bool { return s.front.leaving.Err() != nil }}
 	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.front.strangers, s.log), s.ready, s.adminPages, s.fail)
 	return nil
