@@ -116,7 +116,7 @@ func flood(task string) int {
 		return 2
 	}
 	runtime.GOMAXPROCS(1)
-	lowest()
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // its own work is not what is measured
 	end := time.Now().Add(time.Duration(seconds) * time.Second)
 	counts := make([]atomic.Int64, len(flooding))
 	only := os.Getenv("ROUSE_TEST_FLOOD_KIND")
@@ -138,13 +138,6 @@ func flood(task string) int {
 		fmt.Println(kind.name+":", counts[i].Load())
 	}
 	return 0
-}
-
-// lowest gives this process the lowest priority: its own work is not what is measured. Where the kernel weighs whole sessions against each other
-// (sched_autogroup), a process is nice within its session alone, so that its session must be nice as well.
-func lowest() {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19)
-	_ = os.WriteFile("/proc/self/autogroup", []byte("19"), 0) // kernels without it need none
 }
 
 // processorTime is what the program's process has spent so far, its database not included.
@@ -182,7 +175,7 @@ func startFlood(t testing.TB, p *program, seconds int) (done <-chan string) {
 	cmd := exec.Command(file)
 	cmd.Env = []string{"ROUSE_TEST_FLOOD_KIND=" + os.Getenv("ROUSE_TEST_FLOOD_KIND"), fmt.Sprintf("%s=%s %d", floodVariable, hostOf(t, p.url), seconds)}
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as another account's; where the kernel weighs sessions, those of the database are not outweighed
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
@@ -278,6 +271,15 @@ func measureFlood(t testing.TB, p *program, seconds int) floodFigures {
 	return f
 }
 
+// isFair says whether the owner was served in the flood as it should be: within five times of what it takes otherwise, and on a new connection nearly
+// as on an old one. On a busy machine a ratio says more of the machine than of the server, whose figures are those of make bench-flood; so a second
+// is always good enough, and a quarter of one for a new connection.
+func (f floodFigures) isFair() bool {
+	const floor, newFloor = 1000, 250 // ms
+	staying, fresh := f.floodStaying.at(99), f.floodFresh.at(99)
+	return staying <= max(floor, 5*f.quietStaying.at(99)) && fresh <= max(floor, 5*f.quietFresh.at(99)) && fresh <= max(newFloor, 8*staying)
+}
+
 func (f floodFigures) String() string {
 	return fmt.Sprintf("p99 on a connection that stays: %.1f ms quiet, %.1f ms in the flood; on a new one: %.1f and %.1f ms; memory %.0f and %.0f MB; %.2f processors\n%s",
 		f.quietStaying.at(99), f.floodStaying.at(99), f.quietFresh.at(99), f.floodFresh.at(99), f.before, f.after, f.processor, f.did)
@@ -291,19 +293,17 @@ func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
 	agent := j.script("Patient", `cat >/dev/null; echo ready; until [ -e `+shop.path("over")+` ]; do sleep 0.1; done; echo '{"summary": "undisturbed"}'`)
 	run := j.wake(agent)
 	eventually(t, "the agent works", patience, func() bool { return len(j.linesOf(run, 1)) > 0 })
-	const floor = 2000.0 // ms: on a busy machine a ratio says more of the machine than of the server, whose figures are those of make bench-flood
 	var f floodFigures
 	for range 3 {
-		f = measureFlood(t, p, 8)
-		t.Log(f)
-		if f.floodStaying.at(99) <= max(5*f.quietStaying.at(99), floor) {
+		if f = measureFlood(t, p, 8); f.isFair() {
 			break
 		}
+		t.Log(f)
 	}
-	if got, most := f.floodStaying.at(99), max(5*f.quietStaying.at(99), floor); got > most {
-		t.Errorf("three times in a row the owner waited too long: p99 %.1f ms, want %.1f ms at most", got, most)
+	if !f.isFair() {
+		t.Errorf("three times in a row the owner waited too long: %v", f)
 	}
-	most := 60.0 // MB
+	most := 45.0 // MB
 	if slices.Contains(buildFlags, "-race") {
 		most *= 10 // the race detector keeps up to ten times what the program does
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"rouse.dev/rouse/internal/auth"
 )
 
 // tokens lets in "good"; each other token fails in its way.
@@ -13,6 +15,8 @@ func tokens(ctx context.Context, c Credentials) (context.Context, error) {
 	switch c.Token {
 	case "good":
 		return ctx, nil
+	case "ended":
+		return auth.WithPrincipal(ctx, auth.Principal{Kind: auth.KindRun, Ended: true}), nil
 	case "panic":
 		panic("the secret of the check")
 	case "nothing":

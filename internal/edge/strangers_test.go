@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -17,30 +18,44 @@ import (
 
 // porch is a listener whose connections are pipes.
 type porch struct {
-	come chan net.Conn
-	once sync.Once
+	conns chan net.Conn
+	once  sync.Once
 }
 
 func (p *porch) Accept() (net.Conn, error) {
-	if c, ok := <-p.come; ok {
+	if c, ok := <-p.conns; ok {
 		return c, nil
 	}
 	return nil, net.ErrClosed
 }
-func (p *porch) Close() error   { p.once.Do(func() { close(p.come) }); return nil }
+func (p *porch) Close() error   { p.once.Do(func() { close(p.conns) }); return nil }
 func (p *porch) Addr() net.Addr { return &net.TCPAddr{} }
 
-// visit comes to a listener; the result is the visitor's end.
-func (p *porch) visit(t *testing.T, l net.Listener) (accepted net.Conn, visitor net.Conn) {
+const someRequest = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// come opens a connection and says something on it; the result is the visitor's end.
+func (p *porch) come(t *testing.T, text string) (visitor net.Conn) {
 	t.Helper()
 	here, there := net.Pipe()
-	go func() { p.come <- here }()
+	t.Cleanup(func() { _ = there.Close() })
+	p.conns <- here
+	if text != "" {
+		go func() { _, _ = there.Write([]byte(text)) }() // fails when it is turned away, which the tests look for
+	}
+	return there
+}
+
+// visit comes to a listener and is let in.
+func (p *porch) visit(t *testing.T, l net.Listener) (accepted net.Conn, visitor net.Conn) {
+	t.Helper()
+	come := make(chan net.Conn, 1)
+	go func() { come <- p.come(t, someRequest) }()
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(); _ = there.Close() })
-	return c, there
+	t.Cleanup(func() { _ = c.Close() })
+	return c, <-come
 }
 
 // isClosed looks from the visitor's side.
@@ -55,7 +70,7 @@ func isClosed(t *testing.T, visitor net.Conn) bool {
 
 func TestTheOldestStrangerGoesForANewOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := NewStrangers(StrangerLimits{Connections: 3, Life: time.Nanosecond}), &porch{come: make(chan net.Conn)}
+		s, p := NewStrangers(StrangerLimits{Connections: 3, Life: time.Nanosecond}), &porch{conns: make(chan net.Conn)}
 		l := s.Listener(p)
 		defer l.Close()
 		owner, owners := p.visit(t, l)
@@ -86,7 +101,7 @@ func TestTheOldestStrangerGoesForANewOne(t *testing.T) {
 
 func TestAStrangerHasTimeToSendItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := NewStrangers(StrangerLimits{Connections: 2, Life: time.Second}), &porch{come: make(chan net.Conn)}
+		s, p := NewStrangers(StrangerLimits{Connections: 2, Life: time.Second}), &porch{conns: make(chan net.Conn)}
 		l := s.Listener(p)
 		began := time.Now()
 		_, first := p.visit(t, l)
@@ -100,6 +115,7 @@ func TestAStrangerHasTimeToSendItsRequest(t *testing.T) {
 			t.Errorf("the third came in after %v", waited)
 		}
 		p.visit(t, l) // takes the place of the second, who is as old
+		synctest.Wait()
 		done := make(chan error)
 		go func() { _, err := l.Accept(); done <- err }()
 		synctest.Wait()
@@ -112,45 +128,172 @@ func TestAStrangerHasTimeToSendItsRequest(t *testing.T) {
 	})
 }
 
-// A flood must not fill the kernel's queue: whoever comes then is not even heard.
-func TestConnectionsThatWaitAreTakenAndKept(t *testing.T) {
+// Strangers who have asked something wait in a line; it has an end, and who has a token that was good before does not stand in it.
+func TestStrangersWaitInALineThatHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := NewStrangers(StrangerLimits{Connections: 1, Life: time.Hour}), &porch{come: make(chan net.Conn)}
+		s, p := NewStrangers(StrangerLimits{Connections: 1, Life: time.Hour, Line: 3}), &porch{conns: make(chan net.Conn)}
+		s.Know(func(token string) bool { return token == "good" })
 		l := s.Listener(p)
-		_, _ = p.visit(t, l)
-		accepted := make(chan error)
-		go func() { _, err := l.Accept(); accepted <- err }() // waits for an hour
+		_, first := p.visit(t, l)
+		accepted := make(chan net.Conn, 1)
+		go func() {
+			for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+				accepted <- c
+			}
+			close(accepted)
+		}()
 		var visitors []net.Conn
-		for range waitingMost + 1 { // the last one is held, and nobody taken after it
-			here, there := net.Pipe()
-			p.come <- here
-			visitors = append(visitors, there)
+		for range 4 {
+			visitors = append(visitors, p.come(t, someRequest))
+			synctest.Wait()
 		}
+		for i, c := range visitors {
+			if closed := isClosed(t, c); closed != (i == 3) {
+				t.Errorf("stranger %d in the line: closed %t", i, closed)
+			}
+		}
+		bad := p.come(t, "GET / HTTP/1.1\r\nAuthorization: Bearer bad\r\n\r\n")
 		synctest.Wait()
-		if isClosed(t, visitors[0]) || isClosed(t, visitors[waitingMost]) {
-			t.Error("who waits is turned away")
+		if len(accepted) != 0 || !isClosed(t, bad) {
+			t.Error("somebody was let in")
 		}
-		select {
-		case p.come <- nil:
-			t.Error("more wait than may")
-		default:
+		p.come(t, "GET / HTTP/1.1\r\nauthorization: bearer good\r\n\r\n")
+		c := <-accepted
+		if text, err := io.ReadAll(io.LimitReader(c, 20)); err != nil || string(text) != "GET / HTTP/1.1\r\nauth" {
+			t.Errorf("%q, %v", text, err)
+		}
+		Proved(s.ConnContext(t.Context(), c), "good")
+		if !isClosed(t, first) {
+			t.Error("nobody made room")
 		}
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+		for later := range accepted { // the first of the line may have been let in, as there was room
+			_ = later.Close()
+		}
+		synctest.Wait()
+		if !isClosed(t, visitors[1]) || !isClosed(t, visitors[2]) {
+			t.Error("who waits is kept after the end")
+		}
+		_ = c.Close()
+	})
+}
+
+// Who has asked nothing yet costs little, keeps nobody from being let in, and has its time.
+func TestWhoHasAskedNothingWaitsInTheLobby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := NewStrangers(StrangerLimits{Lobby: 3}), &porch{conns: make(chan net.Conn)}
+		l := s.Listener(p)
+		_, owners := p.visit(t, l)
+		var visitors []net.Conn
+		for _, text := range []string{"", "", "GET / HTTP/1.1\r\nX: ", "GET / HTTP/1.1\r\nX: "} {
+			visitors = append(visitors, p.come(t, text))
+			synctest.Wait()
+		}
+		p.visit(t, l) // comes through the lobby, too, as nobody can look into a pipe
+		for i, c := range visitors {
+			if closed := isClosed(t, c); closed != (i < 2) {
+				t.Errorf("visitor %d: closed %t", i, closed)
+			}
+		}
+		if n := s.Count(); n != 2 {
+			t.Errorf("%d were let in, want the two who asked", n)
+		}
+		go func() { _, _ = visitors[2].Write([]byte("y\r\n\r\n")) }()
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		text := make([]byte, 100)
+		n, err := c.Read(text)
+		if err != nil || string(text[:n]) != "GET / HTTP/1.1\r\nX: y\r\n\r\n" {
+			t.Errorf("%q, %v", text[:n], err)
+		}
+		time.Sleep(headerTime - time.Second)
+		if isClosed(t, visitors[3]) {
+			t.Error("a slow header is cut before its time")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !isClosed(t, visitors[3]) || isClosed(t, owners) {
+			t.Error("a header that never ends has its time, and others theirs")
+		}
+		last := p.come(t, "GET")
+		synctest.Wait()
+		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if !isClosed(t, visitors[0]) || !isClosed(t, visitors[waitingMost]) {
-			t.Error("who waits is kept after the end")
+		if !isClosed(t, last) {
+			t.Error("who has asked nothing is kept after the end")
 		}
 	})
 }
 
+// Long headers cost no more than all connections together may.
+func TestHeadersInTheLobbyTakeBoundedMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 64 << 10
+		s, p := NewStrangers(StrangerLimits{LobbyBytes: most}), &porch{conns: make(chan net.Conn)}
+		l := s.Listener(p)
+		go func() { _, _ = l.Accept() }()
+		long := "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 10<<10)
+		var visitors []net.Conn
+		for range 20 {
+			visitors = append(visitors, p.come(t, long))
+			synctest.Wait()
+		}
+		if !isClosed(t, visitors[0]) || isClosed(t, visitors[19]) {
+			t.Error("the oldest is not closed for the memory of others")
+		}
+		if s.lobby.bytes > most || s.lobby.Len() < 2 {
+			t.Errorf("%d connections hold %d bytes", s.lobby.Len(), s.lobby.bytes)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if s.lobby.bytes != 0 || s.lobby.Len() != 0 {
+			t.Errorf("left: %d bytes", s.lobby.bytes)
+		}
+	})
+}
+
+// A caller whose token is not good any more is a stranger again.
+func TestWhatACallerProvedIsTakenBackWithItsToken(t *testing.T) {
+	s, p := NewStrangers(StrangerLimits{}), &porch{conns: make(chan net.Conn)}
+	l := s.Listener(p)
+	defer l.Close()
+	c, _ := p.visit(t, l)
+	ctx := s.ConnContext(t.Context(), c)
+	Proved(ctx, "agent")
+	doubted(ctx, "somebody else")
+	if s.Count() != 0 {
+		t.Error("another's token is doubted, and not the caller's")
+	}
+	doubted(ctx, "agent")
+	doubted(ctx, "agent")
+	if s.Count() != 1 || len(s.proved) != 0 {
+		t.Errorf("%d strangers, %v", s.Count(), s.proved)
+	}
+	_ = c.Close()
+	if s.Count() != 0 || len(s.proved) != 0 {
+		t.Errorf("left: %d strangers, %v", s.Count(), s.proved)
+	}
+}
+
+// callers is how many have proved themselves on a connection that is open.
+func callers(s *Strangers) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.proved)
+}
+
 // Whoever has a token cannot take all connections there are: those beyond its share are a stranger's.
 func TestACallerProtectsOnlySoManyConnections(t *testing.T) {
-	s, p := NewStrangers(StrangerLimits{PerCaller: 2}), &porch{come: make(chan net.Conn)}
+	s, p := NewStrangers(StrangerLimits{PerCaller: 2}), &porch{conns: make(chan net.Conn)}
 	l := s.Listener(p)
 	defer l.Close()
 	var conns []net.Conn
@@ -264,6 +407,42 @@ func TestOneHTTPServerTellsStrangersFromCallers(t *testing.T) {
 	}
 }
 
+// The holder of a run's token that has ended may report, at the pace and with the share of a stranger.
+func TestAnEndedTokenIsAStrangers(t *testing.T) {
+	strangers := NewStrangers(StrangerLimits{})
+	f := newFixture(t, Options{Authenticate: tokens, Strangers: strangers})
+	server := httptest.NewUnstartedServer(f)
+	server.Config.ConnContext = strangers.ConnContext
+	server.Listener = strangers.Listener(server.Listener)
+	server.Start()
+	defer server.Close()
+	for i, token := range []string{"good", "ended", "bad"} {
+		r, err := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(`{"query":"{hello}"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := server.Client().Do(r) // the last two on one connection
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got := len(strangers.pace); got != i {
+			t.Errorf("%s: %d answers at the strangers' pace, want %d", token, got, i)
+		}
+		if token == "good" {
+			server.Client().CloseIdleConnections()
+			waitFor(t, "the connection to end", func() bool { return strangers.Count() == 0 && callers(strangers) == 0 })
+		} else if strangers.Count() != 1 {
+			t.Errorf("%s: %d strangers", token, strangers.Count())
+		}
+	}
+}
+
 func TestAConnectionThatIsGoneIsNotServed(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -282,17 +461,20 @@ func TestAConnectionThatIsGoneIsNotServed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	silent, err := net.Dial("tcp", inner.Addr().String())
+	visitor, err := net.Dial("tcp", inner.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
+	defer visitor.Close()
+	if _, err := io.WriteString(visitor, someRequest); err != nil {
+		t.Fatal(err)
+	}
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if c.RemoteAddr().String() != silent.LocalAddr().String() {
+	if c.RemoteAddr().String() != visitor.LocalAddr().String() {
 		t.Errorf("served %s, which is gone (%v)", c.RemoteAddr(), gone)
 	}
 }

@@ -25,19 +25,19 @@ type lookups struct {
 	store *store.Store
 	known knownDigests
 	used  recently
-	api   lanes[*store.Token]
-	run   lanes[*store.RunToken]
+	api   ways[*store.Token]
+	run   ways[*store.RunToken]
 }
 
-// lanes are the two ways to look a token up.
-type lanes[V any] struct{ known, unknown *batch.Lookup[V] }
+// ways are the two ways to look a token up.
+type ways[V any] struct{ known, unknown *batch.Lookup[V] }
 
-func newLanes[V any](find func(context.Context, []string) (map[string]V, error)) lanes[V] {
-	return lanes[V]{batch.New(lookupMost, lookupLimit, find), batch.New(lookupMost, lookupLimit, find)}
+func newWays[V any](find func(context.Context, []string) (map[string]V, error)) ways[V] {
+	return ways[V]{batch.New(lookupMost, lookupLimit, find), batch.New(lookupMost, lookupLimit, find)}
 }
 
 func newLookups(s *store.Store) *lookups {
-	return &lookups{store: s, used: recently{now: time.Now}, api: newLanes(s.TokensByDigest), run: newLanes(s.RunTokensByDigest)}
+	return &lookups{store: s, used: recently{now: time.Now}, api: newWays(s.TokensByDigest), run: newWays(s.RunTokensByDigest)}
 }
 
 // TokenByDigest finds a token that is good now; nil when there is none.
@@ -63,12 +63,12 @@ func (l *lookups) knows(token string) bool {
 }
 
 // lookUp finds what a token stands for. Only a good one is known from then on: a run's token that has ended is a stranger's.
-func lookUp[V any](ctx context.Context, known *knownDigests, digest string, by lanes[V], good func(V) bool) (V, error) {
-	lane := by.unknown
+func lookUp[V any](ctx context.Context, known *knownDigests, digest string, by ways[V], good func(V) bool) (V, error) {
+	way := by.unknown
 	if known.has(digest) {
-		lane = by.known
+		way = by.known
 	}
-	value, _, err := lane.Find(ctx, digest)
+	value, _, err := way.Find(ctx, digest)
 	if err == nil {
 		known.note(digest, good(value))
 	}

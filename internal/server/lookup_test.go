@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"rouse.dev/rouse/internal/batch"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // Made-up tokens wait for each other; one that was good before does not wait for them, and its end is seen at once.
@@ -25,10 +27,12 @@ func TestAKnownTokenDoesNotWaitForUnknownOnes(t *testing.T) {
 			}
 			return found, nil
 		})
-		alone := func(_ context.Context, digest string) (*store.Token, error) { return live[digest], nil }
-		var known knownDigests
+		known := batch.New(lookupMost, time.Hour, func(_ context.Context, digests []string) (map[string]*store.Token, error) {
+			return map[string]*store.Token{digests[0]: live[digests[0]]}, nil
+		})
+		var digests knownDigests
 		look := func(digest string) *store.Token {
-			token, err := lookUp(t.Context(), &known, digest, alone, together)
+			token, err := lookUp(t.Context(), &digests, digest, ways[*store.Token]{known, together}, func(t *store.Token) bool { return t != nil })
 			if err != nil {
 				t.Error(err)
 			}
@@ -67,4 +71,41 @@ func TestWhatIsRememberedOfTokensIsBounded(t *testing.T) {
 	if len(known.good) > knownMost {
 		t.Errorf("%d are remembered", len(known.good))
 	}
+}
+
+// A run's token is good while its attempt is live; whoever keeps one that has ended is a stranger.
+func TestOnlyATokenThatIsGoodIsKnown(t *testing.T) {
+	run := &store.RunToken{RunID: "run_1"}
+	l := &lookups{run: newWays(func(context.Context, []string) (map[string]*store.RunToken, error) {
+		return map[string]*store.RunToken{digestOf("rsr_1"): run}, nil
+	})}
+	for _, ended := range []bool{true, false, true} {
+		run = &store.RunToken{RunID: "run_1", Ended: ended}
+		if found, err := l.RunTokenByDigest(t.Context(), digestOf("rsr_1")); err != nil || found.Ended != ended {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		if l.knows("rsr_1") == ended {
+			t.Errorf("ended %t: known %t", ended, !ended)
+		}
+	}
+}
+
+func TestTheUseOfATokenIsNotedOnceInAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recently{now: time.Now}
+		var noted []bool
+		for range 3 {
+			noted = append(noted, r.first("tok_1"), r.first("tok_2"))
+			time.Sleep(usedRest * 3 / 4)
+		}
+		if fmt.Sprint(noted) != "[true true false false true true]" {
+			t.Errorf("%v", noted)
+		}
+		for i := range 3 * knownMost {
+			r.first(xid.ID(fmt.Sprint(i)))
+		}
+		if len(r.at) > knownMost {
+			t.Errorf("%d are remembered", len(r.at))
+		}
+	})
 }
