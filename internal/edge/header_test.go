@@ -2,6 +2,7 @@ package edge
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -102,5 +103,7 @@ func TestAHeaderMayComeInPieces(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
-	<-done
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
 }
