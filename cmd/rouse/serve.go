@@ -100,5 +100,5 @@ func (m migrateCommand) Run() error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	return interruptible(func(ctx context.Context) error { return server.Migrate(ctx, c, logger(c, os.Stderr)) })
+	return interruptible(func(ctx context.Context) error { return server.Migrate(ctx, c, logger(c, os.Stderr), os.Stdout) })
 }

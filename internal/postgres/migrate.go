@@ -80,6 +80,15 @@ func Pending(ctx context.Context, db *sql.DB, files fs.FS) (missing int, empty b
 	return missing, len(applied) == 0 || slices.Max(applied) == 0, nil // goose's own first row is 0
 }
 
+// Version is the newest migration that a database has; 0 when it has none.
+func Version(ctx context.Context, db *sql.DB) (int64, error) {
+	applied, err := appliedVersions(ctx, db)
+	if err != nil || len(applied) == 0 {
+		return 0, err
+	}
+	return slices.Max(applied), nil
+}
+
 // upToDate compares the versions applied with those known, in one query: most starts have nothing to do.
 func upToDate(ctx context.Context, db *sql.DB, provider *goose.Provider) (bool, error) {
 	applied, err := appliedVersions(ctx, db)

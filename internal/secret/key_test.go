@@ -67,7 +67,7 @@ func TestTheConfiguredKeyWinsOverTheFile(t *testing.T) {
 	}
 }
 
-func TestOutsideLocalModeAKeyMustBeConfigured(t *testing.T) {
+func TestWithoutAFolderAKeyMustBeConfigured(t *testing.T) {
 	if _, err := LoadKey("", ""); err == nil || !strings.Contains(err.Error(), KeyVariable) || !strings.Contains(err.Error(), "openssl rand") {
 		t.Errorf("the error does not say what to do: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"syscall"
@@ -72,8 +73,8 @@ func openShaped(ctx context.Context, c config.Config, log *slog.Logger, mayMake 
 	return d, nil
 }
 
-// Migrate brings the database of a configuration to this program's shape.
-func Migrate(ctx context.Context, c config.Config, log *slog.Logger) error {
+// Migrate brings the database of a configuration to this program's shape, and tells out what there was to do.
+func Migrate(ctx context.Context, c config.Config, log *slog.Logger, out io.Writer) error {
 	f, address, err := openBeside(c)
 	if err != nil {
 		return err
@@ -83,7 +84,27 @@ func Migrate(ctx context.Context, c config.Config, log *slog.Logger) error {
 		return errors.Join(err, f.release())
 	}
 	d.release = true
-	return errors.Join(d.migrate(ctx), d.Close())
+	return errors.Join(d.migrateAndTell(ctx, out), d.Close())
+}
+
+func (d *Database) migrateAndTell(ctx context.Context, out io.Writer) error {
+	missing, _, err := postgres.Pending(ctx, d.DB, migrations.FS)
+	if err != nil {
+		return err
+	}
+	if err := d.migrate(ctx); err != nil {
+		return err
+	}
+	version, err := postgres.Version(ctx, d.DB)
+	if err != nil {
+		return err
+	}
+	said := "nothing to do: the database is at version %d already\n"
+	if missing > 0 {
+		said = "the database is at version %d now\n"
+	}
+	_, err = fmt.Fprintf(out, said, version)
+	return err
 }
 
 // shape refuses a database that lacks migrations, or gives them to an empty one that it may make.

@@ -48,6 +48,9 @@ func RunAgentShell(ctx context.Context, o ShellOptions) (int, error) {
 		}
 		o.tell("Agents of the workspace %s run as %s (uid %d), in %s.\n", o.Workspace, a.User, a.Credential.Uid, a.Home)
 	} else {
+		if _, err := o.workspace(ctx, agents); err != nil {
+			return -1, err
+		}
 		o.tell("Agents of all workspaces run as %s.\n", agents)
 	}
 	return agents.options(o.Config, filepath.Join(dir, "work"), "").RunShell(ctx, executor.Shell{Workspace: id, Argv: o.Argv, In: os.Stdin, Out: os.Stdout, Errors: os.Stderr})
@@ -66,10 +69,14 @@ func (o ShellOptions) folder() (string, error) {
 	return f.dir, err
 }
 
-// workspace finds the id. One whose agents have an account already is not looked up: there may be no server now.
+// workspace finds the id, or says that there is no such workspace. One whose agents have an account already is not looked up: there may be no
+// server now.
 func (o ShellOptions) workspace(ctx context.Context, agents agentAccount) (xid.ID, error) {
 	id, notID := xid.Parse(o.Workspace)
-	if notID == nil {
+	if notID == nil && agents.claims == nil && o.Worker {
+		return id, nil
+	}
+	if notID == nil && agents.claims != nil {
 		if _, found, err := agents.claims.Find(id.String()); err != nil || found || o.Worker {
 			return id, err
 		}
