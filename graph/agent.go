@@ -14,9 +14,6 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// userIDMax is the most characters of a person's id.
-const userIDMax = 150
-
 // lane is the hot state of an agent; one that has no lane is IDLE.
 func (r *Resolver) lane(ctx context.Context, a *ent.Agent) (store.Lane, error) {
 	lane, err := load(ctx).lanes.Load(ctx, a.ID)
@@ -98,11 +95,8 @@ func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (stor
 	if err != nil {
 		return store.Made{}, err
 	}
-	if err := domain.AsUserError(domain.NotOneLine("a user's id", in.UserID, "userId")); err != nil {
+	if err := domain.AsUserError(domain.CheckUserID(in.UserID, "userId")); err != nil {
 		return store.Made{}, err
-	}
-	if len([]rune(in.UserID)) > userIDMax {
-		return store.Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
 	}
 	once, onceErr := idempotency(in, in.IdempotencyKey)
 	if err := joinProblems(checkObject([]string{"context"}, in.Context, givenBytesMax), onceErr); err != nil {

@@ -53,10 +53,8 @@ func (r *Resolver) decideApproval(ctx context.Context, in model.DecideApprovalIn
 		return nil, nil, noWakeups(), notFound("approvalId", "approval")
 	case in.UserID != nil && in.AgentID != nil:
 		return nil, nil, noWakeups(), domain.Refuse(domain.UserErrorCodeInvalid, "name at most one of userId and agentId")
-	case len([]rune(valueOf(in.UserID))) > userIDMax:
-		return nil, nil, noWakeups(), domain.RefuseField([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
 	}
-	if err := checkTexts(in); err != nil {
+	if err := joinProblems(domain.AsUserError(domain.CheckUserID(valueOf(in.UserID), "userId")), checkTexts(in)); err != nil {
 		return nil, nil, noWakeups(), err
 	}
 	mask, err := r.agentMask(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
 )
 
 // region    ************************** generated!.gotpl **************************
@@ -132,6 +133,52 @@ func (ec *executionContext) fieldContext_CommentOnTaskPayload_wakeupRequests(_ c
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _CommentOnTaskPayload_notWoken(ctx context.Context, field graphql.CollectedField, obj *model.CommentOnTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentOnTaskPayload_notWoken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NotWoken, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.NotWoken) graphql.Marshaler {
+			return ec.marshalONotWoken2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐNotWoken(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CommentOnTaskPayload_notWoken(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CommentOnTaskPayload", field, false, false, "NotWoken")
+}
+
+func (ec *executionContext) _CommentOnTaskPayload_notWokenMessage(ctx context.Context, field graphql.CollectedField, obj *model.CommentOnTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentOnTaskPayload_notWokenMessage(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NotWokenMessage, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CommentOnTaskPayload_notWokenMessage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CommentOnTaskPayload", field, false, false, "String")
 }
 
 func (ec *executionContext) _CommentOnTaskPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CommentOnTaskPayload) (ret graphql.Marshaler) {
@@ -397,6 +444,16 @@ func (ec *executionContext) _CommentOnTaskPayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "notWoken":
+			out.Values[i] = ec._CommentOnTaskPayload_notWoken(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "notWokenMessage":
+			out.Values[i] = ec._CommentOnTaskPayload_notWokenMessage(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "replayed":
 			out.Values[i] = ec._CommentOnTaskPayload_replayed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -447,6 +504,22 @@ func (ec *executionContext) unmarshalOChannelAuthorInput2ᚖrouseᚗdevᚋrouse�
 	}
 	res, err := ec.unmarshalInputChannelAuthorInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalONotWoken2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐNotWoken(ctx context.Context, v any) (*domain.NotWoken, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.NotWoken)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalONotWoken2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐNotWoken(ctx context.Context, sel ast.SelectionSet, v *domain.NotWoken) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -20,21 +20,43 @@ const (
 )
 
 // commentOnTask adds a comment. By a run's token it is its agent's (SPEC S7.4).
-func (r *Resolver) commentOnTask(ctx context.Context, in model.CommentOnTaskInput) (*ent.Comment, []*ent.WakeupRequest, bool, error) {
+func (r *Resolver) commentOnTask(ctx context.Context, in model.CommentOnTaskInput) (*model.CommentOnTaskPayload, error) {
+	out := &model.CommentOnTaskPayload{WakeupRequests: noWakeups()}
+	said, err := r.readComment(ctx, in)
+	if err != nil {
+		return out, err
+	}
+	made, sent, unheard, err := r.Store.Comment(ctx, said)
+	if err != nil {
+		return out, err
+	}
+	if out.WakeupRequests, err = r.routed(ctx, sent); err != nil {
+		return out, err
+	}
+	if unheard != "" {
+		out.NotWoken, out.NotWokenMessage = &unheard, new(unheard.Text())
+	}
+	out.Replayed = made.Replayed
+	out.Comment, err = r.Reader.Comment.Get(ctx, made.ID)
+	return out, err
+}
+
+// readComment is the comment that an input asks for.
+func (r *Resolver) readComment(ctx context.Context, in model.CommentOnTaskInput) (store.CommentOnTask, error) {
 	x, err := r.presentTask(ctx, in.TaskID)
 	if err == nil {
 		err = checkAuthor(in)
 	}
 	if err != nil {
-		return nil, noWakeups(), false, err
+		return store.CommentOnTask{}, err
 	}
 	once, err := idempotency(in, in.IdempotencyKey)
 	if err != nil {
-		return nil, noWakeups(), false, err
+		return store.CommentOnTask{}, err
 	}
 	mask, err := r.agentMask(ctx)
 	if err != nil {
-		return nil, noWakeups(), false, err
+		return store.CommentOnTask{}, err
 	}
 	said := store.CommentOnTask{WorkspaceID: x.WorkspaceID, TaskID: x.ID, AuthorAgentID: idOf(in.AuthorAgentID), UserID: valueOf(in.UserID), Body: mask(in.Body),
 		Mentions: in.MentionedAgentIds, Idempotency: once}
@@ -44,16 +66,7 @@ func (r *Resolver) commentOnTask(ctx context.Context, in model.CommentOnTaskInpu
 	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun {
 		said.AuthorAgentID, said.UserID, said.Channel, said.Sender = caller.AgentID, "", "", ""
 	}
-	made, sent, err := r.Store.CommentOnTask(ctx, said)
-	if err != nil {
-		return nil, noWakeups(), false, err
-	}
-	wakes, err := r.routed(ctx, sent)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	row, err := r.Reader.Comment.Get(ctx, made.ID)
-	return row, wakes, made.Replayed, err
+	return said, nil
 }
 
 // checkAuthor refuses a comment of several authors, and names that no column takes.
@@ -62,10 +75,7 @@ func checkAuthor(in model.CommentOnTaskInput) error {
 	if moreThanOne(in.Channel != nil, in.UserID != nil, in.AuthorAgentID != nil) {
 		report.add(nil, domain.UserErrorCodeInvalid, "name at most one of channel, userId and authorAgentId")
 	}
-	report.problems = append(report.problems, domain.NotOneLine("a user's id", valueOf(in.UserID), "userId")...)
-	if len([]rune(valueOf(in.UserID))) > userIDMax {
-		report.add([]string{"userId"}, domain.UserErrorCodeTooLong, "must be at most %d characters", userIDMax)
-	}
+	report.problems = append(report.problems, domain.CheckUserID(valueOf(in.UserID), "userId")...)
 	if c := in.Channel; c != nil {
 		report.problems = append(report.problems, domain.NotOneLine("a channel's name", c.Channel, "channel", "channel")...)
 		report.problems = append(report.problems, domain.NotOneLine("a sender's name", valueOf(c.Sender), "channel", "sender")...)

@@ -25,8 +25,7 @@ func (r *commentResolver) Mentions(ctx context.Context, obj *ent.Comment) ([]*en
 
 // CommentOnTask is the resolver for the commentOnTask field.
 func (r *mutationResolver) CommentOnTask(ctx context.Context, input model.CommentOnTaskInput) (*model.CommentOnTaskPayload, error) {
-	row, wakes, replayed, err := r.commentOnTask(ctx, input)
-	out := &model.CommentOnTaskPayload{Comment: row, WakeupRequests: wakes, Replayed: replayed}
+	out, err := r.commentOnTask(ctx, input)
 	out.UserErrors, err = problems(err)
 	return out, err
 }

@@ -12320,13 +12320,17 @@ func (ec *executionContext) marshalNContinuationSummaryEdge2ᚖrouseᚗdevᚋrou
 }
 
 func (ec *executionContext) unmarshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (entgql.Cursor[xid.ID], error) {
-	var res entgql.Cursor[xid.ID]
-	err := res.UnmarshalGQL(v)
+	res, err := model.UnmarshalCursor(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, sel ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
-	return v
+	_ = sel
+	res := model.MarshalCursor(v)
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "Cursor!")
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNNode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {
@@ -13065,16 +13069,18 @@ func (ec *executionContext) unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐ
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(entgql.Cursor[xid.ID])
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	res, err := model.UnmarshalCursor(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, sel ast.SelectionSet, v *entgql.Cursor[xid.ID]) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := model.MarshalCursor(*v)
+	return res
 }
 
 func (ec *executionContext) unmarshalOEndReason2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReason(ctx context.Context, v any) (*domain.EndReason, error) {

@@ -55,7 +55,7 @@ func TestOnlyADMINSetsOrClearsAnExecutor(t *testing.T) {
 		"an agent makes a subtask with no executor by name":    {run, cleared, map[string]any{"w": w1}, true},
 		"ADMIN makes a task with a command":                    {admin, create, map[string]any{"input": map[string]any{"workspaceId": w1, "title": "x", "executor": command}}, false},
 		"ADMIN clears an executor":                             {admin, clear, map[string]any{"t": w.newTask("Other", nil).Task.ID}, false},
-		"local mode changes an executor":                       {auth.Local(), update, map[string]any{"t": t1, "x": map[string]any{"echo": map[string]any{"delay": "PT1S"}}}, false},
+		"who needs no token changes an executor":               {auth.Local(), update, map[string]any{"t": t1, "x": map[string]any{"echo": map[string]any{"delay": "PT1S"}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := w.one(`SELECT count(*) || ' ' || count(executor) FROM tasks`)

@@ -156,17 +156,20 @@ func (r *Resolver) pageOfEvents(ctx context.Context, runID xid.ID, after *ent.Cu
 	if err != nil {
 		return nil, err
 	}
-	p.after = position{run: runID, event: from.event}.start()
+	if from, err = r.found(ctx, from); err != nil {
+		return nil, fmt.Errorf("find the place of a cursor: %w", err)
+	}
+	p.after = eventPlace(runID, from.event).start()
 	events, err := r.Store.RunEventsAfter(ctx, runID, max(from.event-1, 0), p.reach())
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	at := func(e store.RunEvent) ent.Cursor { return position{run: runID}.withEvent(e).cursor() }
+	at := func(e store.RunEvent) ent.Cursor { return eventPlace(runID, e.Seq).cursor() }
 	events, _, more := cut(p, events, at)
 	info := infoOf(p, events, at, p.after != nil, more) // a run keeps all its events: those up to the cursor's are there
 	out := &model.RunEventConnection{Edges: []*model.RunEventEdge{}, PageInfo: &info}
 	for _, e := range events {
-		node, err := eventOf(e, position{run: runID}.withEvent(e))
+		node, err := eventOf(e, eventPlace(runID, e.Seq))
 		if err != nil {
 			return nil, err
 		}
@@ -188,12 +191,15 @@ func (r *Resolver) pageOfLines(ctx context.Context, runID xid.ID, after *ent.Cur
 	if err != nil {
 		return nil, err
 	}
-	p.after = position{run: runID, line: from.line}.start()
+	if from, err = r.found(ctx, from); err != nil {
+		return nil, fmt.Errorf("find the place of a cursor: %w", err)
+	}
+	p.after = linePlace(runID, from.line).start()
 	lines, err := r.Store.Log(ctx, runID, filter, from.line.JustBefore(), p.reach())
 	if err != nil {
 		return nil, fmt.Errorf("list log lines: %w", err)
 	}
-	at := func(l store.LogRow) ent.Cursor { return position{run: runID}.withLine(l).cursor() }
+	at := func(l store.LogRow) ent.Cursor { return linePlace(runID, l.LogPosition).cursor() }
 	lines, met, more := cut(p, lines, at)
 	if p.after != nil && !met { // the filter hides the line of the cursor
 		oldest, err := r.Store.Log(ctx, runID, filter, store.LogPosition{}, 1)
@@ -204,7 +210,7 @@ func (r *Resolver) pageOfLines(ctx context.Context, runID xid.ID, after *ent.Cur
 	}
 	info := infoOf(p, lines, at, met, more)
 	return &model.RunLogConnection{PageInfo: &info, Edges: edges(lines, func(l store.LogRow) *model.RunLogEdge {
-		node := lineOf(l, position{run: runID}.withLine(l))
+		node := lineOf(l, linePlace(runID, l.LogPosition))
 		return &model.RunLogEdge{Cursor: node.Cursor, Node: node}
 	})}, nil
 }

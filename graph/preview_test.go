@@ -146,3 +146,27 @@ func TestAPreviewBorrowsNoZoneFromAnothersTrigger(t *testing.T) {
 		}
 	}
 }
+
+// A preview whose times would leave what an instant can be ends before, and the inputs take no such instant.
+func TestAPreviewEndsWithYear9999(t *testing.T) {
+	w := newWorld(t)
+	var out struct {
+		NextFireTimes struct {
+			Times      []string
+			UserErrors userErrors
+		}
+	}
+	for from, want := range map[string]string{
+		"9999-12-31T23:57:30Z": "9999-12-31T23:58:00.000Z 9999-12-31T23:59:00.000Z", "9999-12-31T23:59:59Z": "", "0001-01-01T00:00:00Z": "0001-01-01T00:01:00.000Z 0001-01-01T00:02:00.000Z 0001-01-01T00:03:00.000Z",
+	} {
+		w.Do(t.Context(), `query($f: DateTime) { nextFireTimes(cron: "* * * * *", from: $f, n: 3) { times userErrors { code } } }`, map[string]any{"f": from}, &out)
+		if got := strings.Join(out.NextFireTimes.Times, " "); got != want || len(out.NextFireTimes.UserErrors) > 0 {
+			t.Errorf("from %s: %s, want %s", from, got, want)
+		}
+	}
+	for _, from := range []string{"10000-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00", "0000-12-31T23:59:59Z", "-0001-01-01T00:00:00Z"} {
+		if _, errs := w.Try(t.Context(), `query($f: DateTime) { nextFireTimes(cron: "* * * * *", from: $f) { times } }`, map[string]any{"f": from}); len(errs) == 0 {
+			t.Errorf("%s is taken", from)
+		}
+	}
+}

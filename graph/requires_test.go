@@ -45,7 +45,7 @@ func TestCallersMayDoWhatTheirScopesAllow(t *testing.T) {
 	}{
 		"nobody reads":                            {auth.Principal{}, read, graph.CodeUnauthenticated},
 		"nobody follows":                          {auth.Principal{}, follow, graph.CodeUnauthenticated},
-		"local mode reads":                        {auth.Local(), read, ""},
+		"who needs no token reads":                {auth.Local(), read, ""},
 		"READ reads":                              {token(domain.TokenScopeRead), read, ""},
 		"OPERATE reads":                           {token(domain.TokenScopeOperate), read, ""},
 		"EXECUTE does not read":                   {token(domain.TokenScopeExecute), read, graph.CodeForbidden},

@@ -13,6 +13,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -63,6 +64,14 @@ type Sealer interface {
 	Seal(plaintext, boundTo string) (string, error)
 }
 
+// Launches opens what a launch seals.
+type Launches interface {
+	// Environment is what the agent of a launch is given, in plain text. Its error names the variable and holds no secret.
+	Environment(l *store.Launch) ([]*model.EnvironmentVariable, error)
+	// Mask hides sealed values in a text.
+	Mask(sets []domain.SealedSet) func(string) string
+}
+
 // NewSchema makes the API. Poll, Patience and Log have defaults, the rest must be there.
 func NewSchema(r Resolver) graphql.ExecutableSchema {
 	if r.Poll == 0 {
@@ -88,7 +97,12 @@ type schema struct {
 
 // Exec runs one operation.
 func (s schema) Exec(ctx context.Context) graphql.ResponseHandler {
-	if refused := narrow(ctx, s.Schema(), graphql.GetOperationContext(ctx)); refused != nil {
+	operation := graphql.GetOperationContext(ctx)
+	refused := bareWords(operation)
+	if refused == nil {
+		refused = narrow(ctx, s.Schema(), operation)
+	}
+	if refused != nil {
 		return graphql.OneShot(&graphql.Response{Errors: gqlerror.List{refused}})
 	}
 	next := s.ExecutableSchema.Exec(ctx)

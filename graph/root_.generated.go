@@ -1004,10 +1004,26 @@ type CommentOnTaskPayload implements MutationPayload {
   comment: Comment
   "Wakeups it caused, routed."
   wakeupRequests: [WakeupRequest!]!
+  "Why the comment does not wake the task's assignee; null when it does. Agents that are mentioned are woken all the same: wakeupRequests lists them."
+  notWoken: NotWoken
+  "notWoken as a sentence, with what to do; null when the assignee is woken. It may change."
+  notWokenMessage: String
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
+}
+
+"Why a comment does not wake its task's assignee; new values may be added."
+enum NotWoken {
+  "The task is done or cancelled."
+  TASK_ENDED
+  "The task has no assignee."
+  NO_ASSIGNEE
+  "The loop does not act on the task: it has no project, and its workflow is neither the office's nor that of routines."
+  NOT_OFFICE
+  "The comment is the assignee's own."
+  AUTHOR
 }
 `, BuiltIn: false},
 	{Name: "../schema/directive.graphql", Input: `"Least token scope a caller needs; checked before the resolver runs. ADMIN includes OPERATE, and OPERATE includes READ. On an input field: needed where the field is present, null included, beyond what the mutation needs."
@@ -3942,7 +3958,7 @@ input RunFilter {
 
 "A step in the life of a run."
 type RunEvent {
-  "Position; unique within the run and rising."
+  "Position, unique within the run and rising; runEvents(after:) goes on from it. Of an event of Run.events, it also stands behind the log lines from before the event."
   cursor: StreamCursor!
   "Kind."
   kind: RunEventKind!
@@ -4002,7 +4018,7 @@ type RunEventEdge {
 
 "A line an executor wrote."
 type RunLogLine {
-  "Position. Of a line that runEvents sent, it may be passed to runEvents(after:)."
+  "Position, which runEvents(after:) goes on from. Of a line of Run.logs, it also stands behind the events that happened up to the line."
   cursor: StreamCursor!
   "Stream."
   stream: LogStream!
@@ -4115,7 +4131,7 @@ extend type Subscription {
   ): RunStreamItem! @requires(scopes: [READ])
 }
 `, BuiltIn: false},
-	{Name: "../schema/scalar.graphql", Input: `"Instant, RFC 3339 in UTC with millisecond precision, e.g. 2026-04-25T09:00:00.000Z."
+	{Name: "../schema/scalar.graphql", Input: `"Instant, RFC 3339 in UTC with millisecond precision, e.g. 2026-04-25T09:00:00.000Z. Its year in UTC is 0001 to 9999."
 scalar DateTime @specifiedBy(url: "https://scalars.graphql.org/andimarek/date-time.html")
 "Length of time, ISO 8601, e.g. PT10M; never a bare number. Days are 24 hours; months and years are refused."
 scalar Duration
@@ -4129,7 +4145,7 @@ scalar CronExpression
 scalar TimeZone
 "Markdown text, UTF-8; render escaped."
 scalar Markdown
-"Exact decimal number as a string, e.g. \"12.345\"."
+"Exact decimal number as a string, e.g. \"12.345\". In an input a number is taken by its digits, too."
 scalar Decimal
 "A whole number of up to 64 bits, as digits without quotes: where the 32 bits of an Int may not be enough."
 scalar BigInt
@@ -4537,14 +4553,20 @@ input CreateApiTokenInput {
   scopes: [TokenScope!]!
   "When it ends; null: never."
   expiresAt: DateTime
+  "Makes a repeated call return the first result without the token's value, which is stored nowhere; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
 }
 
 "Result of createApiToken."
 type CreateApiTokenPayload implements MutationPayload {
   "The token record; null on error."
   apiToken: ApiToken
-  "Shown once."
+  "The token's value. It is stored nowhere, so that it is shown by the first call alone: null in a replay, and on error."
   token: String
+  "True when the key was used before: apiToken is the record that the first call made."
+  replayed: Boolean!
+  "Why a replay has no token, and what to do when the first answer was lost; null where token is there, and on error. It may change."
+  tokenMessage: String
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5046,6 +5068,8 @@ input AcquireRunInput {
 type AcquireRunPayload implements MutationPayload {
   "The lease; null: there is nothing to do."
   lease: RunLease
+  "True when a call with the same key took this attempt before: it is lent once more, and the former leaseToken ends."
+  replayed: Boolean!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5473,6 +5497,8 @@ func (ec *executionContext) childFields_AcquireRunPayload(ctx context.Context, f
 	switch field.Name {
 	case "lease":
 		return ec.fieldContext_AcquireRunPayload_lease(ctx, field)
+	case "replayed":
+		return ec.fieldContext_AcquireRunPayload_replayed(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_AcquireRunPayload_userErrors(ctx, field)
 	}
@@ -5859,6 +5885,10 @@ func (ec *executionContext) childFields_CommentOnTaskPayload(ctx context.Context
 		return ec.fieldContext_CommentOnTaskPayload_comment(ctx, field)
 	case "wakeupRequests":
 		return ec.fieldContext_CommentOnTaskPayload_wakeupRequests(ctx, field)
+	case "notWoken":
+		return ec.fieldContext_CommentOnTaskPayload_notWoken(ctx, field)
+	case "notWokenMessage":
+		return ec.fieldContext_CommentOnTaskPayload_notWokenMessage(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CommentOnTaskPayload_replayed(ctx, field)
 	case "userErrors":
@@ -5947,6 +5977,10 @@ func (ec *executionContext) childFields_CreateApiTokenPayload(ctx context.Contex
 		return ec.fieldContext_CreateApiTokenPayload_apiToken(ctx, field)
 	case "token":
 		return ec.fieldContext_CreateApiTokenPayload_token(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateApiTokenPayload_replayed(ctx, field)
+	case "tokenMessage":
+		return ec.fieldContext_CreateApiTokenPayload_tokenMessage(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_CreateApiTokenPayload_userErrors(ctx, field)
 	}

@@ -109,6 +109,9 @@ func (r *Resolver) streamEvents(ctx context.Context, runID xid.ID, after *ent.Cu
 	if err != nil {
 		return nil, err
 	}
+	if at, err = r.found(ctx, at); err != nil {
+		return nil, fmt.Errorf("find the place of a cursor: %w", err)
+	}
 	f := feed{tail: t, patience: r.Patience, batch: streamBatch}
 	f.events = func(ctx context.Context, seq int64, limit int) ([]store.RunEvent, error) {
 		return r.Store.RunEventsAfter(ctx, runID, seq, limit)

@@ -130,13 +130,13 @@ func (ec *executionContext) marshalNBigInt2int64(ctx context.Context, sel ast.Se
 }
 
 func (ec *executionContext) unmarshalNCronExpression2string(ctx context.Context, v any) (string, error) {
-	res, err := graphql.UnmarshalString(v)
+	res, err := model.UnmarshalText(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNCronExpression2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
 	_ = sel
-	res := graphql.MarshalString(v)
+	res := model.MarshalText(v)
 	if res == graphql.Null {
 		graphql.AddInvalidNullFromMarshaler(ctx, "CronExpression!")
 	}
@@ -205,13 +205,13 @@ func (ec *executionContext) marshalNDateTime2ᚖtimeᚐTime(ctx context.Context,
 }
 
 func (ec *executionContext) unmarshalNDecimal2string(ctx context.Context, v any) (string, error) {
-	res, err := graphql.UnmarshalString(v)
+	res, err := model.UnmarshalDecimal(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNDecimal2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
 	_ = sel
-	res := graphql.MarshalString(v)
+	res := model.MarshalDecimal(v)
 	if res == graphql.Null {
 		graphql.AddInvalidNullFromMarshaler(ctx, "Decimal!")
 	}
@@ -251,13 +251,13 @@ func (ec *executionContext) marshalNJSONObject2map(ctx context.Context, sel ast.
 }
 
 func (ec *executionContext) unmarshalNMarkdown2string(ctx context.Context, v any) (string, error) {
-	res, err := graphql.UnmarshalString(v)
+	res, err := model.UnmarshalText(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNMarkdown2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
 	_ = sel
-	res := graphql.MarshalString(v)
+	res := model.MarshalText(v)
 	if res == graphql.Null {
 		graphql.AddInvalidNullFromMarshaler(ctx, "Markdown!")
 	}
@@ -265,19 +265,22 @@ func (ec *executionContext) marshalNMarkdown2string(ctx context.Context, sel ast
 }
 
 func (ec *executionContext) unmarshalNStreamCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (entgql.Cursor[xid.ID], error) {
-	var res entgql.Cursor[xid.ID]
-	err := res.UnmarshalGQL(v)
+	res, err := model.UnmarshalCursor(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNStreamCursor2entgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, sel ast.SelectionSet, v entgql.Cursor[xid.ID]) graphql.Marshaler {
-	return v
+	_ = sel
+	res := model.MarshalCursor(v)
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "StreamCursor!")
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNStreamCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
-	var res = new(entgql.Cursor[xid.ID])
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	res, err := model.UnmarshalCursor(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNStreamCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, sel ast.SelectionSet, v *entgql.Cursor[xid.ID]) graphql.Marshaler {
@@ -285,17 +288,22 @@ func (ec *executionContext) marshalNStreamCursor2ᚖentgoᚗioᚋcontribᚋentgq
 		graphql.AddInvalidNullError(ctx, "StreamCursor!")
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	res := model.MarshalCursor(*v)
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "StreamCursor!")
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNTimeZone2string(ctx context.Context, v any) (string, error) {
-	res, err := graphql.UnmarshalString(v)
+	res, err := model.UnmarshalText(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNTimeZone2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
 	_ = sel
-	res := graphql.MarshalString(v)
+	res := model.MarshalText(v)
 	if res == graphql.Null {
 		graphql.AddInvalidNullFromMarshaler(ctx, "TimeZone!")
 	}
@@ -306,7 +314,7 @@ func (ec *executionContext) unmarshalOCronExpression2ᚖstring(ctx context.Conte
 	if v == nil {
 		return nil, nil
 	}
-	res, err := graphql.UnmarshalString(v)
+	res, err := model.UnmarshalText(v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -316,7 +324,7 @@ func (ec *executionContext) marshalOCronExpression2ᚖstring(ctx context.Context
 	}
 	_ = sel
 	_ = ctx
-	res := graphql.MarshalString(*v)
+	res := model.MarshalText(*v)
 	return res
 }
 
@@ -378,7 +386,7 @@ func (ec *executionContext) unmarshalOMarkdown2ᚖstring(ctx context.Context, v 
 	if v == nil {
 		return nil, nil
 	}
-	res, err := graphql.UnmarshalString(v)
+	res, err := model.UnmarshalText(v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -388,7 +396,7 @@ func (ec *executionContext) marshalOMarkdown2ᚖstring(ctx context.Context, sel 
 	}
 	_ = sel
 	_ = ctx
-	res := graphql.MarshalString(*v)
+	res := model.MarshalText(*v)
 	return res
 }
 
@@ -396,23 +404,25 @@ func (ec *executionContext) unmarshalOStreamCursor2ᚖentgoᚗioᚋcontribᚋent
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(entgql.Cursor[xid.ID])
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	res, err := model.UnmarshalCursor(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOStreamCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx context.Context, sel ast.SelectionSet, v *entgql.Cursor[xid.ID]) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := model.MarshalCursor(*v)
+	return res
 }
 
 func (ec *executionContext) unmarshalOTimeZone2ᚖstring(ctx context.Context, v any) (*string, error) {
 	if v == nil {
 		return nil, nil
 	}
-	res, err := graphql.UnmarshalString(v)
+	res, err := model.UnmarshalText(v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -422,7 +432,7 @@ func (ec *executionContext) marshalOTimeZone2ᚖstring(ctx context.Context, sel 
 	}
 	_ = sel
 	_ = ctx
-	res := graphql.MarshalString(*v)
+	res := model.MarshalText(*v)
 	return res
 }
 

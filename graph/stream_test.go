@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -14,9 +15,10 @@ func TestAPositionSurvivesItsCursor(t *testing.T) {
 	id := xid.New("run")
 	for _, want := range []position{
 		{run: id}, {run: id, event: 12}, {run: id, event: 3, line: store.LogPosition{Attempt: 2, Seq: 1 << 40}},
+		eventPlace(id, 7), linePlace(id, store.LogPosition{Attempt: 1, Seq: 9}),
 	} {
 		var c ent.Cursor
-		if err := c.UnmarshalGQL(cursorText(want.cursor())); err != nil {
+		if err := c.UnmarshalGQL(model.CursorText(want.cursor())); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := positionOf(&c, id); err != nil || got != want {
@@ -41,6 +43,11 @@ func TestForeignAndDamagedPositionsAreRefused(t *testing.T) {
 		"leading zeros":                 {ID: id, Value: "01.0.0"},
 		"a number out of range":         {ID: id, Value: "99999999999999999999.0.0"},
 		"an attempt that is no integer": {ID: id, Value: "1.9999999999.0"},
+		"nothing that is known":         {ID: id, Value: "-.-.-"},
+		"half a line":                   {ID: id, Value: "1.1.-"},
+		"the other half of a line":      {ID: id, Value: "1.-.1"},
+		"no event and no line":          {ID: id, Value: "0.-.-"},
+		"a line of no attempt":          {ID: id, Value: "-.0.0"},
 	} {
 		if got, err := positionOf(&c, id); err == nil {
 			t.Errorf("%s: %+v, want an error", name, got)
@@ -50,7 +57,7 @@ func TestForeignAndDamagedPositionsAreRefused(t *testing.T) {
 
 func FuzzStreamCursor(f *testing.F) {
 	id := xid.New("run")
-	f.Add(cursorText(position{run: id, event: 3}.cursor()))
+	f.Add(model.CursorText(position{run: id, event: 3}.cursor()))
 	f.Add("gaFpoA")
 	f.Fuzz(func(t *testing.T, text string) {
 		var c ent.Cursor
@@ -62,7 +69,7 @@ func FuzzStreamCursor(f *testing.F) {
 			return
 		}
 		var again ent.Cursor
-		if err := again.UnmarshalGQL(cursorText(p.cursor())); err != nil {
+		if err := again.UnmarshalGQL(model.CursorText(p.cursor())); err != nil {
 			t.Fatal(err)
 		}
 		if q, err := positionOf(&again, id); err != nil || q != p {

@@ -176,7 +176,7 @@ func hand[T any](ctx context.Context, patience time.Duration, item T, out chan<-
 		return &Error{
 			Code:       CodeSubscriptionLagged,
 			Message:    fmt.Sprintf("the reader did not take an event for %s, so the stream was ended; subscribe again with after: resumeAfter", patience),
-			Extensions: map[string]any{"resumeAfter": cursorText(at)},
+			Extensions: map[string]any{"resumeAfter": model.CursorText(at)},
 		}
 	}
 }

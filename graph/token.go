@@ -15,31 +15,55 @@ import (
 
 const tokenNameMax = 200
 
-// createToken makes a token and returns its text, which is shown once and stored nowhere.
-func (r *Resolver) createToken(ctx context.Context, in model.CreateAPITokenInput) (id xid.ID, text string, err error) {
+// valueNotKept says in a replay why there is no value.
+const valueNotKept = "a call with this idempotency key has made this token, and its value was in that call's answer alone, since it is stored nowhere: " +
+	"if that answer was lost, revoke the token (revokeApiToken) and make another one with a new key"
+
+// createToken makes a token and shows its text, which is shown once and stored nowhere.
+func (r *Resolver) createToken(ctx context.Context, in model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error) {
+	out := &model.CreateAPITokenPayload{}
+	row, token, err := r.readToken(ctx, in)
+	if err != nil {
+		return out, err
+	}
+	made, err := r.Store.CreateTokenOnce(ctx, row)
+	if err != nil {
+		return out, err
+	}
+	if made.Replayed {
+		out.Replayed, out.TokenMessage = true, new(valueNotKept)
+	} else {
+		out.Token = new(token.Reveal())
+	}
+	if out.APIToken, err = r.token(ctx, made.ID); err != nil {
+		return nil, fmt.Errorf("read new token: %w", err)
+	}
+	return out, nil
+}
+
+// readToken is the token that an input asks for, with a new text.
+func (r *Resolver) readToken(ctx context.Context, in model.CreateAPITokenInput) (row store.NewToken, token auth.Token, err error) {
 	if in.WorkspaceID == nil {
 		err = instanceOnly(ctx, "making a token of the instance")
 	} else {
 		err = r.checkWorkspace(ctx, *in.WorkspaceID)
 	}
 	if err != nil {
-		return "", "", err
+		return row, token, err
 	}
 	now, err := load(ctx).now()
-	if err == nil {
-		err = checkToken(in, now)
-	}
 	if err != nil {
-		return "", "", err
+		return row, token, err
 	}
-	token, err := auth.NewToken(rand.Reader)
-	if err != nil {
-		return "", "", err
+	once, err := idempotency(in, in.IdempotencyKey)
+	if err := joinProblems(checkToken(in, now), err); err != nil {
+		return row, token, err
 	}
-	id, err = r.Store.CreateToken(ctx, store.NewToken{
-		WorkspaceID: idOf(in.WorkspaceID), Name: in.Name, Prefix: token.Prefix(), Digest: token.Digest().String(), Scopes: in.Scopes, ExpiresAt: in.ExpiresAt,
-	})
-	return id, token.Reveal(), err
+	if token, err = auth.NewToken(rand.Reader); err != nil {
+		return row, token, err
+	}
+	return store.NewToken{WorkspaceID: idOf(in.WorkspaceID), Name: in.Name, Prefix: token.Prefix(), Digest: token.Digest().String(), Scopes: in.Scopes,
+		ExpiresAt: in.ExpiresAt, Idempotency: once}, token, nil
 }
 
 func checkToken(in model.CreateAPITokenInput, now time.Time) error {

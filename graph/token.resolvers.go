@@ -7,23 +7,18 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"rouse.dev/rouse/graph/model"
 )
 
 // CreateAPIToken is the resolver for the createApiToken field.
 func (r *mutationResolver) CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error) {
-	id, text, err := r.createToken(ctx, input)
-	out := &model.CreateAPITokenPayload{}
-	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
-		return out, err
+	out, err := r.createToken(ctx, input)
+	if out == nil {
+		return nil, err
 	}
-	if out.APIToken, err = r.token(ctx, id); err != nil {
-		return nil, fmt.Errorf("read new token: %w", err)
-	}
-	out.Token = &text
-	return out, nil
+	out.UserErrors, err = problems(err)
+	return out, err
 }
 
 // RevokeAPIToken is the resolver for the revokeApiToken field.

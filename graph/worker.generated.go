@@ -57,6 +57,29 @@ func (ec *executionContext) fieldContext_AcquireRunPayload_lease(_ context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _AcquireRunPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcquireRunPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcquireRunPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcquireRunPayload", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _AcquireRunPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.AcquireRunPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1509,6 +1532,11 @@ func (ec *executionContext) _AcquireRunPayload(ctx context.Context, sel ast.Sele
 		case "lease":
 			out.Values[i] = ec._AcquireRunPayload_lease(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._AcquireRunPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "userErrors":

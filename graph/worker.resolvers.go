@@ -14,8 +14,7 @@ import (
 
 // AcquireRun is the resolver for the acquireRun field.
 func (r *mutationResolver) AcquireRun(ctx context.Context, input model.AcquireRunInput) (*model.AcquireRunPayload, error) {
-	lease, err := r.acquire(ctx, input)
-	out := &model.AcquireRunPayload{Lease: lease}
+	out, err := r.acquire(ctx, input)
 	out.UserErrors, err = problems(err)
 	return out, err
 }

@@ -32,7 +32,7 @@ func UnmarshalInt64(v any) (int64, error) {
 	switch v.(type) {
 	case int, int32, int64, float64, json.Number:
 	default:
-		return 0, fmt.Errorf("%T is not a whole number", v)
+		return 0, fmt.Errorf("%s is not a whole number: send digits without quotes", kindOf(v))
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
@@ -49,7 +49,15 @@ func MarshalBigInt(n int64) graphql.Marshaler { return graphql.MarshalInt64(n) }
 
 // UnmarshalBigInt reads a whole number of 64 bits.
 func UnmarshalBigInt(v any) (int64, error) {
-	n, err := graphql.UnmarshalInt64(v)
+	if v == nil {
+		return 0, nil
+	}
+	switch v.(type) {
+	case int, int32, int64, json.Number:
+	default:
+		return 0, fmt.Errorf("%s is not a whole number of 64 bits: send digits without quotes", kindOf(v))
+	}
+	n, err := strconv.ParseInt(fmt.Sprint(v), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%.40s is not a whole number of 64 bits", fmt.Sprint(v))
 	}

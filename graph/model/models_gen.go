@@ -96,6 +96,8 @@ type AcquireRunInput struct {
 type AcquireRunPayload struct {
 	// The lease; null: there is nothing to do.
 	Lease *RunLease `json:"lease,omitempty"`
+	// True when a call with the same key took this attempt before: it is lent once more, and the former leaseToken ends.
+	Replayed bool `json:"replayed"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -384,6 +386,10 @@ type CommentOnTaskPayload struct {
 	Comment *ent.Comment `json:"comment,omitempty"`
 	// Wakeups it caused, routed.
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Why the comment does not wake the task's assignee; null when it does. Agents that are mentioned are woken all the same: wakeupRequests lists them.
+	NotWoken *domain.NotWoken `json:"notWoken,omitempty"`
+	// notWoken as a sentence, with what to do; null when the assignee is woken. It may change.
+	NotWokenMessage *string `json:"notWokenMessage,omitempty"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
 	// Problems the caller can fix; empty on success.
@@ -454,14 +460,20 @@ type CreateAPITokenInput struct {
 	Scopes []domain.TokenScope `json:"scopes"`
 	// When it ends; null: never.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Makes a repeated call return the first result without the token's value, which is stored nowhere; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
 }
 
 // Result of createApiToken.
 type CreateAPITokenPayload struct {
 	// The token record; null on error.
 	APIToken *ApiToken `json:"apiToken,omitempty"`
-	// Shown once.
+	// The token's value. It is stored nowhere, so that it is shown by the first call alone: null in a replay, and on error.
 	Token *string `json:"token,omitempty"`
+	// True when the key was used before: apiToken is the record that the first call made.
+	Replayed bool `json:"replayed"`
+	// Why a replay has no token, and what to do when the first answer was lost; null where token is there, and on error. It may change.
+	TokenMessage *string `json:"tokenMessage,omitempty"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }

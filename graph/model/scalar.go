@@ -34,8 +34,8 @@ func UnmarshalDateTime(v any) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%q is not a DateTime: want RFC 3339, e.g. 2026-04-25T09:00:00.000Z", clip(s))
 	}
-	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 { // by its offset
-		return time.Time{}, fmt.Errorf("%q is not a DateTime: in UTC its year does not have four digits", clip(s))
+	if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 { // by its offset, too
+		return time.Time{}, fmt.Errorf("%q is out of range: in UTC the year of a DateTime is 0001 to 9999", clip(s))
 	}
 	return t, nil
 }

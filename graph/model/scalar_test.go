@@ -29,12 +29,13 @@ func TestAnInstantIsReadInUTCWhateverItsOffset(t *testing.T) {
 	for text, want := range map[string]string{
 		"2026-04-25T09:00:00.000Z": "2026-04-25T09:00:00Z", "2026-04-25T09:00:00+23:59": "2026-04-24T09:01:00Z",
 		"2026-04-25T09:00:00-16:00": "2026-04-26T01:00:00Z", "9999-12-31T23:59:59+00:01": "9999-12-31T23:58:59Z",
+		"0001-01-01T00:00:00Z": "0001-01-01T00:00:00Z", "0000-12-31T23:59:59-00:01": "0001-01-01T00:00:59Z",
 	} {
 		if at, err := UnmarshalDateTime(text); err != nil || at.Location() != time.UTC || at.Format(time.RFC3339Nano) != want {
 			t.Errorf("%s is %v, %v, want %s", text, at, err, want)
 		}
 	}
-	for _, text := range []string{"9999-12-31T23:59:59-00:01", "0000-01-01T00:00:00+00:01"} {
+	for _, text := range []string{"9999-12-31T23:59:59-00:01", "0000-01-01T00:00:00+00:01", "0000-12-31T23:59:59Z", "0001-01-01T00:00:00+00:01"} {
 		if at, err := UnmarshalDateTime(text); err == nil || !strings.Contains(err.Error(), "year") {
 			t.Errorf("%s is %v, %v, want an error", text, at, err)
 		}

@@ -283,3 +283,24 @@ func TestZeroScheduleNeverFires(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// Neither RFC 3339 nor the API can write an instant behind year 9999: there the slots end, in any zone.
+func TestSlotsEndWithYear9999(t *testing.T) {
+	for zone, offset := range map[string]time.Duration{"UTC": 0, "Pacific/Kiritimati": 14 * time.Hour, "America/New_York": -5 * time.Hour} {
+		s := parse(t, "0 * * * *", zone)
+		end := time.Date(9999, 12, 31, 21, 30, 0, 0, time.UTC)
+		got := s.NextN(end, 50)
+		if len(got) != 2 || !got[1].Equal(time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC)) {
+			t.Errorf("%s (%s): %v", zone, offset, got)
+		}
+		if next := s.Next(got[1]); !next.IsZero() {
+			t.Errorf("%s: then comes %s", zone, next)
+		}
+		if next := s.Next(time.Date(10000, 1, 2, 0, 0, 0, 0, time.UTC)); !next.IsZero() {
+			t.Errorf("%s: behind the end comes %s", zone, next)
+		}
+		if notes := s.ClockChanges(end, end.AddDate(50, 0, 0), 50); len(notes) > 50 {
+			t.Errorf("%s: %d notes", zone, len(notes))
+		}
+	}
+}

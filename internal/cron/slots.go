@@ -54,11 +54,14 @@ func (s Schedule) take(after, until time.Time, limit int) []time.Time {
 	return slots
 }
 
-// Slots walks the slots after an instant, in order, in UTC, for at most a century.
+// lastYear is the last instant of year 9999, behind which no slot is: neither RFC 3339 nor the API can write a later one.
+var lastYear = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
+
+// Slots walks the slots after an instant, in order, in UTC, for at most a century and until year 9999.
 func (s Schedule) Slots(after time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		from := after.Unix() + 1 // slots are whole seconds
-		last := after.Unix() + horizon
+		last := min(after.Unix()+horizon, lastYear+1)
 		for from < last {
 			p := periodAt(from, s.Zone())
 			if !s.slotsOf(p, from, min(p.end, last), yield) {

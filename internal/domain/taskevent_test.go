@@ -430,6 +430,10 @@ func TestWhomACommentDoesNotWake(t *testing.T) {
 		"the assignee's own":                    {open, "agt_1", NotWokenAuthor},
 		"a person's, on a task that is done":    {with(func(f *TaskFacts) { f.State = TaskStateDone }), "", NotWokenTaskEnded},
 		"a person's, on a cancelled task":       {with(func(f *TaskFacts) { f.State = TaskStateCancelled }), "", NotWokenTaskEnded},
+		"a person's, on an archived task":       {with(func(f *TaskFacts) { f.Archived = true }), "", NotWokenTaskEnded},
+		"another agent's, on a task done":       {with(func(f *TaskFacts) { f.State = TaskStateDone }), "agt_2", NotWokenTaskEnded},
+		"its assignee's, on a task done":        {with(func(f *TaskFacts) { f.State = TaskStateDone }), "agt_1", NotWokenAuthor},
+		"a person's, on nobody's task done":     {with(func(f *TaskFacts) { f.State, f.AssigneeID = TaskStateDone, "" }), "", NotWokenNoAssignee},
 		"a person's, on nobody's task":          {with(func(f *TaskFacts) { f.AssigneeID = "" }), "", NotWokenNoAssignee},
 		"a person's, on a task of a mere board": {with(func(f *TaskFacts) { f.Office = false }), "", NotWokenNotOffice},
 	} {

@@ -27,6 +27,7 @@ type Lease struct {
 	*Launch
 	Token auth.Token
 	Until time.Time
+	Again bool // a call with the same key took the attempt before
 }
 
 // Acquire starts the oldest run that the queue offers and gives it to the worker that asks; nil when there is none. What

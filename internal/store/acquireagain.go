@@ -90,7 +90,7 @@ func (t *tx) relend(ctx context.Context, l lane, run runRow, taken Attempt, in A
 	if err := t.keepSecrets(ctx, run, spec.Sealed(holder)); err != nil {
 		return nil, err
 	}
-	lease := &Lease{Launch: launchOf(leasedTo(taken, token), run, *spec, holder, s), Token: token}
+	lease := &Lease{Launch: launchOf(leasedTo(taken, token), run, *spec, holder, s), Token: token, Again: true}
 	lease.Until, err = t.lend(ctx, lease, taken.Owner, in.Key)
 	return lease, err
 }

@@ -25,7 +25,8 @@ func (s *Store) CommentOnTask(ctx context.Context, in CommentOnTask) (made Made,
 	return made, sent, err
 }
 
-// Comment is CommentOnTask that says besides why the assignee is not woken; "" when it is, or when the call was made before.
+// Comment is CommentOnTask that says besides why the assignee is not woken; "" when it is. A call that was made before says what
+// it said then.
 func (s *Store) Comment(ctx context.Context, in CommentOnTask) (made Made, sent []xid.ID, unheard domain.NotWoken, err error) {
 	if err := domain.AsUserError(domain.CheckLinks("mentionedAgentIds", texts(in.Mentions))); err != nil {
 		return Made{}, nil, "", err
@@ -37,7 +38,7 @@ func (s *Store) Comment(ctx context.Context, in CommentOnTask) (made Made, sent 
 			return Made{ID: id}, err
 		})
 		if err == nil && made.Replayed {
-			sent, err = t.requestsOfComment(ctx, made.ID)
+			sent, unheard, err = t.outcomeOfComment(ctx, made.ID)
 		}
 		return err
 	})
@@ -94,17 +95,22 @@ func (t *tx) comment(ctx context.Context, r *taskRow, n newComment, c cause) (xi
 	if err != nil {
 		return "", nil, "", err
 	}
-	if err := t.noteTask(ctx, *r, c, domain.ActivityCodeTaskCommented, "The task was commented on.", map[string]any{"commentId": id}); err != nil {
-		return "", nil, "", err
-	}
 	facts := domain.CommentFacts{ID: string(id), Task: r.facts(), TaskTitle: r.title, Body: n.body, Mentions: texts(n.mentions)}
 	if n.author.kind == domain.AuthorKindAgent {
 		facts.AuthorAgentID = n.author.name
 	} else {
 		facts.AuthorName = n.author.name
 	}
+	unheard := facts.NotWoken()
+	data := map[string]any{"commentId": id}
+	if unheard != "" {
+		data["notWoken"] = unheard
+	}
+	if err := t.noteTask(ctx, *r, c, domain.ActivityCodeTaskCommented, "The task was commented on.", data); err != nil {
+		return "", nil, "", err
+	}
 	sent, err := t.sendWakes(ctx, *r, c, domain.WakeupsForComment(facts))
-	return id, sent, facts.NotWoken(), err
+	return id, sent, unheard, err
 }
 
 // newComment is a comment to insert.
@@ -137,6 +143,22 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 		}
 	}
 	return id, nil
+}
+
+// outcomeOfComment is what the first call of a comment sent, and why it did not wake the assignee, as the feed tells.
+func (t *tx) outcomeOfComment(ctx context.Context, commentID xid.ID) ([]xid.ID, domain.NotWoken, error) {
+	const query = `
+SELECT a.data->>'notWoken' FROM comments c JOIN activities a ON a.causation_id = c.causation_id
+WHERE c.id = $1 AND a.code = 'TASK_COMMENTED' AND a.data->>'commentId' = c.id AND a.data ? 'notWoken'`
+	why, err := collect(ctx, t, scanOne[domain.NotWoken], query, commentID)
+	if err != nil {
+		return nil, "", fmt.Errorf("find why the first call woke no assignee: %w", err)
+	}
+	sent, err := t.requestsOfComment(ctx, commentID)
+	if len(why) == 0 {
+		return sent, "", err
+	}
+	return sent, why[0], err
 }
 
 func (t *tx) requestsOfComment(ctx context.Context, commentID xid.ID) ([]xid.ID, error) {

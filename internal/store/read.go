@@ -89,6 +89,38 @@ ORDER BY attempt, seq LIMIT $7`
 	return lines, nil
 }
 
+// EventBeside is the newest of the run's events that happened up to a log line: those that a stream of both sends before the
+// line. It is 0 when the line is gone, so that nothing is left out.
+func (s *Store) EventBeside(ctx context.Context, runID xid.ID, line LogPosition) (int64, error) {
+	const query = `
+WITH l AS MATERIALIZED (
+  SELECT max(at) AS at FROM run_log_lines WHERE run_id = $1 AND (attempt, seq) <= ($2, $3)
+    AND EXISTS (SELECT 1 FROM run_log_lines WHERE run_id = $1 AND attempt = $2 AND seq = $3))
+SELECT CASE WHEN l.at IS NULL THEN 0 ELSE coalesce(
+  (SELECT seq - 1 FROM run_events WHERE run_id = $1 AND occurred_at > l.at ORDER BY seq LIMIT 1),
+  (SELECT seq FROM run_events WHERE run_id = $1 ORDER BY seq DESC LIMIT 1), 0) END FROM l`
+	seq, err := queryOne[int64](ctx, s.reads, query, runID, line.Attempt, line.Seq)
+	return seq, wrap("find the events before a log line", err)
+}
+
+// LineBeside is the newest of the run's log lines from before an event: those that a stream of both sends before the event. It is
+// zero when there is no such event.
+func (s *Store) LineBeside(ctx context.Context, runID xid.ID, event int64) (LogPosition, error) {
+	const query = `
+WITH e AS MATERIALIZED (
+  SELECT max(occurred_at) AS at FROM run_events WHERE run_id = $1 AND seq <= $2 AND EXISTS (SELECT 1 FROM run_events WHERE run_id = $1 AND seq = $2)),
+later AS MATERIALIZED (
+  SELECT l.attempt, l.seq FROM e JOIN run_log_lines l ON l.run_id = $1 AND l.at >= e.at ORDER BY l.attempt, l.seq LIMIT 1)
+SELECT l.attempt, l.seq FROM e JOIN run_log_lines l ON l.run_id = $1
+WHERE e.at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM later n WHERE (l.attempt, l.seq) >= (n.attempt, n.seq))
+ORDER BY l.attempt DESC, l.seq DESC LIMIT 1`
+	lines, err := collect(ctx, s.reads, func(rows *sql.Rows) (p LogPosition, err error) { return p, rows.Scan(&p.Attempt, &p.Seq) }, query, runID, event)
+	if err != nil || len(lines) == 0 {
+		return LogPosition{}, wrap("find the log lines before an event", err)
+	}
+	return lines[0], nil
+}
+
 // RunContents reads the long texts of several runs in one query; runs that never started have none.
 func (s *Store) RunContents(ctx context.Context, runIDs []xid.ID) (map[xid.ID]*ent.RunContent, error) {
 	found, err := s.readClient.RunContent.Query().Where(runcontent.RunIDIn(runIDs...)).All(ctx)

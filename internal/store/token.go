@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -22,6 +23,7 @@ type NewToken struct {
 	Prefix, Digest string
 	Scopes         []domain.TokenScope
 	ExpiresAt      *time.Time
+	Idempotency
 }
 
 // Token is a live bearer token.
@@ -36,6 +38,24 @@ type Token struct {
 // CreateToken stores a token. A digest that exists already is left as it is and its id returned, so that a bootstrap
 // token may be given at every start.
 func (s *Store) CreateToken(ctx context.Context, in NewToken) (xid.ID, error) {
+	made, err := s.CreateTokenOnce(ctx, in)
+	return made.ID, err
+}
+
+// CreateTokenOnce is CreateToken for callers with a key: a call that is made again finds the token of the first one, whose value
+// nobody knows any more but whoever heard the first answer. What it brought in stands for nothing.
+func (s *Store) CreateTokenOnce(ctx context.Context, in NewToken) (made Made, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
+		made, err = t.once(ctx, cmp.Or(in.WorkspaceID, instanceOwner), "createApiToken", in.Idempotency, func() (Made, error) {
+			id, err := t.createToken(ctx, in)
+			return Made{ID: id}, err
+		})
+		return err
+	})
+	return made, wrap("create token", err)
+}
+
+func (t *tx) createToken(ctx context.Context, in NewToken) (xid.ID, error) {
 	var problems []domain.FieldError
 	in.Name, problems = domain.CheckName(in.Name, nil)
 	if len(in.Scopes) == 0 {
@@ -46,21 +66,18 @@ func (s *Store) CreateToken(ctx context.Context, in NewToken) (xid.ID, error) {
 	}
 	scopes, err := json.Marshal(in.Scopes)
 	if err != nil {
-		return "", fmt.Errorf("create token: %w", err)
+		return "", err
 	}
 	const query = `
 INSERT INTO api_tokens (id, workspace_id, name, prefix, digest, scopes, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id, id = $1`
 	var id xid.ID
-	err = s.inTx(ctx, func(t *tx) error {
-		var isNew bool
-		if err := queryRow(ctx, t, []any{&id, &isNew}, query, xid.New("tok"), in.WorkspaceID, in.Name, in.Prefix, in.Digest, scopes, in.ExpiresAt); err != nil || !isNew {
-			return err
-		}
-		told := toldToken{id, in.WorkspaceID, in.Name, in.Prefix, scopes}
-		return t.noteToken(ctx, told, domain.ActivityCodeTokenCreated, "A token was made: "+in.Name+".", withExpiry(told.data(), in.ExpiresAt))
-	})
-	return id, wrap("create token", err)
+	var isNew bool
+	if err := queryRow(ctx, t, []any{&id, &isNew}, query, xid.New("tok"), in.WorkspaceID, in.Name, in.Prefix, in.Digest, scopes, in.ExpiresAt); err != nil || !isNew {
+		return id, err
+	}
+	told := toldToken{id, in.WorkspaceID, in.Name, in.Prefix, scopes}
+	return id, t.noteToken(ctx, told, domain.ActivityCodeTokenCreated, "A token was made: "+in.Name+".", withExpiry(told.data(), in.ExpiresAt))
 }
 
 // toldToken is what the feed and the log tell of a token: never the secret, nor its digest.
