@@ -67,7 +67,7 @@ func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Fai
 	return result, failure
 }
 
-func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect) (Result, *Failure) {
+func (c *Command) launch(ctx context.Context, req Request, sink Sink, d dialect) (Result, *Failure) {
 	result := Result{ExitCode: -1}
 	spec := req.Spec.Command
 	bounds := limits{spec.Timeout, spec.Grace}
@@ -97,20 +97,15 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d *dialect
 	}
 	result.SessionID = cmp.Or(req.ResumeSessionID, xid.New("ses").String())
 	result.SessionError = sink.Session(result.SessionID)
-	d.named = func(session string) {
+	p.communicate(prompt, out, d.reading(out, req.mask, func(session string) {
 		result.SessionID = session
 		result.SessionError = errors.Join(result.SessionError, sink.Session(session))
-	}
-	p.communicate(prompt, out, d.reading(out, req.mask))
+	}))
 	end := p.supervise(ctx, bounds)
 	p.end(c.options.Drain, out)
 	state := c.reap(p, &result)
-	if d.preset {
-		said := d.read(&result, out, req)
-		return result, d.judge(ctx, result, said, out, end, state, bounds)
-	}
-	readResult(&result, out, req, sink)
-	return result, judge(ctx, result, out, end, state, bounds)
+	failure = d.conclude(ctx, &result, ended{req, sink, out, end, state, bounds})
+	return result, failure
 }
 
 // exitCode is the code, or 128+n for signal n as shells have it; -1 when unknown.
@@ -122,27 +117,6 @@ func exitCode(state *os.ProcessState) int {
 		return 128 + int(status.Signal())
 	}
 	return state.ExitCode()
-}
-
-// readResult takes the result object, usage and session from the last line of stdout.
-func readResult(result *Result, out *output, req Request, sink Sink) {
-	result.Tail = out.tailText()
-	result.Usage = out.cutUsage(nil)
-	object, ok := parseResult(out.last)
-	if !ok {
-		return
-	}
-	result.Object = domain.CleanResult(object, req.mask).(map[string]any)
-	result.Usage = usageOf(object, req.mask)
-	session := domain.ResultSession(object)
-	if session == "" || req.mask(session) != session { // an id that holds a secret is not stored, and masked it names nothing
-		return
-	}
-	result.Resumable = true
-	if session != result.SessionID {
-		result.SessionID = session
-		result.SessionError = errors.Join(result.SessionError, sink.Session(session))
-	}
 }
 
 // judge decides whether the attempt succeeded (SPEC S7.5); nil is success.

@@ -1,0 +1,124 @@
+//go:build unix
+
+package executor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/preset"
+)
+
+// presetDialect is that of an agent's program that rouse knows: it has arguments of its own, tells what it does in events, and
+// may resume sessions.
+type presetDialect struct {
+	spec   preset.Preset
+	reader preset.Reader
+}
+
+func (d *presetDialect) again(req Request) dialect {
+	return &presetDialect{d.spec, d.spec.NewReader(req.mask)}
+}
+
+func (d *presetDialect) commandLine(req Request, o Options) (argv []string, prompt string, cleanUp func(), _ *Failure) {
+	argv = d.spec.Argv(req.Spec.Command.Argv, req.ResumeSessionID)
+	if d.spec.PromptFile == "" {
+		return argv, req.Prompt, func() {}, nil
+	}
+	file, err := o.promptFile(req.RunID, req.Attempt, req.Prompt)
+	if err != nil {
+		return nil, "", func() {}, launchFailure(err, "the prompt could not be written to a file for the agent: %v", err)
+	}
+	return append(argv, d.spec.PromptFile, file), "", func() { _ = os.Remove(file) }, nil // a file in the temporary folder
+}
+
+func (d *presetDialect) reading(out *output, mask func(string) string, named func(session string)) func(io.Reader) {
+	return func(r io.Reader) {
+		split(r, maxMessage, func(line []byte, total int64) { d.event(out, mask, named, line, total) })
+	}
+}
+
+// event takes one line of the agent's output: its words go to the log as STDOUT, what it does as SYSTEM.
+func (d *presetDialect) event(out *output, mask func(string) string, named func(session string), line []byte, total int64) {
+	if total > int64(len(line)) {
+		out.say(fmt.Sprintf("a line of the agent's output was longer than %d MiB and could not be read", maxMessage>>20))
+		return
+	}
+	before := d.reader.Report().Session
+	lines, ok := d.reader.Read(line)
+	if !ok {
+		out.emit(domain.LogStreamStdout, line, total)
+		return
+	}
+	if now := d.reader.Report().Session; now != before && domain.SessionIDFits(now) && mask(now) == now {
+		named(now)
+	}
+	for _, l := range lines {
+		stream := domain.LogStreamSystem
+		if l.Said {
+			stream = domain.LogStreamStdout
+		}
+		out.emit(stream, []byte(l.Text), int64(len(l.Text)))
+	}
+}
+
+func (d *presetDialect) conclude(ctx context.Context, result *Result, e ended) *Failure {
+	said := d.read(result, e.out, e.req)
+	return d.judge(ctx, *result, said, e)
+}
+
+// read makes the result. said is true for a result object on the last line of the agent's words; without one these are
+// the result.
+func (d *presetDialect) read(result *Result, out *output, req Request) (said bool) {
+	report := d.reader.Report()
+	result.Tail = out.tailText()
+	result.Resumable = d.spec.CanResume() && report.Session != "" && result.SessionID == report.Session
+	object, said := parseResult(out.last)
+	switch {
+	case said:
+		result.Object = domain.CleanResult(object, req.mask).(map[string]any)
+		result.Usage = usageOf(object, req.mask)
+	case report.Text != "":
+		result.Object = map[string]any{"message": maskedText(report.Text, maxAnswer, req.mask)}
+	}
+	result.Usage = out.cutUsage(mergeUsage(result.Usage, report.Usage.Masked(req.mask)))
+	return said
+}
+
+// judge decides whether the attempt succeeded; nil is success. What the agent's last event says counts more than the exit
+// code, and a result object more than that.
+func (d *presetDialect) judge(ctx context.Context, result Result, said bool, e ended) *Failure {
+	report := d.reader.Report()
+	switch {
+	case e.how.stopped:
+		return endedFromOutside(ctx)
+	case said && domain.ReportedError(result.Object) == "" && hasOutcome(result.Object):
+		return nil
+	case said && domain.ReportedError(result.Object) != "":
+		return reported(domain.ReportedError(result.Object))
+	case report.Error != "":
+		f := reported(maskedText(report.Error, maxTail, e.out.mask))
+		if wait := time.Until(report.LimitedUntil); wait > 0 {
+			f.Code, f.RetryAfter = domain.RunErrorCodeRateLimited, wait
+		}
+		return f
+	case e.out.cutResult() != nil:
+		return e.out.cutResult()
+	case report.Ended && !e.how.timedOut:
+		return nil
+	}
+	result.Object = nil // words alone do not excuse an exit code
+	return judge(ctx, result, e.out, e.how, e.state, e.limits)
+}
+
+// resumeFailed is true where the agent ended by itself before it said or did anything.
+func (d *presetDialect) resumeFailed(req Request, f *Failure) bool {
+	if req.ResumeSessionID == "" || !d.spec.CanResume() || d.reader.Report().Begun {
+		return false
+	}
+	return f.Code == domain.RunErrorCodeCrash || f.Code == domain.RunErrorCodeOther
+}
