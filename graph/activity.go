@@ -119,7 +119,8 @@ func actorBy(ctx context.Context, kind domain.AuthorKind, agentID xid.ID, name, 
 	return nil, fmt.Errorf("an actor of kind %q has no type in the API", kind)
 }
 
-// nameOfUser names a person who is known by a token, for callers who may read; a token that they do not see has no name.
+// nameOfUser names the token with which a person acted, for callers who may read. A token that the caller does not see
+// has no name.
 func nameOfUser(ctx context.Context, userID string) (*string, error) {
 	caller, _ := auth.FromContext(ctx)
 	if !strings.HasPrefix(userID, "tok_") || !caller.Allows(domain.TokenScopeRead) {

@@ -43,8 +43,8 @@ func newBatch[T any](what string, read func(context.Context, []xid.ID) (map[xid.
 	return &batch[T]{inner: inner, of: map[xid.ID]*siblings{}}
 }
 
-// expect says that these ids were read together, as the rows of a page are, so that the next levels ask for all of them.
-// Reading nothing is no harm: ids that nobody asks for are not read.
+// expect says that these ids were read together, as the rows of a page are, so that the next levels ask for all of
+// them. It does no harm when nothing is read: ids that nobody asks for stay unread.
 func (b *batch[T]) expect(ids ...xid.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

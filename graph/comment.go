@@ -13,7 +13,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Bounds of who wrote through a channel, in characters.
+// Bounds of the name of an author who wrote through a channel, in characters.
 const (
 	channelMax = 64
 	senderMax  = 200

@@ -69,8 +69,8 @@ func newExecutor(in *model.ExecutorInput, path []string, holder xid.ID, sealer S
 	return spec, domain.AsUserError(problems)
 }
 
-// executorSpec turns an input into a spec for the record holder, its values sealed; those that are kept are marked, for the
-// store. What the caller can fix is a *domain.UserError with paths below path. A nil input is no spec.
+// executorSpec turns an input into a spec for the record holder, its values sealed; those that are kept are marked, for
+// the store. What the caller can fix is a *domain.UserError with paths below path. A nil input gives a nil spec.
 func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
 	if in == nil {
 		return nil, nil
@@ -146,7 +146,7 @@ func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
 	r.duration(below(path, "grace"), c.Grace, 0, graceMax)
 }
 
-// checkFolder checks a working folder; "" is none.
+// checkFolder checks a working folder; "" means that none is given.
 func checkFolder(r *report, dir string, path []string) {
 	switch {
 	case dir == "":
@@ -226,7 +226,7 @@ func sealAll(list []*model.NameValueInput, holder xid.ID, sealer Sealer) ([]doma
 	return out, nil
 }
 
-// executorOf shows a spec without its values; nil when there is none.
+// executorOf shows a spec without its values; nil for a nil spec.
 func executorOf(s *domain.ExecutorSpec) model.Executor {
 	switch s.Kind() {
 	case domain.ExecutorCommand:

@@ -76,7 +76,7 @@ func httpSpec(r *report, h *model.HTTPExecutorInput, path []string, holder xid.I
 	return &domain.ExecutorSpec{HTTP: spec}, nil
 }
 
-// checkURL holds the address of a service to what can be called and shown: it is no place for secrets.
+// checkURL accepts addresses of services that can be called and shown. It refuses secrets in them.
 func checkURL(r *report, text string, path []string) {
 	u, err := url.Parse(text)
 	switch {

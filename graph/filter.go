@@ -196,8 +196,8 @@ func shapeIs(shape domain.TerminalShape, activated *time.Time) predicate.Run {
 	return run.And(run.RequestedAtGTE(*activated), is)
 }
 
-// refersTo is the condition of a column that may be empty: an id is what it refers to, null that it refers to nothing, and
-// absent is no condition.
+// refersTo is the condition on a column that may be empty. An id asks for rows that refer to it, null for rows that
+// refer to nothing. An absent value is no condition.
 func refersTo[P any](o graphql.Omittable[*xid.ID], is func(xid.ID) P, none func() P) []P {
 	switch id := o.Value(); {
 	case !o.IsSet():

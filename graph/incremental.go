@@ -1,5 +1,5 @@
 package graph
 
-// init takes out of the schema what the library puts into every one and this server does not serve: a client that read of @defer
-// would wait for parts that never come.
+// init takes out of the schema what the library puts into every schema and this server does not serve. A client that
+// found @defer there would wait for parts that never come.
 func init() { delete(parsedSchema.Directives, "defer") }

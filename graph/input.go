@@ -21,8 +21,8 @@ import (
 // keyMax is the most characters of an idempotency key.
 const keyMax = 255
 
-// idempotency reads what every creating mutation has: its key, nil for none, and the fingerprint of its input, by which a
-// key used again with another input is found. It refuses texts that the database cannot hold.
+// idempotency reads what every creating mutation has: its key, nil without one, and the fingerprint of its input. The
+// fingerprint shows when a key is used again with another input. It refuses texts that the database cannot hold.
 func idempotency(input any, key *string) (store.Idempotency, error) {
 	path := []string{"idempotencyKey"}
 	switch {

@@ -39,7 +39,7 @@ func (r *Resolver) followedLiveness(ctx context.Context, workspaceID xid.ID) (*m
 	return out, err
 }
 
-// unreadable is what a reader is told when an input cannot be read.
+// unreadable is the error that a reader gets when an input cannot be read.
 func (r *Resolver) unreadable(ctx context.Context, workspaceID xid.ID, err *store.UnreadableError) error {
 	r.Log.ErrorContext(ctx, "liveness not readable", "workspace_id", workspaceID, "input", err.Input, "error", err)
 	return &Error{Code: CodeLivenessUnreadable, Message: "an input of the verdict cannot be read, so there is none; the server's log has the cause",
@@ -102,7 +102,8 @@ func (r *Resolver) streamLiveness(ctx context.Context, workspaceID xid.ID) (<-ch
 	return streamState(ctx, r, workspaceID, state[model.LoopLiveness]{"verdict", livenessBeat, r.followedLiveness, sameLiveness})
 }
 
-// sameLiveness says whether only time has passed between two verdicts. How many runs ended well is no news.
+// sameLiveness says whether only time has passed between two verdicts. A change of the number of runs that ended well
+// is not sent.
 func sameLiveness(a, b *model.LoopLiveness) bool {
 	if a == nil || b == nil {
 		return false
@@ -163,7 +164,7 @@ func (r *Resolver) counters(workspaceID xid.ID) *model.WorkspaceCounters {
 	return out
 }
 
-// trace finds the rows of a chain; nil when there is none.
+// trace finds the rows of a chain; nil when no row has its id.
 func (r *Resolver) trace(ctx context.Context, workspaceID, causationID xid.ID) (*model.Trace, error) {
 	found, err := r.Store.Trace(ctx, workspaceID, causationID)
 	if err != nil || found == nil {
@@ -173,7 +174,7 @@ func (r *Resolver) trace(ctx context.Context, workspaceID, causationID xid.ID) (
 		TaskIDs: found.TaskIDs, Truncated: found.Truncated}, nil
 }
 
-// present loads rows in the order of their ids and leaves out those that are gone meanwhile.
+// present loads rows in the order of their ids, and leaves out those that are gone by then.
 func present[T any](ctx context.Context, l loader[*T], ids []xid.ID) ([]*T, error) {
 	list := []*T{}
 	rows, err := l.LoadAll(ctx, ids)

@@ -96,7 +96,7 @@ type loadersKey struct{}
 // withLoaders gives ctx fresh loaders.
 func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 	db := r.Reader
-	// A change reads after it what it read before: what nobody asked for yet must not be read too early.
+	// A mutation reads rows again after its change, so rows that nobody asked for yet must not be read too early.
 	expects := graphql.GetOperationContext(ctx).Operation.Operation != ast.Mutation
 	return context.WithValue(ctx, loadersKey{}, &loaders{
 		workspaces: rows("workspaces", func(ctx context.Context, ids []xid.ID) ([]*ent.Workspace, error) {

@@ -13,9 +13,9 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
-// Callers without READ (an agent with its run's token, a worker with EXECUTE) get records as answers to what they may do,
-// and no further: from these types they see these fields, and of others all but the hidden ones. What other agents are
-// told and how they are started, routines, webhooks, the inbox and the feed begin behind these borders (SPEC S7.4).
+// Callers without READ are agents with their run's token, and workers with EXECUTE. They get records only as answers to
+// what they may do. Of these types they see these fields; of others they see all but the hidden ones. Behind these
+// borders lie other agents' prompts and executors, routines, webhooks, the inbox and the feed (SPEC S7.4).
 var (
 	shownToNarrow = map[string][]string{
 		"Workspace": {"id", "name", "slug"}, "Agent": {"id", "name", "role"}, "Project": {"id", "name"},

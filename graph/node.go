@@ -52,8 +52,8 @@ func apartNode(ctx context.Context, id xid.ID) (ent.Noder, error) {
 	return tokenNode(ctx, id)
 }
 
-// readHeadFirst reads the log's head before a workspace and all that is shown of it: what changes after it was read comes
-// by workspaceActivity(after: eventCursor), and nothing falls between.
+// readHeadFirst reads the log's head before a workspace and all that is shown of it. What changes after that comes by
+// workspaceActivity(after: eventCursor), so nothing falls between the two.
 func readHeadFirst(ctx context.Context, ids ...xid.ID) error {
 	if !slices.ContainsFunc(ids, func(id xid.ID) bool { return id.Prefix() == "wsp" }) {
 		return nil
@@ -111,8 +111,8 @@ func (r *Resolver) nodes(ctx context.Context, ids []xid.ID) ([]ent.Noder, error)
 	return out, nil
 }
 
-// noders is entgql's Noders, which writes an error into the response for every record that is not there: absent records are
-// null here, and only other errors count.
+// noders does what entgql's Noders does, but writes no error into the response for a record that is absent: that is
+// null. Only other errors count.
 func (r *Resolver) noders(ctx context.Context, ids []xid.ID) ([]ent.Noder, error) {
 	apart := graphql.WithResponseContext(forNode(ctx), graphql.DefaultErrorPresenter, graphql.DefaultRecover)
 	found, err := r.Reader.Noders(apart, ids, ent.WithNodeType(ent.NodeType))

@@ -119,7 +119,7 @@ func routineWakeup(ctx context.Context, l *loaders, p *domain.RoutinePayload) (*
 	return out, err
 }
 
-// trigger loads a trigger as the type that its id names; nil when there is none any more.
+// trigger loads a trigger as the type that its id names; nil when the trigger is gone.
 func trigger(ctx context.Context, id xid.ID) (model.Trigger, error) {
 	row, err := linked(ctx, load(ctx).triggers, id)
 	if err != nil || row == nil {

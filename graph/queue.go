@@ -14,7 +14,7 @@ import (
 // statsBeat is how often a stream of queue numbers looks, and so the most often that it sends.
 const statsBeat = time.Second
 
-// blockers are the runs or the tasks that hold something back, in the order given; those that are gone meanwhile are left
+// blockers are the runs or the tasks that hold something back, in the order given. Those that are gone by now are left
 // out.
 func blockers(ctx context.Context, ids []string) ([]ent.Noder, error) {
 	keys := make([]xid.ID, len(ids))

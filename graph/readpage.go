@@ -86,8 +86,8 @@ func readPage[Q rowsQuery[Q, N, P, O], N any, P, O ~func(*sql.Selector)](ctx con
 	return pageRead[N]{rows, infoOf(p, rows, at, met, more), out.total}, nil
 }
 
-// start is the cursor that the reading of a page starts at: that after which it begins, or, of one from the end, that before
-// which it ends.
+// start is the cursor at which the reading of a page starts: after it for a page from the beginning, before it for a
+// page from the end.
 func (p page) start() *ent.Cursor {
 	if p.last != nil {
 		return p.before

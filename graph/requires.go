@@ -13,9 +13,9 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
-// requires is directive @requires: the caller must be known and allowed one of the scopes. It guards fields that are asked
-// for and, with the same words, fields of inputs that are present, wherever in the input they stand and however they came:
-// gqlgen calls it while it reads the arguments, before anything is done. Once the server ends, agents and reports of attempts alone
+// requires is directive @requires: the caller must be known and allowed one of the scopes. It guards fields that are
+// asked for. It also guards fields of inputs that are present, wherever they stand in the input, because gqlgen calls
+// it while it reads the arguments, before anything is done. Once the server ends, agents and reports of attempts alone
 // are served.
 func (r *Resolver) requires(ctx context.Context, object any, next graphql.Resolver, scopes []domain.TokenScope) (any, error) {
 	what, extensions := "this", map[string]any(nil)

@@ -1,5 +1,5 @@
-// Package graph is the GraphQL API: it reads rows through a client that shows each caller its own workspace only, and
-// changes them by one call of the store for each mutation. Resolvers are thin: parse, call, answer. Limits, page sizes
+// Package graph is the GraphQL API. It reads rows through a client that shows each caller only its own workspace, and
+// changes rows by one call of the store for each mutation. Resolvers are thin: parse, call, answer. Limits, page sizes
 // and the form of errors are the edge's business.
 package graph
 
@@ -28,7 +28,7 @@ type Resolver struct {
 	Launches Launches
 	// Tester looks whether executors work.
 	Tester Tester
-	// Leaving is closed when the process begins to end: nobody waits for work any more. Nil: never.
+	// Leaving is closed when the process begins to end. Workers that wait for a run are then sent away. Nil: never.
 	Leaving <-chan struct{}
 	// URL is where the API is served, e.g. http://127.0.0.1:8080, for commands that people copy.
 	URL string
@@ -48,7 +48,7 @@ type Resolver struct {
 	Patience time.Duration
 }
 
-// Signals says when to look at a run or a feed again. A signal is no news by itself and may be lost: readers poll, too.
+// Signals says when to look at a run or a feed again. A signal only says "look", and may be lost, so readers poll, too.
 type Signals interface {
 	// WatchRun gives a channel of capacity 1 that holds at most one signal that the run, its events or its log may have
 	// changed, or that signals may have been lost. Watching ends with ctx.

@@ -8,8 +8,8 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// expectSiblings looks at all rows that are read for a response and tells the loaders what the next level may ask of them,
-// so that a page costs one statement for each kind of thing it shows, on a busy machine as well.
+// expectSiblings looks at all rows that are read for a response, and announces to the loaders what the next level may
+// ask of them. So a page costs one statement for each kind of thing that it shows, on a busy machine as well.
 func expectSiblings(next ent.Querier) ent.Querier {
 	return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
 		rows, err := next.Query(ctx, q)
@@ -115,7 +115,7 @@ func (l *loaders) expectTasks(rows []*ent.Task) {
 	l.agents.expect(append(column(rows, func(x *ent.Task) xid.ID { return x.AssigneeID }), column(rows, func(x *ent.Task) xid.ID { return x.CheckoutAgentID })...)...)
 }
 
-// expectOthers tells of the rows that refer to few others.
+// expectOthers announces the records to which these rows refer.
 func (l *loaders) expectOthers(rows ent.Value) {
 	switch rows := rows.(type) {
 	case []*ent.Comment:
@@ -153,7 +153,7 @@ func (l *loaders) expectOthers(rows ent.Value) {
 	}
 }
 
-// expectRecords tells of records of several kinds, which their ids name.
+// expectRecords announces records of several kinds, which their ids name.
 func (l *loaders) expectRecords(ids []xid.ID) {
 	kinds := map[string]interface{ expect(...xid.ID) }{
 		"wsp": l.workspaces, "agt": l.agents, "prj": l.projects, "tsk": l.tasks, "apr": l.approvals, "rtn": l.routines,

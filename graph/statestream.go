@@ -9,7 +9,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// state is what a STATE stream tells of a workspace. same says whether only time has passed between two readings.
+// state is what a state stream sends about a workspace. same says whether only time has passed between two readings.
 type state[T any] struct {
 	name string
 	beat time.Duration
@@ -32,8 +32,9 @@ func streamState[T any](ctx context.Context, r *Resolver, workspaceID xid.ID, s 
 	}), nil
 }
 
-// send looks at each beat and sends what is new; of several changes that the reader did not take in time, the newest. A read that fails is logged and tried again, since the database may come
-// back (SPEC S8.6); one that fails with an error for the reader ends the stream.
+// send looks at each beat and sends what is new; of several changes that the reader did not take in time, the newest. A
+// read that fails is logged and tried again, because the database may come back (SPEC S8.6). An error that is meant for
+// the reader ends the stream.
 func (s state[T]) send(ctx context.Context, r *Resolver, workspaceID xid.ID, beats <-chan time.Time, out chan<- *T) error {
 	var sent, fresh *T // fresh: not taken yet
 	for {

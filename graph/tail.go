@@ -12,8 +12,8 @@ import (
 	"rouse.dev/rouse/internal/store"
 )
 
-// tail follows one run: it reads at once, then whenever it is told to look, and every poll at the latest. A read that
-// fails is logged and tried again at the next look, since the database may come back (SPEC S8.6).
+// tail follows one run. It reads at once, then at each signal, and at each poll at the latest. A read that fails is
+// logged and tried again at the next look, since the database may come back (SPEC S8.6).
 type tail struct {
 	look <-chan struct{}
 	poll time.Duration
@@ -186,8 +186,8 @@ func eventFirst(events []store.RunEvent, lines []store.LogRow) bool {
 	return len(lines) == 0 || len(events) > 0 && !events[0].OccurredAt.After(lines[0].At)
 }
 
-// cutToHorizon keeps of one stream what is not later than the end of the other's full batch: behind that end there is more
-// to merge, which has not been read yet.
+// cutToHorizon cuts one stream at the end of the other's full batch, because more rows to merge lie behind that end and
+// have not been read yet.
 func cutToHorizon(events []store.RunEvent, lines []store.LogRow, batch int) ([]store.RunEvent, []store.LogRow) {
 	eventsFull, linesFull := len(events) == batch, len(lines) == batch
 	if eventsFull {

@@ -327,7 +327,7 @@ func agentsOf(ctx context.Context, list []xid.ID, err error) ([]*ent.Agent, erro
 	return out, err
 }
 
-// checkoutOf shows who holds a task; nil while nobody does.
+// checkoutOf shows which run holds a task; nil when none does.
 func checkoutOf(ctx context.Context, x *ent.Task) (*model.TaskCheckout, error) {
 	if x.CheckoutRunID == "" || x.CheckoutAt == nil {
 		return nil, nil

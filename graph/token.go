@@ -91,7 +91,7 @@ func (r *Resolver) token(ctx context.Context, id xid.ID) (*model.ApiToken, error
 	return &model.ApiToken{ApiToken: row}, nil
 }
 
-// revokeToken ends a token that the caller sees; ending it twice is no error.
+// revokeToken ends a token that the caller sees. Ending it twice is not an error.
 func (r *Resolver) revokeToken(ctx context.Context, id xid.ID) (*model.ApiToken, error) {
 	row, err := visible(r.Reader.ApiToken.Get(ctx, id))
 	if err != nil {

@@ -221,7 +221,7 @@ func webhookPath(t *ent.RoutineTrigger) string {
 	return "/api/routine-triggers/" + valueOf(t.PublicID) + "/fire"
 }
 
-// facts is what the state of a trigger is told from.
+// facts are the facts from which the state of a trigger follows.
 func facts(t *ent.RoutineTrigger) domain.TriggerFacts {
 	f := domain.TriggerFacts{Kind: domain.TriggerKindManual, Enabled: t.Enabled, NextRunAt: t.NextRunAt, LastFiredAt: t.LastFiredAt, CreatedAt: t.CreatedAt}
 	switch model.TriggerOf(t).(type) {

@@ -64,7 +64,7 @@ func UnmarshalJSONObject(v any) (map[string]any, error) {
 	return m, nil
 }
 
-// outOfRange is a number of a JSON value that has more than 64 bits, "" when there is none.
+// outOfRange is a number in a JSON value that needs more than 64 bits; "" when all numbers fit.
 func outOfRange(v any) string {
 	switch v := v.(type) {
 	case json.Number:

@@ -1,5 +1,5 @@
-// Package model holds the Go types of the API that are neither rows nor words of the domain: what gqlgen makes from the
-// SDL, the scalars, and the faces of one table that the API shows as several types.
+// Package model holds the Go types of the API that are neither rows nor words of the domain. They are the types that
+// gqlgen makes from the SDL, the scalars, and the several types as which the API shows one table.
 package model
 
 import (
@@ -36,8 +36,8 @@ func (ManualTrigger) IsTrigger() {}
 // IsVersioned marks a member of interface Versioned.
 func (ManualTrigger) IsVersioned() {}
 
-// TriggerOf gives a row the type that the API shows it as. The id's prefix decides, not the column kind, which is not
-// read when nobody asked for it.
+// TriggerOf gives a row the type that the API shows it as. The id's prefix decides, because the column kind is not read
+// when nobody asked for it.
 func TriggerOf(row *ent.RoutineTrigger) Trigger {
 	switch row.ID.Prefix() {
 	case "sch":

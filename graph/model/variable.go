@@ -2,7 +2,7 @@ package model
 
 import "rouse.dev/rouse/internal/domain"
 
-// ResolvedVariable is the value of a variable and where it came from. Value is nil when there is none.
+// ResolvedVariable is the value of a variable and where it came from. Value is nil when the variable has no value.
 type ResolvedVariable struct {
 	Name   string
 	Value  *string

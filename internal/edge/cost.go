@@ -10,10 +10,12 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// costWalk measures a validated operation. The cost of a field is n × (weight + cost of its selections): weight is that of @cost, else 1 for an object
-// and 0 for a leaf; n is the page size for first and last, the argument that @cost calls multiplier (a number, or the length of a list), ListSize
-// for any other list of objects, else 1. A page costs pageCost more, since it is a statement of its own for each of its parents. Introspection has fixed costs. Fields that @skip and @include leave out are free. Each fragment is
-// measured once, whatever the number of its spreads. On the way the walk holds pages to their bounds and notes where a default is due.
+// costWalk measures a validated operation. The cost of a field is n × (weight + cost of its selections). The weight is
+// that of @cost, else 1 for an object and 0 for a leaf. n is the page size for first and last, or the argument that
+// @cost calls multiplier (a number, or the length of a list). For any other list of objects n is ListSize, else 1. A
+// page costs pageCost more, since it is a statement of its own for each of its parents. Introspection has fixed costs.
+// Fields that @skip and @include leave out are free. Each fragment is measured once, whatever the number of its
+// spreads. On the way the walk holds pages to their bounds and notes where a default is due.
 type costWalk struct {
 	limits    Limits
 	schema    *ast.Schema

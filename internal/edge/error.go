@@ -113,8 +113,8 @@ func (s *Server) classify(ctx context.Context, err error) *Error {
 	}
 }
 
-// stopLevel is how loudly a stopped operation is told: a caller that went away, as a worker does that is ended while it
-// waits for a run, is nothing to look into, while one that ran out of time may be.
+// stopLevel is the level at which a stopped operation is logged. A caller that went away, such as a worker that was
+// ended while it waited for a run, needs no attention. An operation that ran out of time may.
 func stopLevel(ctx context.Context) slog.Level {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return slog.LevelDebug

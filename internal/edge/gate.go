@@ -12,8 +12,8 @@ import (
 	"github.com/vektah/gqlparser/v2/parser"
 )
 
-// gate is the gqlgen extension that bounds a document: by its shape before validation, which takes quadratic time in what the shape bounds, and by
-// its cost, depth and page sizes after it.
+// gate is the gqlgen extension that bounds a document. It bounds the shape before validation, because validation takes
+// quadratic time in it. It bounds cost, depth and page sizes after validation.
 type gate struct {
 	limits Limits
 	schema *ast.Schema

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// LocalOnly guards a server that asks for no token and listens on loopback. What a proxy or a tunnel passes on is refused, since its callers may be
-// anywhere. A web page anywhere can send requests there through the browser of the person at this machine; so a request passes only when its Host is
-// loopback, which a page that points its own name at 127.0.0.1 (DNS rebinding) cannot arrange, and when it does not come from a page of another
-// origin. Others get 403 with the reason and a way out.
+// LocalOnly guards a server that asks for no token and listens on loopback. What a proxy or a tunnel passes on is
+// refused, since its callers may be anywhere. A web page anywhere can send requests there through the browser of the
+// person at this machine. So a request passes only when its Host is loopback, which a page that points its own name at
+// 127.0.0.1 (DNS rebinding) cannot arrange. It must not come from a page of another origin either. Others get 403 with
+// the reason and a way out.
 func LocalOnly(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,8 +75,8 @@ func isLocalOrigin(origin string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isLoopback(u.Host)
 }
 
-// isCrossSiteRead finds the GETs that CrossOriginProtection takes for safe: a page of another site that loads this one as a script or picture, or
-// opens a WebSocket. Following a link is none.
+// isCrossSiteRead finds the GETs that CrossOriginProtection takes for safe: a page of another site that loads this one
+// as a script or picture, or opens a WebSocket. Following a link does not count as such a request.
 func isCrossSiteRead(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate"
 }

@@ -11,19 +11,21 @@ import (
 
 // Options configures a Server; its zero value is a server without authentication, for callers of the same origin only.
 type Options struct {
-	// Authenticate turns credentials into the context operations run in. On HTTP it is called once a request, on a socket once, at
-	// connection_init. An *Error it returns is shown to the caller (code FORBIDDEN gives 403, UNAVAILABLE 503 or close code 1013, any other
-	// 401); any other error goes through PresentError, and is a server error if that has nothing to say: 500, or close code 1013. The context must descend from the one given. When it is cancelled while the socket is open, by
-	// revocation or expiry of the token, the socket is closed with 4403; context.AfterFunc on the given context is the place to let go of
-	// what watches the token. Nil: every caller is let in.
+	// Authenticate turns credentials into the context operations run in. On HTTP it is called once a request, on a
+	// socket once, at connection_init. An *Error that it returns is shown to the caller: code FORBIDDEN gives 403,
+	// UNAVAILABLE 503 or close code 1013, any other 401. Any other error goes through PresentError; when that returns
+	// nil, it is a server error: 500, or close code 1013. The context must descend from the one given. When it is
+	// cancelled while the socket is open, because the token was revoked or expired, the socket is closed with 4403. Use
+	// context.AfterFunc on the given context to release what watches the token. Nil: every caller is let in.
 	Authenticate func(context.Context, Credentials) (context.Context, error)
 	// AllowOrigin says whether a web page of this origin ("https://console.example.com") may call; the server's own origin always may.
 	// Nil: no other origin may.
 	AllowOrigin func(origin string) bool
-	// Strangers bounds what callers cost who have not been authenticated; nil: nothing does.
+	// Strangers bounds what callers cost who have not been authenticated; nil means without bounds.
 	Strangers *Strangers
-	// Refused translates an error by which somebody refuses what the caller asks; nil means that it is none. It is asked before
-	// PresentError, and also while arguments are read, where a scope may be missing for a field of an input.
+	// Refused translates an error that refuses what the caller asks; nil means that the error is not a refusal. It is
+	// asked before PresentError, and also while arguments are read, where a scope may be missing for a field of an
+	// input.
 	Refused func(error) *Error
 	// PresentError translates an error of a resolver or of Authenticate into one the caller may see; nil means that it is a server error.
 	PresentError func(context.Context, error) *Error

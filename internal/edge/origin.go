@@ -37,7 +37,7 @@ func allowPreflight(h http.Header, r *http.Request) {
 	}
 }
 
-// strangeOrigin says who is refused, and what lets it in.
+// strangeOrigin is the refusal of another origin. It names the origin and the setting that allows it.
 func strangeOrigin(origin string) string {
 	if origin == "null" {
 		return "this page has no origin of its own (a file, or a sandboxed frame), so no setting can let it in: serve it over HTTP and allow that origin with --allow-origin"

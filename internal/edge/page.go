@@ -8,8 +8,9 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// pageSize holds a field with first or last to the rule of pages, and returns how many rows it asks for: first and last exclude each other, neither
-// may be below 1, and a page (@page, or a type …Connection) has a largest size and a default for when neither is given.
+// pageSize checks a field with first or last by the rule of pages, and returns how many rows it asks for. first and
+// last exclude each other, and neither may be below 1. A page (@page, or a type …Connection) has a largest size, and a
+// default for when neither is given.
 func (w *costWalk) pageSize(f *ast.Field) int {
 	first, hasFirst := w.bound(f, "first")
 	last, hasLast := w.bound(f, "last")

@@ -29,8 +29,9 @@ func internalRefusal(requestID string) *refusal {
 	return &refusal{status: http.StatusInternalServerError, errors: gqlerror.List{internalError(requestID).gql()}}
 }
 
-// refuseRequest gives each class of request errors one status: a document that is not one of the schema's has 400, as the draft and the graphql-http
-// audits ask; one that is and asks for too much, or for what has no sense, has 422.
+// refuseRequest gives each class of request errors one status. A document that does not fit the schema has 400, as the
+// draft and the graphql-http audits ask. A document that fits, and asks for too much or for something senseless, has
+// 422.
 func refuseRequest(oc *graphql.OperationContext, errs gqlerror.List, maxErrors int) *refusal {
 	if oc.Doc != nil && oc.Operation == nil {
 		e := &Error{Code: CodeValidationFailed, Message: "the document has no such operation: name one of its operations in operationName, or leave it out when there is only one"}

@@ -128,8 +128,8 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request, params *graphq
 	return refuse(http.StatusBadRequest, CodeBadRequest, "the request body could not be read as one JSON object {query, operationName, variables, extensions}")
 }
 
-// decodeParams reads the members of a request by their exact names, as GraphQL over HTTP spells them. encoding/json by itself would take "Query" for
-// "query", and so another request than a proxy in front has judged.
+// decodeParams reads the members of a request by their exact names, as GraphQL over HTTP spells them. encoding/json by
+// itself would take "Query" for "query". The server would then serve another request than a proxy in front has checked.
 func decodeParams(r io.Reader, params *graphql.RawParams) error {
 	var members map[string]json.RawMessage
 	if err := decodeJSON(r, &members); err != nil {

@@ -1,6 +1,7 @@
-// Package edge is the HTTP and WebSocket edge around a gqlgen schema. It exists because gqlgen's own transports and complexity limit are not fit
-// for strangers: it bounds what a document may ask for before the document is validated, answers with the statuses and close codes the drafts ask
-// for, and lets no cause of a server error out. It knows nothing of the schema it serves beyond the directives @cost and @page.
+// Package edge is the HTTP and WebSocket edge around a gqlgen schema. It exists because gqlgen's own transports and
+// complexity limit are not fit for strangers. It bounds what a document may ask for before the document is validated.
+// It answers with the statuses and close codes that the drafts ask for, and lets no cause of a server error out. It
+// knows nothing of the schema it serves beyond the directives @cost and @page.
 package edge
 
 import (

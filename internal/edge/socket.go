@@ -141,8 +141,8 @@ func (c *socket) read() {
 	}
 }
 
-// close ends the socket with a close frame; only the first end counts, later ones wait for it. Streams are told by the close code that they ended
-// early, so their completion is not sent any more.
+// close ends the socket with a close frame; only the first end counts, later ones wait for it. The close code tells
+// clients that streams ended early, so their completion is not sent any more.
 func (c *socket) close(code websocket.StatusCode, reason string) {
 	c.finish(func() { _ = c.conn.Close(code, reason) }) // the error is the peer's silence; the connection is closed either way
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// JSONErrors gives refusals one form, whoever refuses: what a handler, the mux or a library answers as plain text becomes the errors of a response,
-// as the API has them. Browsers that open a page keep the text.
+// JSONErrors gives all refusals one form. What a handler, the mux or a library answers as plain text becomes the errors
+// of a GraphQL response. Browsers that open a page keep the text.
 func JSONErrors(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept"), "text/html") {

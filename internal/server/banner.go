@@ -10,7 +10,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// announce tells the person at the terminal what there is now. It is no log: it goes to standard output.
+// announce tells the person at the terminal what there is now. It goes to standard output, because it is not a log.
 func (s *Server) announce(ctx context.Context) {
 	echo, err := demoAgentID(ctx, s.reader)
 	if err != nil {
@@ -62,8 +62,9 @@ func (s *Server) describeData() string {
 	return fmt.Sprintf("%s (private PostgreSQL, process %d)", s.files.dir, s.db.PID())
 }
 
-// curl is a command that can be pasted into a shell: it wakes the demo's agent, or asks for the version where there is none.
-// The header comes by a pipe, since other accounts of this machine, such as the agents', see the arguments of each process.
+// curl is a command that can be pasted into a shell. It wakes the demo's agent, or asks for the version when there is
+// no demo. The header comes by a pipe, since other accounts of this machine, such as the agents', see the arguments of
+// each process.
 func (s *Server) curl(echo xid.ID) string {
 	what, operation := "Ask something", "{ process { version } }"
 	if echo != "" {

@@ -44,10 +44,10 @@ type Database struct {
 	cluster *postgres.Cluster // nil for a database elsewhere
 }
 
-// OpenDatabase opens the database of a configuration for a short task, such as making a token: the one at the URL, or the
-// private cluster, which is started when it does not run; when a rouse holds the folder its server is used and left
-// running. A database that this program's migrations would change is refused: an empty one may be somebody else's, and the
-// servers that use another might not start again after them.
+// OpenDatabase opens the database of a configuration for a short task, such as making a token. It is the database at
+// the URL, or the private cluster, which is started when it does not run. When a rouse process holds the folder, its
+// database server is used and left running. A database that this program's migrations would change is refused. An empty
+// one may be somebody else's, and servers that use another one might not start again after the migrations.
 func OpenDatabase(ctx context.Context, c config.Config, log *slog.Logger) (*Database, error) {
 	return openShaped(ctx, c, log, false)
 }
@@ -232,8 +232,8 @@ func (d *Database) PID() int {
 	return d.cluster.PID()
 }
 
-// watch starts the private cluster again when it ends by itself. The pool and the hub connect again by themselves, since
-// the address stays; when the cluster cannot be started, fail is told.
+// watch starts the private cluster again when it ends by itself. The pool and the hub connect again by themselves,
+// because the address stays. When the cluster cannot be started, fail is called.
 func (d *Database) watch(fail func(error)) {
 	if d.cluster == nil {
 		return

@@ -16,7 +16,7 @@ import (
 
 const (
 	demoRoutine = "Every minute"
-	// demoLasts is how long the demo's routine fires: nobody looks at it for longer, and its runs would fill the lists.
+	// demoLasts is how long the demo's routine fires. Nobody looks at it for longer, and its runs would fill the lists.
 	demoLasts = time.Hour
 	// demoRetry is how long after a failure the demo's end is tried again.
 	demoRetry = time.Minute

@@ -35,9 +35,9 @@ type Finding struct {
 	domain.Check
 }
 
-// Doctor examines an installation, beside a running server or without one, and changes nothing in its database. ask also
-// gives each agent a trivial prompt, which may cost money. tell is called with each finding as it comes; the result says
-// whether all was well.
+// Doctor examines an installation, beside a running server or without one, and changes nothing in its database. With
+// ask it also gives each agent a trivial prompt, which may cost money. It calls tell with each finding as it comes. The
+// result says whether all was well.
 func Doctor(ctx context.Context, c config.Config, ask bool, log *slog.Logger, tell func(Finding)) bool {
 	d := &doctor{config: c, log: log, ask: ask, told: tell, well: true, ended: func() bool { return ctx.Err() != nil }}
 	d.examine(ctx)

@@ -42,8 +42,8 @@ func processName(standby, open bool) string {
 	return strings.ToValidUTF8(name[:min(len(name), most)], "")
 }
 
-// servers says which servers work on this database. That none does is no fault: the doctor is also asked before the first
-// start.
+// servers says which servers work on this database. When none runs, that is not a fault, because the doctor is also
+// called before the first start.
 func (d *doctor) servers(ctx context.Context, db *Database) {
 	servers, err := db.servers(ctx)
 	running := strings.Join(servers, "; ")
@@ -62,7 +62,8 @@ func (d *doctor) servers(ctx context.Context, db *Database) {
 	d.access(ctx, db, servers)
 }
 
-// access says who is let in: whether a server asks for no token, and whether the token of the data folder counts.
+// access reports whether a running server asks for a token, and whether the database accepts the token of the data
+// folder.
 func (d *doctor) access(ctx context.Context, db *Database, servers []string) {
 	for _, server := range servers {
 		if name, open := strings.CutPrefix(server, openName); open {

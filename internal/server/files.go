@@ -29,8 +29,8 @@ func openFiles(c config.Config) (files, error) {
 	return f, err
 }
 
-// MustExist refuses a data folder that holds no database yet, for commands that only make sense beside one: a typo in
-// --data-dir would otherwise make a whole new one.
+// MustExist refuses a data folder that holds no database yet. Commands use it that make sense only with one, because a
+// typo in --data-dir would otherwise make a whole new database.
 func MustExist(c config.Config) error {
 	f, err := locate(c)
 	if err != nil || !f.private {

@@ -121,7 +121,7 @@ func (f *front) allowsOrigin(origin string) bool {
 	return slices.Contains(f.origins, strings.ToLower(origin))
 }
 
-// serve answers from now on. fail is told when a listener breaks.
+// serve answers from now on. It calls fail when a listener breaks.
 func (f *front) serve(api *edge.Server, hooks http.Handler, ready func(context.Context) error, admin func(ready func(context.Context) error) http.Handler, fail func(error)) {
 	f.api = api
 	look := shared{ask: ready}
@@ -202,8 +202,8 @@ func answer(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text) // a caller that went away is no error of ours
 }
 
-// stop takes no more requests, reports included, and waits for the requests under way, up to limit. Once somebody is in a
-// hurry they are cut off, which is no error then.
+// stop takes no more requests, reports included, and waits for the requests under way, up to limit. When hurry ends,
+// they are cut off, and that is not an error.
 func (f *front) stop(hurry context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(hurry, limit)
 	defer cancel()

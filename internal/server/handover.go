@@ -98,7 +98,8 @@ func (s *Server) workspacesOfFolders(ctx context.Context) (map[xid.ID]xid.ID, er
 	return of, nil
 }
 
-// handOverWork gives an agent's folder to its workspace's account. A workspace for which there is no account is told of when it runs.
+// handOverWork gives an agent's folder to its workspace's account. A workspace for which no account is left is reported
+// when one of its agents runs.
 func (s *Server) handOverWork(agent, workspace xid.ID) error {
 	uid, err := s.agents.claim(workspace)
 	if errors.Is(err, account.ErrExhausted) {
@@ -120,8 +121,8 @@ func (s *Server) handOverWork(agent, workspace xid.ID) error {
 	return nil
 }
 
-// shareHome gives each workspace a copy of the home that an earlier version lent to all agents, with the logins in it, which each of
-// them had; and puts the old one aside, since a workspace that is made later has no right to it.
+// shareHome gives each workspace a copy of the home that an earlier version lent to all agents, with the logins in it,
+// which each of them had. It puts the old home aside, because a workspace that is made later has no right to it.
 func (s *Server) shareHome(ctx context.Context, workspaces []xid.ID) error {
 	old := filepath.Join(s.files.dir, "home")
 	owner := account.OwnerOf(old)

@@ -30,9 +30,9 @@ func localName(dir string) string {
 	return domain.FirstRunes("local token of "+host+":"+dir, most)
 }
 
-// keepLocalToken gives the token in the data folder when the database knows it as a live one, and otherwise makes another:
-// a token that was revoked never comes back, nobody who owns the folder is locked out, and a file that came from elsewhere
-// opens nothing.
+// keepLocalToken returns the token in the data folder when the database knows it as a live one, and otherwise makes
+// another. So a token that was revoked never comes back, an owner of the folder is never locked out, and a file that
+// came from elsewhere opens nothing.
 func keepLocalToken(ctx context.Context, s *store.Store, dir string, log *slog.Logger) (token auth.Token, err error) {
 	release, err := tokenfile.Lock(dir)
 	if err != nil {
@@ -62,8 +62,8 @@ func keepLocalToken(ctx context.Context, s *store.Store, dir string, log *slog.L
 	return token, err
 }
 
-// replaceLocalToken makes a token, writes it to the folder, and then ends those that the folder had: whatever breaks off
-// between, the file holds a token that counts. The caller holds the folder's lock.
+// replaceLocalToken makes a token, writes it to the folder, and then ends those that the folder had. Whatever breaks
+// off in between, the file holds a valid token. The caller holds the folder's lock.
 func replaceLocalToken(ctx context.Context, s *store.Store, dir string) (auth.Token, xid.ID, error) {
 	token, err := auth.NewToken(rand.Reader)
 	if err != nil {

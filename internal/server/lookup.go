@@ -18,9 +18,10 @@ const (
 	knownMost   = 10_000           // tokens of which it is remembered that they were good
 )
 
-// lookups finds tokens for the gatekeeper, always in the database, so that the end of one is never missed. Those that were
-// good before are looked up together, one statement at a time, and all others together: whoever sends made-up tokens, or a
-// good one over and over, takes one connection of the database, and those with made-up tokens delay none with a good one.
+// lookups finds tokens for the gatekeeper, always in the database, so that the end of a token is never missed. Tokens that
+// were good before are looked up together, one statement at a time, and all others together in the same way. So made-up
+// tokens, or a good one that is sent over and over, take one connection of the database. Callers with made-up tokens delay
+// no caller with a good one.
 type lookups struct {
 	store *store.Store
 	known knownDigests
@@ -40,12 +41,12 @@ func newLookups(s *store.Store) *lookups {
 	return &lookups{store: s, used: recently{now: time.Now}, api: newWays(s.TokensByDigest), run: newWays(s.RunTokensByDigest)}
 }
 
-// TokenByDigest finds a token that is good now; nil when there is none.
+// TokenByDigest finds a token that is neither revoked nor expired; nil when the digest has no such token.
 func (l *lookups) TokenByDigest(ctx context.Context, digest string) (*store.Token, error) {
 	return lookUp(ctx, &l.known, digest, l.api, func(t *store.Token) bool { return t != nil })
 }
 
-// RunTokenByDigest finds the attempt behind a run token, live or ended; nil when there is none.
+// RunTokenByDigest finds the attempt behind a run token, live or ended; nil when the digest is not one of a run token.
 func (l *lookups) RunTokenByDigest(ctx context.Context, digest string) (*store.RunToken, error) {
 	return lookUp(ctx, &l.known, digest, l.run, func(t *store.RunToken) bool { return t != nil && !t.Ended })
 }

@@ -12,8 +12,9 @@ import (
 // address is gone.
 const drainRetryAfter = "5"
 
-// narrow begins the end: sockets are closed with a hint to come back, and from now on the listener of the API answers reports
-// of attempts alone, so that agents which end their work during the drain are heard. All else gets 503 and when to ask again.
+// narrow begins the shutdown. It closes sockets with a hint to come back. From now on the API's listener answers only
+// reports of attempts, so that agents can report work that they end during the drain. All else gets 503 and when to ask
+// again.
 func (f *front) narrow(hurry context.Context, limit time.Duration) error {
 	f.leave()
 	if f.api == nil { // it never served

@@ -9,8 +9,8 @@ import (
 // readyFor is for how long one look at the database answers all who ask.
 const readyFor = 250 * time.Millisecond
 
-// shared answers many who ask by one question: those who come while it is asked wait for its answer, those who come a
-// moment later get the same.
+// shared answers many callers with one question. Callers that come while it is asked wait for its answer. Callers that
+// come a moment later get the same answer.
 type shared struct {
 	ask func(context.Context) error
 

@@ -35,8 +35,8 @@ type WorkerOptions struct {
 	Log       *slog.Logger
 }
 
-// RunWorker takes runs from a server's queue until ctx ends, and then gives live ones the drain to end; when hurry ends
-// too, they are handed back at once.
+// RunWorker takes runs from a server's queue until ctx ends. Then live runs have the drain to end. When hurry ends too,
+// they are handed back at once.
 func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 	token, err := tokenOfWorker(o)
 	if err != nil {

@@ -23,8 +23,9 @@ type Resealed struct {
 	File, Former string
 }
 
-// Reseal seals all values of a database with another key: newKey, or, when the key is in the data folder and newKey is empty, one that is
-// made. The key file is replaced last, so that whatever breaks off in between can be finished by another call.
+// Reseal seals all values of a database with another key. The key is newKey; when the key lies in the data folder and
+// newKey is empty, Reseal makes one. The key file is replaced last, so that whatever breaks off in between can be
+// finished by another call.
 func Reseal(ctx context.Context, db *Database, oldKey, newKey secret.String) (done Resealed, err error) {
 	others, err := db.servers(ctx)
 	if err != nil {

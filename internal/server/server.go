@@ -1,5 +1,5 @@
-// Package server puts a rouse process together and takes it apart again: settings in, a database, a listener and running
-// loops out, and at the end everything in the opposite order, so that nothing is used after it was closed (SPEC S11).
+// Package server puts a rouse process together and takes it apart again (SPEC S11). From settings it makes a database,
+// a listener and running loops. It ends them in the opposite order, so that nothing is used after it was closed.
 package server
 
 import (
@@ -75,8 +75,8 @@ type Server struct {
 }
 
 // Run is a process from start to end. It runs until ctx ends, and then shuts down in order, leaving live attempts the
-// configured drain; when hurry ends too, it hands them back at once. The error is why the start failed, why the process
-// had to end, or what went wrong while it ended. Nothing is logged after it returned.
+// configured drain; when hurry ends too, it hands them back at once. The error says why the start failed, why the
+// process had to end, or what went wrong at the end. Nothing is logged after it returned.
 func Run(ctx, hurry context.Context, o Options) error {
 	s := &Server{options: o, log: o.Log, counters: metrics.New(), failed: make(chan error, 1)}
 	err := s.start(ctx)
@@ -355,7 +355,8 @@ func (s *Server) parts(hurry context.Context) []part {
 	return parts
 }
 
-// sendLastTraces gives the collector a moment; that it is away is told, and is no failure of the shutdown.
+// sendLastTraces gives the collector a moment. When the collector is away, that is logged, and the shutdown does not
+// fail.
 func (s *Server) sendLastTraces() error {
 	ctx, cancel := context.WithTimeout(context.Background(), tracesLimit)
 	defer cancel()

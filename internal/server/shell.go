@@ -56,7 +56,7 @@ func RunAgentShell(ctx context.Context, o ShellOptions) (int, error) {
 	return agents.options(o.Config, filepath.Join(dir, "work"), "").RunShell(ctx, executor.Shell{Workspace: id, Argv: o.Argv, In: os.Stdin, Out: os.Stdout, Errors: os.Stderr})
 }
 
-// tell says something to the person at the terminal; one that is gone is told nothing.
+// tell prints something for the person at the terminal, if the terminal is still there.
 func (o ShellOptions) tell(format string, values ...any) {
 	_, _ = fmt.Fprintf(o.Errors, format, values...)
 }

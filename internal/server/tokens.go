@@ -72,7 +72,7 @@ func (t *Tokens) Create(ctx context.Context, in TokenSpec) (MadeToken, error) {
 	return MadeToken{id, token.Reveal()}, nil
 }
 
-// workspace finds a workspace by id or slug; "" is none.
+// workspace finds a workspace by id or slug; "" means no workspace.
 func (t *Tokens) workspace(ctx context.Context, name string) (xid.ID, error) {
 	if name == "" {
 		return "", nil
