@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -18,8 +19,15 @@ func TestEveryCriterionHasATest(t *testing.T) {
 	if len(all) != 54 {
 		t.Fatalf("there are %d criteria, want 54", len(all))
 	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "criteria.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, criterion := range all {
 		t.Log(criterion, "→", found[criterion])
+		if row := "\n| " + criterion[len("AC-OFFICE-LOOP-LIVENESS-"):] + " | "; !strings.Contains(string(page), row) {
+			t.Errorf("docs/criteria.md has no row that says what %s is", criterion)
+		}
 		if len(found[criterion]) == 0 {
 			t.Errorf("%s has no test", criterion)
 		}
