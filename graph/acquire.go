@@ -70,7 +70,7 @@ func (r *Resolver) checkAcquire(ctx context.Context, in model.AcquireRunInput) e
 	return domain.AsUserError(p.problems)
 }
 
-// patienceOf is how long to wait: what was asked for, or what the operation's time leaves.
+// patienceOf is how long to wait: as long as was asked for, or as the operation's time allows.
 func patienceOf(ctx context.Context, asked *time.Duration) time.Duration {
 	wait := valueOf(asked)
 	if end, ok := ctx.Deadline(); ok {
@@ -79,8 +79,8 @@ func patienceOf(ctx context.Context, asked *time.Duration) time.Duration {
 	return max(wait, 0)
 }
 
-// acquireNow takes a run that is offered. One whose environment cannot be opened fails, and the next is looked at; one
-// whose worker has gone meanwhile is handed back.
+// acquireNow takes a run that is offered. A run whose environment cannot be opened fails, and the next one is tried. A
+// run whose worker has gone by then is handed back.
 func (r *Resolver) acquireNow(ctx context.Context, in model.AcquireRunInput) (*model.AcquireRunPayload, error) {
 	for {
 		lease, err := r.Store.Acquire(ctx, store.Acquire{WorkspaceID: in.WorkspaceID, Queue: in.Queue, Agents: in.AgentIds, Key: valueOf(in.IdempotencyKey)})

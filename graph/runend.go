@@ -40,8 +40,8 @@ func (r *Resolver) reportSucceeded(ctx context.Context, in model.ReportRunSuccee
 	return r.Reader.Run.Get(ctx, a.RunID)
 }
 
-// endWell ends an attempt that its worker calls a success. A result that reports an error as its outcome is none, whoever
-// brings it.
+// endWell ends an attempt that its worker calls a success. A result that reports an error as its outcome is not a
+// success, whoever brings it.
 func (r *Resolver) endWell(ctx context.Context, a store.Attempt, ok store.Success) error {
 	reported := domain.ReportedError(ok.Result)
 	if reported == "" {
