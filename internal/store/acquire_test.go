@@ -464,10 +464,14 @@ func TestWhatAnAttemptWasLaunchedWithIsKnownWhenItsExecutorIsChangedMeanwhile(t 
 		{"replaced twice", func() { change("v3") }, "v1 v3"},
 		{"lent again to the call whose answer was lost", func() { take() }, "v1 v3"},
 		{"replaced after that", func() { change("v4") }, "v1 v3 v4"},
-		{"ended, to be tried again", func() { w.ok(w.Fail(t.Context(), w.leaseOf(run), Failure{Code: domain.RunErrorCodeCrash, Message: "no"})) }, "v1 v3 v4"},
+		{"ended, to be tried again", func() {
+			w.ok(w.Fail(t.Context(), w.leaseOf(run), Failure{Code: domain.RunErrorCodeCrash, Message: "no"}))
+		}, "v1 v3 v4"},
 		{"replaced between the attempts", func() { change("v5") }, "v1 v3 v5"},
 		{"launched anew", func() { w.unpark(run); take() }, "v1 v3 v5"},
-		{"ended for good", func() { w.ok(w.Fail(t.Context(), w.leaseOf(run), Failure{Code: domain.RunErrorCodeCrash, Message: "no", Permanent: true})) }, "v5"},
+		{"ended for good", func() {
+			w.ok(w.Fail(t.Context(), w.leaseOf(run), Failure{Code: domain.RunErrorCodeCrash, Message: "no", Permanent: true}))
+		}, "v5"},
 	}
 	for _, step := range steps {
 		step.do()

@@ -111,13 +111,13 @@ func (t *tx) cancelUnrouted(ctx context.Context, l lane, of queuedOf, most *int)
 	const query = `
 UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $3, finished_at = $2 WHERE id IN (
   SELECT id FROM wakeup_requests WHERE agent_id = $1 AND status = 'QUEUED' AND run_id IS NULL AND ($4 = '' OR routine_id = $4 AND task_id IS NULL) LIMIT $5)
-RETURNING routine_run_id, task_id`
+RETURNING id, routine_run_id, task_id`
 	var fires, tasks []xid.ID
-	_, err := collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+	ended, err := collect(ctx, t, func(rows *sql.Rows) (id xid.ID, err error) {
 		var fire, task xid.ID
-		err := rows.Scan(&fire, &task)
+		err = rows.Scan(&id, &fire, &task)
 		fires, tasks = append(fires, fire), append(tasks, task)
-		return struct{}{}, err
+		return id, err
 	}, query, l.agentID, t.now, of.reason, string(of.routineID), most)
 	if err != nil {
 		return 0, fmt.Errorf("end unrouted requests: %w", err)
@@ -126,7 +126,11 @@ RETURNING routine_run_id, task_id`
 	if err := t.endRoutineRuns(ctx, fires, end); err != nil {
 		return 0, err
 	}
-	return len(fires), t.endFiresOfTasks(ctx, tasks, end)
+	if err := t.endFiresOfTasks(ctx, tasks, end); err != nil {
+		return 0, err
+	}
+	summary := "The wakeup was cancelled: " + of.why + "."
+	return len(ended), t.noteRequests(ctx, l.workspaceID, ended, domain.ActivityCodeWakeupStaleCancelled, of.by, summary, of.reason)
 }
 
 // cancelAllLive asks the owners of a lane's live runs to end them.
