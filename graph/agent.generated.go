@@ -170,6 +170,38 @@ func (ec *executionContext) fieldContext_DeleteAgentPayload_deletedAgentId(_ con
 	return graphql.NewScalarFieldContext("DeleteAgentPayload", field, false, false, "ID")
 }
 
+func (ec *executionContext) _DeleteAgentPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.DeleteAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteAgentPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteAgentPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _DeleteAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1287,6 +1319,11 @@ func (ec *executionContext) _DeleteAgentPayload(ctx context.Context, sel ast.Sel
 		case "deletedAgentId":
 			out.Values[i] = ec._DeleteAgentPayload_deletedAgentId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._DeleteAgentPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "userErrors":

@@ -144,8 +144,8 @@ func (r *mutationResolver) ResumeAgent(ctx context.Context, input model.ResumeAg
 
 // DeleteAgent is the resolver for the deleteAgent field.
 func (r *mutationResolver) DeleteAgent(ctx context.Context, input model.DeleteAgentInput) (*model.DeleteAgentPayload, error) {
-	err := r.deleteAgent(ctx, input)
-	out := &model.DeleteAgentPayload{}
+	wakes, err := r.deleteAgent(ctx, input)
+	out := &model.DeleteAgentPayload{WakeupRequests: wakes}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}

@@ -86,10 +86,15 @@ func (r *Resolver) resumeAgent(ctx context.Context, in model.ResumeAgentInput) (
 	return out, err
 }
 
-func (r *Resolver) deleteAgent(ctx context.Context, in model.DeleteAgentInput) error {
+// deleteAgent removes an agent and returns the wakes of others that this sends again, routed.
+func (r *Resolver) deleteAgent(ctx context.Context, in model.DeleteAgentInput) ([]*ent.WakeupRequest, error) {
 	a, err := r.presentAgent(ctx, in.AgentID)
 	if err != nil {
-		return err
+		return noWakeups(), err
 	}
-	return r.Store.DeleteAgent(ctx, a.WorkspaceID, a.ID)
+	resent, err := r.Store.DeleteAgent(ctx, a.WorkspaceID, a.ID)
+	if err != nil {
+		return noWakeups(), err
+	}
+	return r.routed(ctx, resent)
 }

@@ -120,6 +120,38 @@ func (ec *executionContext) fieldContext_DecideApprovalPayload_wakeupRequests(_ 
 	return fc, nil
 }
 
+func (ec *executionContext) _DecideApprovalPayload_cancelledWakeups(ctx context.Context, field graphql.CollectedField, obj *model.DecideApprovalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecideApprovalPayload_cancelledWakeups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CancelledWakeups, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DecideApprovalPayload_cancelledWakeups(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DecideApprovalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _DecideApprovalPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DecideApprovalPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -439,6 +471,11 @@ func (ec *executionContext) _DecideApprovalPayload(ctx context.Context, sel ast.
 			}
 		case "wakeupRequests":
 			out.Values[i] = ec._DecideApprovalPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cancelledWakeups":
+			out.Values[i] = ec._DecideApprovalPayload_cancelledWakeups(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -44,22 +44,23 @@ func (r *Resolver) requestApproval(ctx context.Context, in model.RequestApproval
 }
 
 // decideApproval decides an approval that the caller sees. By a run's token its agent decides, where it is an approver.
-func (r *Resolver) decideApproval(ctx context.Context, in model.DecideApprovalInput) (*ent.Approval, *ent.Task, []*ent.WakeupRequest, error) {
+func (r *Resolver) decideApproval(ctx context.Context, in model.DecideApprovalInput) (*model.DecideApprovalPayload, error) {
+	out := &model.DecideApprovalPayload{WakeupRequests: noWakeups(), CancelledWakeups: noWakeups()}
 	a, err := visible(r.Reader.Approval.Get(ctx, in.ApprovalID))
 	switch {
 	case err != nil:
-		return nil, nil, nil, fmt.Errorf("look for approval: %w", err)
+		return out, fmt.Errorf("look for approval: %w", err)
 	case a == nil:
-		return nil, nil, noWakeups(), notFound("approvalId", "approval")
+		return out, notFound("approvalId", "approval")
 	case in.UserID != nil && in.AgentID != nil:
-		return nil, nil, noWakeups(), domain.Refuse(domain.UserErrorCodeInvalid, "name at most one of userId and agentId")
+		return out, domain.Refuse(domain.UserErrorCodeInvalid, "name at most one of userId and agentId")
 	}
 	if err := joinProblems(domain.AsUserError(domain.CheckUserID(valueOf(in.UserID), "userId")), checkTexts(in)); err != nil {
-		return nil, nil, noWakeups(), err
+		return out, err
 	}
 	mask, err := r.agentMask(ctx)
 	if err != nil {
-		return nil, nil, noWakeups(), err
+		return out, err
 	}
 	decide := store.Decide{WorkspaceID: a.WorkspaceID, ApprovalID: a.ID, AgentID: idOf(in.AgentID), UserID: valueOf(in.UserID), Note: mask(valueOf(in.Note)), Status: domain.ApprovalStatusRejected}
 	if in.Decision == model.ApprovalDecisionApprove {
@@ -68,13 +69,12 @@ func (r *Resolver) decideApproval(ctx context.Context, in model.DecideApprovalIn
 	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun {
 		decide.AgentID, decide.UserID = caller.AgentID, ""
 	}
-	sent, err := r.Store.Decide(ctx, decide)
-	of, wakes, _, err := r.changed(ctx, a.TaskID, sent, nil, err)
-	if err != nil {
-		return nil, nil, wakes, err
+	sent, cancelled, err := r.Store.Decide(ctx, decide)
+	if out.Task, out.WakeupRequests, out.CancelledWakeups, err = r.changed(ctx, a.TaskID, sent, cancelled, err); err != nil {
+		return out, err
 	}
-	row, err := r.Reader.Approval.Get(ctx, a.ID)
-	return row, of, wakes, err
+	out.Approval, err = r.Reader.Approval.Get(ctx, a.ID)
+	return out, err
 }
 
 // requesterOf shows who asked: an agent, or the scheduler for a completion that a person asked for.

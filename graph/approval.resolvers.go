@@ -40,8 +40,7 @@ func (r *mutationResolver) RequestApproval(ctx context.Context, input model.Requ
 
 // DecideApproval is the resolver for the decideApproval field.
 func (r *mutationResolver) DecideApproval(ctx context.Context, input model.DecideApprovalInput) (*model.DecideApprovalPayload, error) {
-	row, of, wakes, err := r.decideApproval(ctx, input)
-	out := &model.DecideApprovalPayload{Approval: row, Task: of, WakeupRequests: wakes}
+	out, err := r.decideApproval(ctx, input)
 	out.UserErrors, err = problems(err)
 	return out, err
 }

@@ -661,6 +661,93 @@ func (ec *executionContext) fieldContext_DeleteBudgetPayload_deletedBudgetId(_ c
 	return graphql.NewScalarFieldContext("DeleteBudgetPayload", field, false, false, "ID")
 }
 
+func (ec *executionContext) _DeleteBudgetPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeleteBudgetPayload_wakeupRequestCount(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_wakeupRequestCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequestCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_wakeupRequestCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeleteBudgetPayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _DeleteBudgetPayload_resumedAgents(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_resumedAgents(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResumedAgents, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚕᚖrouseᚗdevᚋrouseᚋentᚐAgentᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_resumedAgents(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _DeleteBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -720,6 +807,93 @@ func (ec *executionContext) fieldContext_UpsertBudgetPayload_budget(_ context.Co
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Budget(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpsertBudgetPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpsertBudgetPayload_wakeupRequestCount(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_wakeupRequestCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequestCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_wakeupRequestCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpsertBudgetPayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _UpsertBudgetPayload_resumedAgents(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_resumedAgents(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResumedAgents, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚕᚖrouseᚗdevᚋrouseᚋentᚐAgentᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_resumedAgents(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
 		},
 	}
 	return fc, nil
@@ -1237,6 +1411,21 @@ func (ec *executionContext) _DeleteBudgetPayload(ctx context.Context, sel ast.Se
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "wakeupRequests":
+			out.Values[i] = ec._DeleteBudgetPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "wakeupRequestCount":
+			out.Values[i] = ec._DeleteBudgetPayload_wakeupRequestCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "resumedAgents":
+			out.Values[i] = ec._DeleteBudgetPayload_resumedAgents(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._DeleteBudgetPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1273,6 +1462,21 @@ func (ec *executionContext) _UpsertBudgetPayload(ctx context.Context, sel ast.Se
 		case "budget":
 			out.Values[i] = ec._UpsertBudgetPayload_budget(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._UpsertBudgetPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "wakeupRequestCount":
+			out.Values[i] = ec._UpsertBudgetPayload_wakeupRequestCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "resumedAgents":
+			out.Values[i] = ec._UpsertBudgetPayload_resumedAgents(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "userErrors":

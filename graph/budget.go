@@ -130,12 +130,21 @@ func (r *Resolver) costs(ctx context.Context, workspaceID xid.ID, from, until ti
 	return out, nil
 }
 
-func (r *Resolver) upsertBudget(ctx context.Context, in model.UpsertBudgetInput) (xid.ID, error) {
+func (r *Resolver) upsertBudget(ctx context.Context, in model.UpsertBudgetInput) (xid.ID, store.Released, error) {
 	change := store.UpsertBudget{LimitUSD: in.LimitUsd, Period: in.Period, Thresholds: in.AlertThresholds, OnExceed: in.OnExceed, ExpectedRevision: in.ExpectedRevision}
 	if err := r.budgetSubject(ctx, in.Subject, &change); err != nil {
-		return "", err
+		return "", store.Released{}, err
 	}
 	return r.Store.UpsertBudget(ctx, change)
+}
+
+// released shows what a change of a budget caused: its wakes, routed, and the agents that it resumed.
+func (r *Resolver) released(ctx context.Context, caused store.Released) (wakes []*ent.WakeupRequest, agents []*ent.Agent, err error) {
+	if wakes, err = r.routed(ctx, caused.Requests); err != nil {
+		return noWakeups(), []*ent.Agent{}, err
+	}
+	agents, err = present(ctx, load(ctx).agents, caused.Agents)
+	return wakes, agents, err
 }
 
 // budgetSubject finds the subject among what the caller sees, and its workspace.
@@ -173,13 +182,13 @@ func found[T any](row *T, err error, field, what string) error {
 	return nil
 }
 
-func (r *Resolver) deleteBudget(ctx context.Context, id xid.ID) error {
+func (r *Resolver) deleteBudget(ctx context.Context, id xid.ID) (store.Released, error) {
 	row, err := visible(r.Reader.BudgetPolicy.Get(ctx, id))
 	if err != nil {
-		return fmt.Errorf("look for budget: %w", err)
+		return store.Released{}, fmt.Errorf("look for budget: %w", err)
 	}
 	if row == nil {
-		return notFound("budgetId", "budget")
+		return store.Released{}, notFound("budgetId", "budget")
 	}
 	return r.Store.DeleteBudget(ctx, row.WorkspaceID, id)
 }

@@ -34,10 +34,13 @@ func (r *costGroupResolver) Subject(ctx context.Context, obj *model.CostGroup) (
 
 // UpsertBudget is the resolver for the upsertBudget field.
 func (r *mutationResolver) UpsertBudget(ctx context.Context, input model.UpsertBudgetInput) (*model.UpsertBudgetPayload, error) {
-	id, err := r.upsertBudget(ctx, input)
-	out := &model.UpsertBudgetPayload{}
+	id, caused, err := r.upsertBudget(ctx, input)
+	out := &model.UpsertBudgetPayload{WakeupRequests: noWakeups(), ResumedAgents: []*ent.Agent{}, WakeupRequestCount: caused.RequestCount}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
+	}
+	if out.WakeupRequests, out.ResumedAgents, err = r.released(ctx, caused); err != nil {
+		return nil, err
 	}
 	if out.Budget, err = load(ctx).budgets.Load(ctx, id); err != nil {
 		return nil, fmt.Errorf("read budget: %w", err)
@@ -47,12 +50,14 @@ func (r *mutationResolver) UpsertBudget(ctx context.Context, input model.UpsertB
 
 // DeleteBudget is the resolver for the deleteBudget field.
 func (r *mutationResolver) DeleteBudget(ctx context.Context, input model.DeleteBudgetInput) (*model.DeleteBudgetPayload, error) {
-	out, err := &model.DeleteBudgetPayload{}, r.deleteBudget(ctx, input.BudgetID)
+	caused, err := r.deleteBudget(ctx, input.BudgetID)
+	out := &model.DeleteBudgetPayload{WakeupRequests: noWakeups(), ResumedAgents: []*ent.Agent{}, WakeupRequestCount: caused.RequestCount}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
 	out.DeletedBudgetID = &input.BudgetID
-	return out, nil
+	out.WakeupRequests, out.ResumedAgents, err = r.released(ctx, caused)
+	return out, err
 }
 
 // Budgets is the resolver for the budgets field.

@@ -9459,7 +9459,7 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 
 // region    **************************** object.gotpl ****************************
 
-var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "BudgetSubject", "Node", "Versioned"}
+var agentImplementors = []string{"Agent", "Actor", "ActivitySubject", "BudgetSubject", "Node", "Versioned", "InboxSubject"}
 
 func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, obj *ent.Agent) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, agentImplementors)
@@ -12331,6 +12331,16 @@ func (ec *executionContext) marshalNCursor2entgoᚗioᚋcontribᚋentgqlᚐCurso
 		graphql.AddInvalidNullFromMarshaler(ctx, "Cursor!")
 	}
 	return res
+}
+
+func (ec *executionContext) unmarshalNEndReason2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReason(ctx context.Context, v any) (domain.EndReason, error) {
+	var res domain.EndReason
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNEndReason2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReason(ctx context.Context, sel ast.SelectionSet, v domain.EndReason) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) marshalNNode2rouseᚗdevᚋrouseᚋentᚐNoder(ctx context.Context, sel ast.SelectionSet, v ent.Noder) graphql.Marshaler {

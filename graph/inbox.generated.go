@@ -527,6 +527,11 @@ func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.Selection
 			return graphql.Null
 		}
 		return ec._Budget(ctx, sel, obj)
+	case *ent.Agent:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Agent(ctx, sel, obj)
 	case *ent.WakeupRequest:
 		if obj == nil {
 			return graphql.Null

@@ -14,7 +14,7 @@ import (
 
 // Subject is the resolver for the subject field.
 func (r *inboxItemResolver) Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error) {
-	return recordOf(ctx, obj.SubjectID, "run", "tsk", "apr", "rtn", "wkp", "bud")
+	return recordOf(ctx, obj.SubjectID, "run", "tsk", "apr", "rtn", "wkp", "bud", "agt")
 }
 
 // ResolveInboxItems is the resolver for the resolveInboxItems field.

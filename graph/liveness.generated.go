@@ -1278,6 +1278,75 @@ func (ec *executionContext) fieldContext_RoutineRunCount_count(_ context.Context
 	return graphql.NewScalarFieldContext("RoutineRunCount", field, false, false, "Int")
 }
 
+func (ec *executionContext) _SkippedRunCount_source(ctx context.Context, field graphql.CollectedField, obj *model.SkippedRunCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SkippedRunCount_source(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Source, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.RoutineRunSource) graphql.Marshaler {
+			return ec.marshalNRoutineRunSource2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRoutineRunSource(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SkippedRunCount_source(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SkippedRunCount", field, false, false, "RoutineRunSource")
+}
+
+func (ec *executionContext) _SkippedRunCount_reason(ctx context.Context, field graphql.CollectedField, obj *model.SkippedRunCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SkippedRunCount_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.EndReason) graphql.Marshaler {
+			return ec.marshalNEndReason2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReason(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SkippedRunCount_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SkippedRunCount", field, false, false, "EndReason")
+}
+
+func (ec *executionContext) _SkippedRunCount_count(ctx context.Context, field graphql.CollectedField, obj *model.SkippedRunCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SkippedRunCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SkippedRunCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SkippedRunCount", field, false, false, "Int")
+}
+
 func (ec *executionContext) _SourceCount_source(ctx context.Context, field graphql.CollectedField, obj *model.SourceCount) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1647,6 +1716,38 @@ func (ec *executionContext) fieldContext_WorkspaceCounters_routineRuns(_ context
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_RoutineRunCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WorkspaceCounters_routineRunsSkipped(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceCounters) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceCounters_routineRunsSkipped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RoutineRunsSkipped, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.SkippedRunCount) graphql.Marshaler {
+			return ec.marshalNSkippedRunCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSkippedRunCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceCounters_routineRunsSkipped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkspaceCounters",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SkippedRunCount(ctx, field)
 		},
 	}
 	return fc, nil
@@ -2372,6 +2473,49 @@ func (ec *executionContext) _RoutineRunCount(ctx context.Context, sel ast.Select
 	return out
 }
 
+var skippedRunCountImplementors = []string{"SkippedRunCount"}
+
+func (ec *executionContext) _SkippedRunCount(ctx context.Context, sel ast.SelectionSet, obj *model.SkippedRunCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, skippedRunCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SkippedRunCount")
+		case "source":
+			out.Values[i] = ec._SkippedRunCount_source(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._SkippedRunCount_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._SkippedRunCount_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var sourceCountImplementors = []string{"SourceCount"}
 
 func (ec *executionContext) _SourceCount(ctx context.Context, sel ast.SelectionSet, obj *model.SourceCount) graphql.Marshaler {
@@ -2534,6 +2678,11 @@ func (ec *executionContext) _WorkspaceCounters(ctx context.Context, sel ast.Sele
 			}
 		case "routineRuns":
 			out.Values[i] = ec._WorkspaceCounters_routineRuns(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "routineRunsSkipped":
+			out.Values[i] = ec._WorkspaceCounters_routineRunsSkipped(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -2767,6 +2916,30 @@ func (ec *executionContext) marshalNRoutineRunCount2ᚖrouseᚗdevᚋrouseᚋgra
 		return graphql.Null
 	}
 	return ec._RoutineRunCount(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNSkippedRunCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSkippedRunCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.SkippedRunCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSkippedRunCount2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSkippedRunCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSkippedRunCount2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSkippedRunCount(ctx context.Context, sel ast.SelectionSet, v *model.SkippedRunCount) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SkippedRunCount!")
+		return graphql.Null
+	}
+	return ec._SkippedRunCount(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNSourceCount2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐSourceCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.SourceCount) graphql.Marshaler {

@@ -155,6 +155,10 @@ func (r *Resolver) counters(workspaceID xid.ID) *model.WorkspaceCounters {
 	for _, x := range c.WakeupsCreated {
 		out.WakeupsCreated = append(out.WakeupsCreated, &model.SourceCount{Source: x.Source, Count: int(x.Count)})
 	}
+	out.RoutineRunsSkipped = []*model.SkippedRunCount{}
+	for _, x := range c.FiresSkipped {
+		out.RoutineRunsSkipped = append(out.RoutineRunsSkipped, &model.SkippedRunCount{Source: x.Source, Reason: x.Reason, Count: int(x.Count)})
+	}
 	for _, x := range c.RoutineRuns {
 		out.RoutineRuns = append(out.RoutineRuns, &model.RoutineRunCount{Source: x.Source, Status: x.Status, Count: int(x.Count)})
 	}

@@ -21,6 +21,8 @@ import (
 
 type WaitingResolver interface {
 	Until(ctx context.Context, obj *domain.Waiting) (*time.Time, error)
+	Since(ctx context.Context, obj *domain.Waiting) (*time.Time, error)
+
 	BlockedBy(ctx context.Context, obj *domain.Waiting) ([]ent.Noder, error)
 }
 
@@ -308,6 +310,52 @@ func (ec *executionContext) fieldContext_Waiting_until(_ context.Context, field 
 	return graphql.NewScalarFieldContext("Waiting", field, true, true, "DateTime")
 }
 
+func (ec *executionContext) _Waiting_since(ctx context.Context, field graphql.CollectedField, obj *domain.Waiting) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Waiting_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Waiting().Since(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Waiting_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Waiting", field, true, true, "DateTime")
+}
+
+func (ec *executionContext) _Waiting_message(ctx context.Context, field graphql.CollectedField, obj *domain.Waiting) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Waiting_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Waiting_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Waiting", field, true, false, "String")
+}
+
 func (ec *executionContext) _Waiting_blockedBy(ctx context.Context, field graphql.CollectedField, obj *domain.Waiting) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -452,6 +500,17 @@ func (ec *executionContext) _Waiting(ctx context.Context, sel ast.SelectionSet, 
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Waiting_until(ctx, field, obj)
 				})
+		case "since":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Waiting_since(ctx, field, obj)
+				})
+		case "message":
+			out.Values[i] = ec._Waiting_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "blockedBy":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,

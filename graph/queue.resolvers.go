@@ -36,6 +36,14 @@ func (r *waitingResolver) Until(ctx context.Context, obj *domain.Waiting) (*time
 	return &obj.Until, nil
 }
 
+// Since is the resolver for the since field.
+func (r *waitingResolver) Since(ctx context.Context, obj *domain.Waiting) (*time.Time, error) {
+	if obj.Since.IsZero() {
+		return nil, nil
+	}
+	return &obj.Since, nil
+}
+
 // BlockedBy is the resolver for the blockedBy field.
 func (r *waitingResolver) BlockedBy(ctx context.Context, obj *domain.Waiting) ([]ent.Noder, error) {
 	return blockers(ctx, obj.BlockedBy)

@@ -664,6 +664,8 @@ input DeleteAgentInput {
 type DeleteAgentPayload implements MutationPayload {
   "Id of the removed agent; null on error."
   deletedAgentId: ID
+  "Wakeups of other agents that were sent again, since runs of the removed one let go of tasks, routed, oldest first; the first 100 of them."
+  wakeupRequests: [WakeupRequest!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -760,6 +762,8 @@ type DecideApprovalPayload implements MutationPayload {
   task: Task
   "Wakeups it caused, routed."
   wakeupRequests: [WakeupRequest!]!
+  "Wakeups cancelled because the task has ended, oldest first; the first 100 of them."
+  cancelledWakeups: [WakeupRequest!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -934,6 +938,12 @@ input UpsertBudgetInput {
 type UpsertBudgetPayload implements MutationPayload {
   "The budget; null on error."
   budget: Budget
+  "Wakeups it caused, routed, oldest first: alerts of thresholds that are reached already, and what agents that it resumed are sent again; the first 100 of them."
+  wakeupRequests: [WakeupRequest!]!
+  "How many wakeups it caused, wakeupRequests included. Of more than 250 of an agent the rest follows step by step within seconds; one whose reason is gone when its turn comes is counted, and not sent."
+  wakeupRequestCount: Int!
+  "Agents that it resumed, since no budget of theirs is exceeded any more; the first 100."
+  resumedAgents: [Agent!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -948,6 +958,12 @@ input DeleteBudgetInput {
 type DeleteBudgetPayload implements MutationPayload {
   "Id of the deleted budget; null on error."
   deletedBudgetId: ID
+  "Wakeups that agents which it resumed are sent again, routed, oldest first; the first 100 of them."
+  wakeupRequests: [WakeupRequest!]!
+  "How many wakeups it caused, wakeupRequests included; counted as by upsertBudget."
+  wakeupRequestCount: Int!
+  "Agents that it resumed, since no budget of theirs is exceeded any more; the first 100."
+  resumedAgents: [Agent!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -2873,7 +2889,7 @@ enum InboxKind {
 }
 
 "What an inbox item is about."
-union InboxSubject = Run | Task | Approval | Routine | WakeupRequest | Budget
+union InboxSubject = Run | Task | Approval | Routine | WakeupRequest | Budget | Agent
 
 "Page of InboxItem."
 type InboxItemConnection {
@@ -3095,6 +3111,8 @@ type WorkspaceCounters {
   wakeupsCreated: [SourceCount!]!
   "Fires by source and disposition."
   routineRuns: [RoutineRunCount!]!
+  "Fires that were skipped, by source and reason; what has not happened is left out."
+  routineRunsSkipped: [SkippedRunCount!]!
   "Triggers claimed."
   triggersClaimed: Int!
   "Runs claimed."
@@ -3129,6 +3147,16 @@ type RoutineRunCount {
   source: RoutineRunSource!
   "Disposition."
   status: RoutineRunStatus!
+  "Count."
+  count: Int!
+}
+
+"How many fires of a source were skipped for a reason."
+type SkippedRunCount {
+  "Source."
+  source: RoutineRunSource!
+  "Reason."
+  reason: EndReason!
   "Count."
   count: Int!
 }
@@ -3397,7 +3425,11 @@ type Waiting {
   hold: QueueHold!
   "Until when, where that is known."
   until: DateTime
-  "Runs that hold it, oldest first; for TASK_BLOCKED the tasks that do."
+  "Since when, where that is known: of NO_SCHEDULER, when a scheduler gave its last sign of life."
+  since: DateTime
+  "The reason in words, with what to do."
+  message: String!
+  "Runs that hold it, oldest first, for WORKSPACE_CEILING at most 50; for TASK_BLOCKED the tasks that do."
   blockedBy: [Node!]!
 }
 
@@ -3431,6 +3463,8 @@ enum QueueHold {
   GUARD_ERROR
   "No worker took it."
   NO_WORKER
+  "No scheduler runs: every server has ended, or is on standby. Nothing else holds it."
+  NO_SCHEDULER
 }
 
 extend type Workspace {
@@ -4091,6 +4125,8 @@ input CancelRunInput {
 type CancelRunPayload implements MutationPayload {
   "The run; null on error. A live run shows cancelRequestedAt until its owner has ended it."
   run: Run
+  "Wakeups that were sent again, since the run let go of the task that they waited for, routed, oldest first; the first 100 of them. Those of a live run come when its owner has ended it, and are not listed."
+  wakeupRequests: [WakeupRequest!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -4398,6 +4434,8 @@ type MoveTaskPayload implements MutationPayload {
   task: Task
   "Wakeups it caused, routed."
   wakeupRequests: [WakeupRequest!]!
+  "Wakeups cancelled because the task has ended, oldest first; the first 100 of them."
+  cancelledWakeups: [WakeupRequest!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -4820,6 +4858,8 @@ input UpdateTriggerInput {
 type UpdateTriggerPayload implements MutationPayload {
   "The trigger; null on error."
   trigger: Trigger
+  "Wakeups of slots that were due under the former schedule and were fired before the change, routed, oldest first; the first 100 of them."
+  wakeupRequests: [WakeupRequest!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5813,6 +5853,8 @@ func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, fi
 	switch field.Name {
 	case "run":
 		return ec.fieldContext_CancelRunPayload_run(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_CancelRunPayload_wakeupRequests(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_CancelRunPayload_userErrors(ctx, field)
 	}
@@ -6075,6 +6117,8 @@ func (ec *executionContext) childFields_DecideApprovalPayload(ctx context.Contex
 		return ec.fieldContext_DecideApprovalPayload_task(ctx, field)
 	case "wakeupRequests":
 		return ec.fieldContext_DecideApprovalPayload_wakeupRequests(ctx, field)
+	case "cancelledWakeups":
+		return ec.fieldContext_DecideApprovalPayload_cancelledWakeups(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_DecideApprovalPayload_userErrors(ctx, field)
 	}
@@ -6085,6 +6129,8 @@ func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, 
 	switch field.Name {
 	case "deletedAgentId":
 		return ec.fieldContext_DeleteAgentPayload_deletedAgentId(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_DeleteAgentPayload_wakeupRequests(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_DeleteAgentPayload_userErrors(ctx, field)
 	}
@@ -6095,6 +6141,12 @@ func (ec *executionContext) childFields_DeleteBudgetPayload(ctx context.Context,
 	switch field.Name {
 	case "deletedBudgetId":
 		return ec.fieldContext_DeleteBudgetPayload_deletedBudgetId(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_DeleteBudgetPayload_wakeupRequests(ctx, field)
+	case "wakeupRequestCount":
+		return ec.fieldContext_DeleteBudgetPayload_wakeupRequestCount(ctx, field)
+	case "resumedAgents":
+		return ec.fieldContext_DeleteBudgetPayload_resumedAgents(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
 	}
@@ -6357,6 +6409,8 @@ func (ec *executionContext) childFields_MoveTaskPayload(ctx context.Context, fie
 		return ec.fieldContext_MoveTaskPayload_task(ctx, field)
 	case "wakeupRequests":
 		return ec.fieldContext_MoveTaskPayload_wakeupRequests(ctx, field)
+	case "cancelledWakeups":
+		return ec.fieldContext_MoveTaskPayload_cancelledWakeups(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_MoveTaskPayload_userErrors(ctx, field)
 	}
@@ -7155,6 +7209,18 @@ func (ec *executionContext) childFields_SetTaskParticipantsPayload(ctx context.C
 	return nil, fmt.Errorf("no field named %q was found under type SetTaskParticipantsPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_SkippedRunCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "source":
+		return ec.fieldContext_SkippedRunCount_source(ctx, field)
+	case "reason":
+		return ec.fieldContext_SkippedRunCount_reason(ctx, field)
+	case "count":
+		return ec.fieldContext_SkippedRunCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SkippedRunCount", field.Name)
+}
+
 func (ec *executionContext) childFields_SourceCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "source":
@@ -7427,6 +7493,8 @@ func (ec *executionContext) childFields_UpdateTriggerPayload(ctx context.Context
 	switch field.Name {
 	case "trigger":
 		return ec.fieldContext_UpdateTriggerPayload_trigger(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_UpdateTriggerPayload_wakeupRequests(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateTriggerPayload_userErrors(ctx, field)
 	}
@@ -7451,6 +7519,12 @@ func (ec *executionContext) childFields_UpsertBudgetPayload(ctx context.Context,
 	switch field.Name {
 	case "budget":
 		return ec.fieldContext_UpsertBudgetPayload_budget(ctx, field)
+	case "wakeupRequests":
+		return ec.fieldContext_UpsertBudgetPayload_wakeupRequests(ctx, field)
+	case "wakeupRequestCount":
+		return ec.fieldContext_UpsertBudgetPayload_wakeupRequestCount(ctx, field)
+	case "resumedAgents":
+		return ec.fieldContext_UpsertBudgetPayload_resumedAgents(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
 	}
@@ -7475,6 +7549,10 @@ func (ec *executionContext) childFields_Waiting(ctx context.Context, field graph
 		return ec.fieldContext_Waiting_hold(ctx, field)
 	case "until":
 		return ec.fieldContext_Waiting_until(ctx, field)
+	case "since":
+		return ec.fieldContext_Waiting_since(ctx, field)
+	case "message":
+		return ec.fieldContext_Waiting_message(ctx, field)
 	case "blockedBy":
 		return ec.fieldContext_Waiting_blockedBy(ctx, field)
 	}
@@ -7709,6 +7787,8 @@ func (ec *executionContext) childFields_WorkspaceCounters(ctx context.Context, f
 		return ec.fieldContext_WorkspaceCounters_wakeupsCreated(ctx, field)
 	case "routineRuns":
 		return ec.fieldContext_WorkspaceCounters_routineRuns(ctx, field)
+	case "routineRunsSkipped":
+		return ec.fieldContext_WorkspaceCounters_routineRunsSkipped(ctx, field)
 	case "triggersClaimed":
 		return ec.fieldContext_WorkspaceCounters_triggersClaimed(ctx, field)
 	case "runsClaimed":

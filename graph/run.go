@@ -29,21 +29,27 @@ func shapeFacts(x *ent.Run, activated *time.Time) domain.ShapeFacts {
 }
 
 // cancelRun cancels a queued run, or asks the owner of a live one to end it, and reads what became of it.
-func (r *Resolver) cancelRun(ctx context.Context, in model.CancelRunInput) (*ent.Run, error) {
+func (r *Resolver) cancelRun(ctx context.Context, in model.CancelRunInput) (*model.CancelRunPayload, error) {
+	out := &model.CancelRunPayload{WakeupRequests: noWakeups()}
 	x, err := visible(r.Reader.Run.Get(ctx, in.RunID))
 	if err != nil {
-		return nil, fmt.Errorf("look for run: %w", err)
+		return out, fmt.Errorf("look for run: %w", err)
 	}
 	if x == nil {
-		return nil, notFound("runId", "run")
+		return out, notFound("runId", "run")
 	}
 	if !plain(valueOf(in.Note)) {
-		return nil, domain.RefuseField([]string{"note"}, domain.UserErrorCodeInvalid, "must be text without NUL (U+0000)")
+		return out, domain.RefuseField([]string{"note"}, domain.UserErrorCodeInvalid, "must be text without NUL (U+0000)")
 	}
-	if err := r.Store.CancelRun(ctx, x.WorkspaceID, x.ID, valueOf(in.Note)); err != nil {
-		return nil, err
+	resent, err := r.Store.CancelRun(ctx, x.WorkspaceID, x.ID, valueOf(in.Note))
+	if err != nil {
+		return out, err
 	}
-	return r.Reader.Run.Get(ctx, x.ID)
+	if out.WakeupRequests, err = r.routed(ctx, resent); err != nil {
+		return out, err
+	}
+	out.Run, err = r.Reader.Run.Get(ctx, x.ID)
+	return out, err
 }
 
 // retryRun lets a run be tried now, routes what is sent again before it answers, and reads what became of it.

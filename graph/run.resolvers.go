@@ -20,8 +20,7 @@ import (
 
 // CancelRun is the resolver for the cancelRun field.
 func (r *mutationResolver) CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error) {
-	row, err := r.cancelRun(ctx, input)
-	out := &model.CancelRunPayload{Run: row}
+	out, err := r.cancelRun(ctx, input)
 	out.UserErrors, err = problems(err)
 	return out, err
 }

@@ -466,6 +466,38 @@ func (ec *executionContext) fieldContext_MoveTaskPayload_wakeupRequests(_ contex
 	return fc, nil
 }
 
+func (ec *executionContext) _MoveTaskPayload_cancelledWakeups(ctx context.Context, field graphql.CollectedField, obj *model.MoveTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MoveTaskPayload_cancelledWakeups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CancelledWakeups, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MoveTaskPayload_cancelledWakeups(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MoveTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _MoveTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.MoveTaskPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1895,6 +1927,11 @@ func (ec *executionContext) _MoveTaskPayload(ctx context.Context, sel ast.Select
 			}
 		case "wakeupRequests":
 			out.Values[i] = ec._MoveTaskPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cancelledWakeups":
+			out.Values[i] = ec._MoveTaskPayload_cancelledWakeups(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

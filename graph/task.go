@@ -149,22 +149,21 @@ func (r *Resolver) assignTask(ctx context.Context, in model.AssignTaskInput) (ro
 	return r.changed(ctx, x.ID, sent, ended, err)
 }
 
-func (r *Resolver) moveTask(ctx context.Context, in model.MoveTaskInput) (*ent.Task, []*ent.WakeupRequest, error) {
+func (r *Resolver) moveTask(ctx context.Context, in model.MoveTaskInput) (row *ent.Task, wakes, cancelled []*ent.WakeupRequest, err error) {
 	x, err := r.presentTask(ctx, in.TaskID)
 	if err == nil {
 		err = checkTexts(in)
 	}
 	if err != nil {
-		return nil, noWakeups(), err
+		return nil, noWakeups(), noWakeups(), err
 	}
 	mask, err := r.agentMask(ctx)
 	if err != nil {
-		return nil, noWakeups(), err
+		return nil, noWakeups(), noWakeups(), err
 	}
-	sent, err := r.Store.MoveTask(ctx, store.MoveTask{WorkspaceID: x.WorkspaceID, TaskID: x.ID, To: valueOf(in.To), StepID: idOf(in.StepID),
+	sent, ended, err := r.Store.MoveTask(ctx, store.MoveTask{WorkspaceID: x.WorkspaceID, TaskID: x.ID, To: valueOf(in.To), StepID: idOf(in.StepID),
 		Note: mask(valueOf(in.Note)), ExpectedRevision: in.ExpectedRevision})
-	row, wakes, _, err := r.changed(ctx, x.ID, sent, nil, err)
-	return row, wakes, err
+	return r.changed(ctx, x.ID, sent, ended, err)
 }
 
 func (r *Resolver) setTaskBlockers(ctx context.Context, in model.SetTaskBlockersInput) (*ent.Task, []*ent.WakeupRequest, error) {

@@ -47,8 +47,8 @@ func (r *mutationResolver) AssignTask(ctx context.Context, input model.AssignTas
 
 // MoveTask is the resolver for the moveTask field.
 func (r *mutationResolver) MoveTask(ctx context.Context, input model.MoveTaskInput) (*model.MoveTaskPayload, error) {
-	row, wakes, err := r.moveTask(ctx, input)
-	out := &model.MoveTaskPayload{Task: row, WakeupRequests: wakes}
+	row, wakes, cancelled, err := r.moveTask(ctx, input)
+	out := &model.MoveTaskPayload{Task: row, WakeupRequests: wakes, CancelledWakeups: cancelled}
 	out.UserErrors, err = problems(err)
 	return out, err
 }

@@ -868,6 +868,38 @@ func (ec *executionContext) fieldContext_UpdateTriggerPayload_trigger(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _UpdateTriggerPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTriggerPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTriggerPayload_wakeupRequests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WakeupRequests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.WakeupRequest) graphql.Marshaler {
+			return ec.marshalNWakeupRequest2ᚕᚖrouseᚗdevᚋrouseᚋentᚐWakeupRequestᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTriggerPayload_wakeupRequests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTriggerPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WakeupRequest(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _UpdateTriggerPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTriggerPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2291,6 +2323,11 @@ func (ec *executionContext) _UpdateTriggerPayload(ctx context.Context, sel ast.S
 		case "trigger":
 			out.Values[i] = ec._UpdateTriggerPayload_trigger(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wakeupRequests":
+			out.Values[i] = ec._UpdateTriggerPayload_wakeupRequests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "userErrors":

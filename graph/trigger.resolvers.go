@@ -33,8 +33,8 @@ func (r *mutationResolver) CreateTrigger(ctx context.Context, input model.Create
 
 // UpdateTrigger is the resolver for the updateTrigger field.
 func (r *mutationResolver) UpdateTrigger(ctx context.Context, input model.UpdateTriggerInput) (*model.UpdateTriggerPayload, error) {
-	err := r.updateTrigger(ctx, input)
-	out := &model.UpdateTriggerPayload{}
+	wakes, err := r.updateTrigger(ctx, input)
+	out := &model.UpdateTriggerPayload{WakeupRequests: wakes}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}

@@ -114,25 +114,26 @@ func (r *Resolver) createTrigger(ctx context.Context, in model.CreateTriggerInpu
 }
 
 // updateTrigger changes a trigger, and routes what slots made that were due before it.
-func (r *Resolver) updateTrigger(ctx context.Context, in model.UpdateTriggerInput) error {
+// updateTrigger changes a trigger and returns the wakes of slots that were due before, routed.
+func (r *Resolver) updateTrigger(ctx context.Context, in model.UpdateTriggerInput) ([]*ent.WakeupRequest, error) {
 	t, err := r.presentTrigger(ctx, in.TriggerID)
 	if err != nil {
-		return err
+		return noWakeups(), err
 	}
 	if err := checkTexts(in); err != nil {
-		return err
+		return noWakeups(), err
 	}
-	agents, err := r.Store.UpdateTrigger(ctx, store.UpdateTrigger{
+	sent, err := r.Store.UpdateTrigger(ctx, store.UpdateTrigger{
 		WorkspaceID: t.WorkspaceID, TriggerID: t.ID, ExpectedRevision: in.ExpectedRevision,
 		Patch: domain.TriggerPatch{
 			Enabled: changeOf(in.Enabled), Cron: changeOf(in.Cron), TimeZone: changeOf(in.TimeZone), SigningMode: changeOf(in.SigningMode),
 			ReplayWindow: changeOf(in.ReplayWindow), RequireTimestamp: changeOf(in.RequireTimestamp),
 		},
 	})
-	for _, agentID := range agents {
-		r.route(ctx, agentID)
+	if err != nil {
+		return noWakeups(), err
 	}
-	return err
+	return r.routed(ctx, sent)
 }
 
 func (r *Resolver) deleteTrigger(ctx context.Context, in model.DeleteTriggerInput) error {

@@ -304,6 +304,8 @@ type CancelRunInput struct {
 type CancelRunPayload struct {
 	// The run; null on error. A live run shows cancelRequestedAt until its owner has ended it.
 	Run *ent.Run `json:"run,omitempty"`
+	// Wakeups that were sent again, since the run let go of the task that they waited for, routed, oldest first; the first 100 of them. Those of a live run come when its owner has ended it, and are not listed.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -684,6 +686,8 @@ type DecideApprovalPayload struct {
 	Task *ent.Task `json:"task,omitempty"`
 	// Wakeups it caused, routed.
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Wakeups cancelled because the task has ended, oldest first; the first 100 of them.
+	CancelledWakeups []*ent.WakeupRequest `json:"cancelledWakeups"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -700,6 +704,8 @@ type DeleteAgentInput struct {
 type DeleteAgentPayload struct {
 	// Id of the removed agent; null on error.
 	DeletedAgentID *xid.ID `json:"deletedAgentId,omitempty"`
+	// Wakeups of other agents that were sent again, since runs of the removed one let go of tasks, routed, oldest first; the first 100 of them.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -716,6 +722,12 @@ type DeleteBudgetInput struct {
 type DeleteBudgetPayload struct {
 	// Id of the deleted budget; null on error.
 	DeletedBudgetID *xid.ID `json:"deletedBudgetId,omitempty"`
+	// Wakeups that agents which it resumed are sent again, routed, oldest first; the first 100 of them.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// How many wakeups it caused, wakeupRequests included; counted as by upsertBudget.
+	WakeupRequestCount int `json:"wakeupRequestCount"`
+	// Agents that it resumed, since no budget of theirs is exceeded any more; the first 100.
+	ResumedAgents []*ent.Agent `json:"resumedAgents"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -1000,6 +1012,8 @@ type MoveTaskPayload struct {
 	Task *ent.Task `json:"task,omitempty"`
 	// Wakeups it caused, routed.
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Wakeups cancelled because the task has ended, oldest first; the first 100 of them.
+	CancelledWakeups []*ent.WakeupRequest `json:"cancelledWakeups"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -1750,6 +1764,16 @@ type SetTaskParticipantsPayload struct {
 
 func (SetTaskParticipantsPayload) IsMutationPayload() {}
 
+// How many fires of a source were skipped for a reason.
+type SkippedRunCount struct {
+	// Source.
+	Source domain.RoutineRunSource `json:"source"`
+	// Reason.
+	Reason domain.EndReason `json:"reason"`
+	// Count.
+	Count int `json:"count"`
+}
+
 // How many wakeups have a source.
 type SourceCount struct {
 	// Source.
@@ -2052,6 +2076,8 @@ type UpdateTriggerInput struct {
 type UpdateTriggerPayload struct {
 	// The trigger; null on error.
 	Trigger Trigger `json:"trigger,omitempty"`
+	// Wakeups of slots that were due under the former schedule and were fired before the change, routed, oldest first; the first 100 of them.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2112,6 +2138,12 @@ type UpsertBudgetInput struct {
 type UpsertBudgetPayload struct {
 	// The budget; null on error.
 	Budget *Budget `json:"budget,omitempty"`
+	// Wakeups it caused, routed, oldest first: alerts of thresholds that are reached already, and what agents that it resumed are sent again; the first 100 of them.
+	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// How many wakeups it caused, wakeupRequests included. Of more than 250 of an agent the rest follows step by step within seconds; one whose reason is gone when its turn comes is counted, and not sent.
+	WakeupRequestCount int `json:"wakeupRequestCount"`
+	// Agents that it resumed, since no budget of theirs is exceeded any more; the first 100.
+	ResumedAgents []*ent.Agent `json:"resumedAgents"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2206,6 +2238,8 @@ type WorkspaceCounters struct {
 	WakeupsCreated []*SourceCount `json:"wakeupsCreated"`
 	// Fires by source and disposition.
 	RoutineRuns []*RoutineRunCount `json:"routineRuns"`
+	// Fires that were skipped, by source and reason; what has not happened is left out.
+	RoutineRunsSkipped []*SkippedRunCount `json:"routineRunsSkipped"`
 	// Triggers claimed.
 	TriggersClaimed int `json:"triggersClaimed"`
 	// Runs claimed.

@@ -2,12 +2,62 @@ package domain
 
 import "time"
 
-// Waiting is why a queued run or an unrouted request waits (SPEC S3.9). Until is zero where no instant is known; BlockedBy
-// holds ids of runs, for TASK_BLOCKED of tasks.
+// Waiting is why a queued run or an unrouted request waits (SPEC S3.9). Until and Since are zero where no instant is known;
+// BlockedBy holds ids of runs, for TASK_BLOCKED of tasks.
 type Waiting struct {
 	Hold      QueueHold
 	Until     time.Time
+	Since     time.Time // of NO_SCHEDULER: the last sign of life of a scheduler
 	BlockedBy []string
+}
+
+// Signs of life of the schedulers that work on a database. While one was heard of within SchedulerLease, one runs.
+const (
+	SchedulerBeat  = 5 * time.Second
+	SchedulerLease = 20 * time.Second
+)
+
+// SchedulerSigns is when a scheduler last gave a sign of life, the zero time for never, both by the database's clock.
+type SchedulerSigns struct{ Last, Now time.Time }
+
+// Run says whether a scheduler runs.
+func (s SchedulerSigns) Run() bool { return !s.Last.IsZero() && s.Now.Sub(s.Last) <= SchedulerLease }
+
+// Under is the answer in view of the schedulers: what the next pass would take, or route, waits for a scheduler while none
+// runs. What else holds it would hold it with a scheduler, too, and goes before.
+func (w Waiting) Under(s SchedulerSigns) Waiting {
+	if s.Run() || w.Hold != QueueHoldNone && w.Hold != QueueHoldRouting {
+		return w
+	}
+	return Waiting{Hold: QueueHoldNoScheduler, Since: s.Last}
+}
+
+// holdTexts say for people what each answer means, and what to do.
+var holdTexts = map[QueueHold]string{
+	QueueHoldNone:             "nothing holds it: the next pass with a free worker takes it, or ends it because a guard refuses it",
+	QueueHoldRouting:          "it has no run yet: the router makes one within seconds",
+	QueueHoldAgentAtCapacity:  "the agent's sessions are taken: wait for the runs in blockedBy, cancel one, or raise maxConcurrentSessions",
+	QueueHoldAgentCooldown:    "the agent rests after its last run: wait, or lower its cooldown",
+	QueueHoldWindow:           "a burst of wakes is gathered into one run: wait, or call retryRun",
+	QueueHoldBackoff:          "an attempt failed and is tried again later: repair the cause that the run's error names, then call retryRun",
+	QueueHoldRateLimit:        "the agent's provider limits it: wait until the limit is over, or call retryRun",
+	QueueHoldScopeBusy:        "a run of the same scope is live or goes first: wait for it, or cancel it",
+	QueueHoldTaskBlocked:      "tasks that must end first are open: end, cancel or archive them, or take the link away (setTaskBlockers)",
+	QueueHoldTaskCheckedOut:   "another run holds the task: nothing is to be done, it is sent again when that run ends",
+	QueueHoldWorkspaceCeiling: "as many runs are live as the workspace allows: wait, or raise maxConcurrentRuns",
+	QueueHoldBudgetReserved:   "what live runs may cost would use up a budget: wait, or raise the budget (upsertBudget)",
+	QueueHoldGuardError:       "a guard could not be evaluated and is tried again: the server's log has the cause",
+	QueueHoldNoWorker:         "no worker of its queue took it: start one (`rouse worker --queue …`); retryRun offers it again",
+	QueueHoldNoScheduler:      "no scheduler runs, so nothing is taken: start `rouse serve`; one that runs with --standby must be started without it",
+}
+
+// Message says the answer in words, with what to do.
+func (w Waiting) Message() string {
+	text := holdTexts[w.Hold]
+	if w.Hold == QueueHoldNoScheduler && !w.Since.IsZero() {
+		return "since " + w.Since.UTC().Format(time.RFC3339) + " " + text
+	}
+	return text
 }
 
 // WaitsForRouting is the answer for every unrouted request.

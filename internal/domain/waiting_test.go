@@ -126,3 +126,41 @@ func TestEveryParkingHasItsAnswer(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatWaitsForTheNextPassWaitsForAScheduler(t *testing.T) {
+	seen := func(ago time.Duration) SchedulerSigns { return SchedulerSigns{Last: noon.Add(-ago), Now: noon} }
+	never := SchedulerSigns{Now: noon}
+	none, routing := Waiting{Hold: QueueHoldNone}, Waiting{Hold: QueueHoldRouting}
+	rests := Waiting{Hold: QueueHoldAgentCooldown, Until: noon.Add(time.Minute)}
+	for _, c := range []struct {
+		name    string
+		without Waiting // a look at the schedulers
+		signs   SchedulerSigns
+		want    Waiting
+	}{
+		{"a scheduler that was heard of a moment ago takes it", none, seen(time.Second), none},
+		{"a sign as old as the lease still counts", none, seen(SchedulerLease), none},
+		{"an older sign does not: it waits for a scheduler since then", none, seen(SchedulerLease + 1), Waiting{Hold: QueueHoldNoScheduler, Since: noon.Add(-SchedulerLease - 1)}},
+		{"where no scheduler ever ran, nobody knows since when", none, never, Waiting{Hold: QueueHoldNoScheduler}},
+		{"what is not routed waits for one, too", routing, never, Waiting{Hold: QueueHoldNoScheduler}},
+		{"what the router will route within seconds is being routed", routing, seen(0), routing},
+		{"what else holds a run would hold it with a scheduler, too", rests, never, rests},
+		{"a clock of the database that was set back keeps nobody waiting", none, seen(-time.Hour), none},
+	} {
+		if got := c.without.Under(c.signs); got.Hold != c.want.Hold || !got.Since.Equal(c.want.Since) || !got.Until.Equal(c.want.Until) {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestEveryAnswerSaysWhatToDo(t *testing.T) {
+	for _, hold := range queueHoldValues {
+		if (Waiting{Hold: hold}).Message() == "" {
+			t.Errorf("%s has no words", hold)
+		}
+	}
+	want := "since 2026-12-01T12:00:00Z no scheduler runs, so nothing is taken: start `rouse serve`; one that runs with --standby must be started without it"
+	if got := (Waiting{Hold: QueueHoldNoScheduler, Since: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)}).Message(); got != want {
+		t.Errorf("it says %q", got)
+	}
+}

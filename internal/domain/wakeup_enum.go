@@ -194,6 +194,7 @@ const (
 	QueueHoldBudgetReserved   QueueHold = "BUDGET_RESERVED"   // budget reserved by live runs
 	QueueHoldGuardError       QueueHold = "GUARD_ERROR"       // a guard could not be evaluated
 	QueueHoldNoWorker         QueueHold = "NO_WORKER"         // no worker took it
+	QueueHoldNoScheduler      QueueHold = "NO_SCHEDULER"      // no scheduler runs: every server has ended, or is on standby
 )
 
 var queueHoldValues = []QueueHold{
@@ -211,6 +212,7 @@ var queueHoldValues = []QueueHold{
 	QueueHoldBudgetReserved,
 	QueueHoldGuardError,
 	QueueHoldNoWorker,
+	QueueHoldNoScheduler,
 }
 
 // Values lists every QueueHold, for the database check and the API enum.

@@ -39,7 +39,7 @@ func (q *sequence) setAnyBudget(ctx context.Context) (bool, error) {
 	}
 	q.note("budget %+v", in)
 	q.model.SetBudget(b)
-	_, err := q.UpsertBudget(ctx, in)
+	_, _, err := q.UpsertBudget(ctx, in)
 	return true, err
 }
 
@@ -60,7 +60,8 @@ func (q *sequence) dropBudget(ctx context.Context, i int) error {
 		if n == 0 {
 			q.note("delete budget %d", i+1)
 			q.model.DropBudget(b)
-			return q.DeleteBudget(ctx, q.workspace, q.office.budgets[i])
+			_, err := q.DeleteBudget(ctx, q.workspace, q.office.budgets[i])
+			return err
 		}
 		n--
 	}

@@ -165,7 +165,10 @@ func (p *player) step(ctx context.Context) error {
 	case k < 84:
 		return p.work(ctx)
 	case k < 88:
-		return p.onRun(ctx, `status IN ('QUEUED', 'CLAIMED')`, func(run xid.ID) error { return allowed(p.CancelRun(ctx, p.workspace, run, "")) })
+		return p.onRun(ctx, `status IN ('QUEUED', 'CLAIMED')`, func(run xid.ID) error {
+			_, err := p.CancelRun(ctx, p.workspace, run, "")
+			return allowed(err)
+		})
 	case k < 93:
 		return p.onRun(ctx, `parked_until IS NOT NULL`, func(run xid.ID) error { return p.pass(ctx, run) })
 	case k < 95:

@@ -38,7 +38,7 @@ func (c *clerk) onMoney(ctx context.Context) error {
 		case n < 5 && len(c.projects) > 0:
 			in.SubjectKind, in.SubjectID = domain.BudgetSubjectKindProject, c.projects[n%len(c.projects)]
 		}
-		_, err := c.UpsertBudget(ctx, in)
+		_, _, err := c.UpsertBudget(ctx, in)
 		return allowed(err)
 	case k < 7:
 		return c.dropBudget(ctx)
@@ -57,7 +57,8 @@ func (w *place) dropBudget(ctx context.Context) error {
 	if err != nil || id == "" {
 		return err
 	}
-	return allowed(w.DeleteBudget(ctx, w.workspace, id))
+	_, err = w.DeleteBudget(ctx, w.workspace, id)
+	return allowed(err)
 }
 
 // freeMoney takes all budgets away.

@@ -315,7 +315,7 @@ func (q *sequence) cancelAny(ctx context.Context) (bool, error) {
 	}
 	q.note("cancel %s", q.id(run))
 	want := q.model.Cancel(run)
-	err := q.CancelRun(ctx, q.workspace, q.id(run), "")
+	_, err := q.CancelRun(ctx, q.workspace, q.id(run), "")
 	if want {
 		return true, err
 	}

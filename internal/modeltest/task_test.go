@@ -235,7 +235,7 @@ func (c *clerk) onTask(ctx context.Context) error {
 		_, _, err = c.AssignTask(ctx, store.AssignTask{WorkspaceID: c.workspace, TaskID: task, AssigneeID: agent})
 	case k < 50:
 		state := pickState(c.rand)
-		_, err = c.MoveTask(ctx, store.MoveTask{WorkspaceID: c.workspace, TaskID: task, To: state, Note: "moved"})
+		_, _, err = c.MoveTask(ctx, store.MoveTask{WorkspaceID: c.workspace, TaskID: task, To: state, Note: "moved"})
 	case k < 64:
 		var blockers []xid.ID
 		for _, id := range []xid.ID{other, third}[:c.rand.IntN(3)] {
@@ -277,7 +277,7 @@ func (c *clerk) decideAny(ctx context.Context, agent xid.ID) error {
 	if c.rand.IntN(3) == 0 {
 		d.AgentID = agent
 	}
-	_, err = c.Decide(ctx, d)
+	_, _, err = c.Decide(ctx, d)
 	return err
 }
 

@@ -111,7 +111,7 @@ func (q *sequence) moveAny(ctx context.Context) (bool, error) {
 	}
 	q.note("move task %d to %s", i+1, state)
 	done := q.model.Move(q.model.Tasks[i], string(state), model.By{})
-	_, err := q.MoveTask(ctx, store.MoveTask{WorkspaceID: q.workspace, TaskID: q.office.tasks[i], To: state})
+	_, _, err := q.MoveTask(ctx, store.MoveTask{WorkspaceID: q.workspace, TaskID: q.office.tasks[i], To: state})
 	return true, agree(done, err)
 }
 
@@ -186,7 +186,7 @@ func (q *sequence) endBoth(ctx context.Context, a, b int) error {
 		}
 		q.note("a person ends task %d", i+1)
 		go func() {
-			_, err := q.MoveTask(ctx, store.MoveTask{WorkspaceID: q.workspace, TaskID: q.office.tasks[i], To: domain.TaskStateDone})
+			_, _, err := q.MoveTask(ctx, store.MoveTask{WorkspaceID: q.workspace, TaskID: q.office.tasks[i], To: domain.TaskStateDone})
 			ends <- err
 		}()
 	}
@@ -343,7 +343,7 @@ func (q *sequence) decideAny(ctx context.Context) (bool, error) {
 	}
 	q.note("the completion of task %d is %s by %q", i+1, d.Status, d.AgentID)
 	done := q.model.Decide(q.model.Tasks[i], d.Status == domain.ApprovalStatusApproved, by)
-	_, err := q.Decide(ctx, d)
+	_, _, err := q.Decide(ctx, d)
 	return true, agree(done, err)
 }
 

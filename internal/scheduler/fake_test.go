@@ -272,6 +272,12 @@ func (f *fakeStore) SweepBudgets(context.Context) (int, error) {
 	return f.resumed, errors.Join(err, f.sweepError)
 }
 
+func (f *fakeStore) SchedulerRuns(context.Context) error {
+	unlock, err := f.lock()
+	defer unlock()
+	return err
+}
+
 func (f *fakeStore) Recover(context.Context) ([]store.Recovered, error) {
 	unlock, err := f.lock()
 	defer unlock()

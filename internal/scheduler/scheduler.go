@@ -69,8 +69,13 @@ func New(o Options) *Scheduler {
 	f := &repairer{store: o.Store, log: o.Log}
 	b, v, p := &budgetSweep{store: o.Store, log: o.Log}, &recovery{store: o.Store, log: o.Log}, &pruner{store: o.Store, keep: o.Keep, log: o.Log}
 	s.loops = []*loop{s.dispatch, newLoop("cron", cronBeat, c.runOnce), newLoop("rescue", rescueBeat, r.runOnce), newLoop("repair", repairBeat, f.runOnce),
-		newLoop("budget", budgetBeat, b.runOnce), newLoop("recovery", recoveryBeat, v.runOnce), newLoop("retention", pruneBeat, p.runOnce)}
+		newLoop("budget", budgetBeat, b.runOnce), newLoop("recovery", recoveryBeat, v.runOnce), newLoop("retention", pruneBeat, p.runOnce), newLoop("presence", domain.SchedulerBeat, presence(o.Store))}
 	return s
+}
+
+// presence tells the database that a scheduler runs, so that whoever asks why something waits can be told when none does.
+func presence(s Store) pass {
+	return func(ctx context.Context, _ <-chan struct{}) (time.Duration, error) { return 0, s.SchedulerRuns(ctx) }
 }
 
 // State is where the loops stand.

@@ -12,9 +12,15 @@ import (
 
 // DeleteAgent removes an agent for good; its history stays (SPEC S2). Its lane is STOPPED from now on. What is queued or
 // unrouted ends CANCELLED (AGENT_DELETED), the first of it at once and the rest step by step (SettleBacklog), none of it is
-// launched; a live run is asked to end, and ends so when its owner obeys.
-func (s *Store) DeleteAgent(ctx context.Context, workspaceID, agentID xid.ID) error {
-	return wrap("delete agent", s.withAgent(ctx, workspaceID, agentID, func(t *tx, l lane) error { return t.deleteAgent(ctx, l) }))
+// launched; a live run is asked to end, and ends so when its owner obeys. It returns the requests of others that are sent
+// again since its runs let go of tasks.
+func (s *Store) DeleteAgent(ctx context.Context, workspaceID, agentID xid.ID) (resent []xid.ID, err error) {
+	err = s.withAgent(ctx, workspaceID, agentID, func(t *tx, l lane) error {
+		err := t.deleteAgent(ctx, l)
+		resent = t.sent
+		return err
+	})
+	return resent, wrap("delete agent", err)
 }
 
 func (t *tx) deleteAgent(ctx context.Context, l lane) error {
@@ -123,10 +129,7 @@ RETURNING id, routine_run_id, task_id`
 		return 0, fmt.Errorf("end unrouted requests: %w", err)
 	}
 	end := routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &of.reason}
-	if err := t.endRoutineRuns(ctx, fires, end); err != nil {
-		return 0, err
-	}
-	if err := t.endFiresOfTasks(ctx, tasks, end); err != nil {
+	if err := t.endFires(ctx, fires, tasks, end); err != nil {
 		return 0, err
 	}
 	summary := "The wakeup was cancelled: " + of.why + "."

@@ -397,7 +397,7 @@ func TestARowThatSomebodyHoldsDelaysNobodyElse(t *testing.T) {
 			w.Store.resting.claim.now = func() time.Time { return now }
 			kept := w.agent("kept")
 			for kind, subject := range map[domain.BudgetSubjectKind]xid.ID{domain.BudgetSubjectKindAgent: kept, domain.BudgetSubjectKindWorkspace: w.workspace} {
-				_, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: kind, SubjectID: subject, LimitUSD: "1000", Period: domain.BudgetPeriodTotal,
+				_, _, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: kind, SubjectID: subject, LimitUSD: "1000", Period: domain.BudgetPeriodTotal,
 					Thresholds: []int{80}, OnExceed: domain.BudgetActionPauseAgent})
 				w.ok(err)
 			}

@@ -176,13 +176,16 @@ type Decide struct {
 }
 
 // Decide decides an approval (SPEC S5.4): a completion's makes the task DONE or sends it back with the note, any other's
-// wakes the agent that asked. It returns the requests of the wakes.
-func (s *Store) Decide(ctx context.Context, in Decide) (sent []xid.ID, err error) {
+// wakes the agent that asked. It returns the requests of the wakes, and those that ended with the task.
+func (s *Store) Decide(ctx context.Context, in Decide) (sent, cancelled []xid.ID, err error) {
 	taskID, err := queryOne[xid.ID](ctx, s.db, `SELECT task_id FROM approvals WHERE id = $1 AND workspace_id = $2`, in.ApprovalID, in.WorkspaceID)
 	if err != nil {
-		return nil, notFound(err, []string{"approvalId"}, "approval", in.ApprovalID)
+		return nil, nil, notFound(err, []string{"approvalId"}, "approval", in.ApprovalID)
 	}
 	err = s.inTx(ctx, func(t *tx) error {
+		if err := t.lockWaiting(ctx, taskID); err != nil { // it may complete the task
+			return err
+		}
 		tasks, err := t.lockEnding(ctx, []xid.ID{taskID})
 		if err != nil {
 			return err
@@ -199,10 +202,13 @@ func (s *Store) Decide(ctx context.Context, in Decide) (sent []xid.ID, err error
 		} else if in.UserID != "" {
 			c.by = actor{domain.AuthorKindUser, in.UserID}
 		}
-		sent, err = t.decide(ctx, tasks, taskID, in, c)
+		if sent, err = t.decide(ctx, tasks, taskID, in, c); err != nil {
+			return err
+		}
+		cancelled, err = t.endWaiting(ctx)
 		return err
 	})
-	return sent, wrap("decide approval", err)
+	return sent, cancelled, wrap("decide approval", err)
 }
 
 // errNoTask says that an approval's task is not there any more.

@@ -66,22 +66,25 @@ type UpsertBudget struct {
 }
 
 // UpsertBudget makes or changes the budget of a subject and counts what was spent in the running period. Thresholds that
-// are reached already are told of at once; agents that no budget holds any more are resumed.
-func (s *Store) UpsertBudget(ctx context.Context, in UpsertBudget) (id xid.ID, err error) {
+// are reached already are told of at once; agents that no budget holds any more are resumed. It returns what that sends.
+func (s *Store) UpsertBudget(ctx context.Context, in UpsertBudget) (id xid.ID, caused Released, err error) {
 	limit, thresholds, problems := domain.BudgetSettings{LimitUSD: in.LimitUSD, Thresholds: in.Thresholds}.Check()
 	if err := domain.AsUserError(problems); err != nil {
-		return "", err
+		return "", caused, err
 	}
 	in.Thresholds = thresholds
+	var alerts []xid.ID
 	err = s.inTx(ctx, func(t *tx) error {
 		id, err = t.upsertBudget(ctx, in, limit)
+		alerts = t.sent
 		return err
 	})
 	if err != nil {
-		return "", wrap("set budget", err)
+		return "", caused, wrap("set budget", err)
 	}
-	s.releaseBudgets(ctx, in.WorkspaceID)
-	return id, nil
+	caused.add(Resumed{Requests: alerts, Count: len(alerts)})
+	s.releaseBudgets(ctx, in.WorkspaceID, &caused)
+	return id, caused, nil
 }
 
 func (t *tx) upsertBudget(ctx context.Context, in UpsertBudget, limit domain.Money) (xid.ID, error) {
@@ -241,9 +244,9 @@ func (t *tx) spentOf(ctx context.Context, b budgetRow) (domain.Money, error) {
 	return domain.ParseMoney(sum)
 }
 
-// DeleteBudget removes a budget with its holds; agents that only it held are resumed.
-func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) error {
-	err := s.inTx(ctx, func(t *tx) error {
+// DeleteBudget removes a budget with its holds; agents that only it held are resumed. It returns what that sends.
+func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) (caused Released, err error) {
+	err = s.inTx(ctx, func(t *tx) error {
 		if err := t.readClock(ctx); err != nil {
 			return err
 		}
@@ -270,8 +273,8 @@ func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) 
 		return t.noteBudget(ctx, found[0], "The budget was deleted.", map[string]any{"deleted": true})
 	})
 	if err != nil {
-		return wrap("delete budget", err)
+		return caused, wrap("delete budget", err)
 	}
-	s.releaseBudgets(ctx, workspaceID)
-	return nil
+	s.releaseBudgets(ctx, workspaceID, &caused)
+	return caused, nil
 }

@@ -16,7 +16,7 @@ func (w *world) budget(agent xid.ID, limit string, change ...func(*UpsertBudget)
 	for _, f := range change {
 		f(&in)
 	}
-	id, err := w.UpsertBudget(w.Context(), in)
+	id, _, err := w.UpsertBudget(w.Context(), in)
 	return must(w, id, err)
 }
 
@@ -333,7 +333,7 @@ func TestWhatWaitsForABudgetLooksAgainAtOnce(t *testing.T) {
 			w.wantRun(w.runOf(parked), domain.RunStatusQueued, domain.ParkedReasonBudgetReserved)
 			if change == nil { // another budget's room is nothing to it
 				project := w.project("elsewhere")
-				id, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindProject, SubjectID: project,
+				id, _, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindProject, SubjectID: project,
 					LimitUSD: "1", Period: domain.BudgetPeriodMonth, OnExceed: domain.BudgetActionPauseAgent})
 				w.ok(err)
 				w.ok(w.DeleteBudget(t.Context(), w.workspace, id))
@@ -358,7 +358,7 @@ func TestOnlyBudgetsOfDueProjectsAreLocked(t *testing.T) {
 	near, far := w.project("near"), w.project("far")
 	budgets := map[xid.ID]xid.ID{}
 	for _, project := range []xid.ID{near, far} {
-		id, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindProject, SubjectID: project,
+		id, _, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindProject, SubjectID: project,
 			LimitUSD: "5", Period: domain.BudgetPeriodMonth, OnExceed: domain.BudgetActionPauseAgent})
 		budgets[project] = must(w, id, err)
 	}
@@ -502,14 +502,14 @@ func TestABudgetCountsWhatWasSpentBefore(t *testing.T) {
 		t.Error("the agent has two budgets")
 	}
 	w.wantLedger("a budget for ever", total, "7 spent, 0 reserved, 0 told")
-	_, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: agent, LimitUSD: "1",
+	_, _, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: agent, LimitUSD: "1",
 		Period: domain.BudgetPeriodDay, OnExceed: domain.BudgetActionNotify, ExpectedRevision: ptr(7)})
 	wantUserError(t, err, domain.UserErrorCodeConflict)
 	for _, subject := range []UpsertBudget{
 		{SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: xid.New("agt")}, {SubjectKind: domain.BudgetSubjectKindProject, SubjectID: xid.New("prj")},
 	} {
 		subject.WorkspaceID, subject.LimitUSD, subject.Period, subject.OnExceed = w.workspace, "1", domain.BudgetPeriodDay, domain.BudgetActionNotify
-		_, err := w.UpsertBudget(t.Context(), subject)
+		_, _, err := w.UpsertBudget(t.Context(), subject)
 		wantUserError(t, err, domain.UserErrorCodeNotFound)
 	}
 }
@@ -568,7 +568,7 @@ func TestBudgetsOfOthersCostNoStatement(t *testing.T) {
 	without := count()
 	other, err := w.CreateWorkspace(t.Context(), CreateWorkspace{Name: "Other"})
 	w.ok(err)
-	_, err = w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: other.ID, SubjectKind: domain.BudgetSubjectKindWorkspace, SubjectID: other.ID, LimitUSD: "1",
+	_, _, err = w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: other.ID, SubjectKind: domain.BudgetSubjectKindWorkspace, SubjectID: other.ID, LimitUSD: "1",
 		Period: domain.BudgetPeriodDay, OnExceed: domain.BudgetActionPauseAgent})
 	w.ok(err)
 	if with := count(); with != without || without == 0 {
@@ -618,7 +618,7 @@ func TestABudgetThatIsMadeAgainHoldsForLiveRuns(t *testing.T) {
 	w.ok(w.Finish(t.Context(), c.Attempt, Success{Summary: "done", Usage: &Usage{CostUSD: "2"}}))
 	set := UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: agent, LimitUSD: "10", Period: domain.BudgetPeriodTotal,
 		Thresholds: []int{80}, OnExceed: domain.BudgetActionPauseAgent}
-	id, err := w.UpsertBudget(t.Context(), set)
+	id, _, err := w.UpsertBudget(t.Context(), set)
 	w.ok(err)
 	w.request(agent, scoped("task:1"))
 	w.request(agent, scoped("task:2"))
@@ -626,7 +626,7 @@ func TestABudgetThatIsMadeAgainHoldsForLiveRuns(t *testing.T) {
 	reserved := func() string { return one[string](w, `SELECT trim_scale(reserved_usd)::text FROM budget_policies`) }
 	before := reserved()
 	w.ok(w.DeleteBudget(t.Context(), w.workspace, id))
-	_, err = w.UpsertBudget(t.Context(), set)
+	_, _, err = w.UpsertBudget(t.Context(), set)
 	w.ok(err)
 	if got := reserved(); len(live) != 2 || before != "4" || got != before {
 		t.Errorf("%d live runs held %s and hold %s of the budget that was made again", len(live), before, got)

@@ -24,8 +24,9 @@ func (s *Store) SweepBudgets(ctx context.Context) (resumed int, err error) {
 	if endsAll(ctx, renewing) {
 		return 0, renewing
 	}
-	resumed, err = s.releaseHeld(ctx, "")
-	return resumed, errors.Join(renewing, err)
+	var done Released
+	err = s.releaseHeld(ctx, "", &done)
+	return done.Count, errors.Join(renewing, err)
 }
 
 // settling is for how long after a change a budget is counted again: an end that began before the change may not have
@@ -66,68 +67,95 @@ func (t *tx) renewBudget(ctx context.Context, id xid.ID) error {
 	return t.writeBudgets(ctx, []*budgetRow{&b}, alertCause{causationID: xid.New("cau"), hops: domain.NextHops(-1)})
 }
 
+// Released is what a change of a budget causes: the agents that it resumes and the requests that it sends, or sends again,
+// the first of both, and how many there are of each.
+type Released struct {
+	Agents       []xid.ID
+	Requests     []xid.ID
+	Count        int // of agents
+	RequestCount int // those that a resume sends step by step included
+}
+
+// releasedShown bounds the lists of Released.
+const releasedShown = 100
+
+// add notes requests.
+func (r *Released) add(sent Resumed) {
+	r.RequestCount += sent.Count
+	r.Requests = append(r.Requests, sent.Requests[:min(len(sent.Requests), releasedShown-len(r.Requests))]...)
+}
+
+// resumed notes an agent that was resumed, with what it is sent again.
+func (r *Released) resumed(agentID xid.ID, sent Resumed) {
+	if r.Count++; len(r.Agents) < releasedShown {
+		r.Agents = append(r.Agents, agentID)
+	}
+	r.add(sent)
+}
+
 // releaseLimit is how long a change of a budget resumes agents before it answers; the sweep goes on with the others.
 const releaseLimit = 5 * time.Second
 
 // releaseBudgets resumes the agents of a workspace that no budget holds any more, after a change of a budget. The change
 // stands whatever comes of it: what is missed, the sweep finds.
-func (s *Store) releaseBudgets(ctx context.Context, workspaceID xid.ID) {
+func (s *Store) releaseBudgets(ctx context.Context, workspaceID xid.ID, done *Released) {
 	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
 	defer cancel()
-	if _, err := s.releaseHeld(ctx, workspaceID); err != nil {
+	if err := s.releaseHeld(ctx, workspaceID, done); err != nil {
 		s.log.Warn("agents that a changed budget had held could not be resumed; the next sweep does it", "workspace_id", workspaceID, "error", err)
 	}
 }
 
-// releaseHeld goes through the agents that a budget holds, of one workspace or of all, one transaction for each.
-func (s *Store) releaseHeld(ctx context.Context, workspaceID xid.ID) (resumed int, err error) {
+// releaseHeld goes through the agents that a budget holds, of one workspace or of all, one transaction for each, and adds
+// those that it resumes.
+func (s *Store) releaseHeld(ctx context.Context, workspaceID xid.ID, done *Released) error {
 	const held = `SELECT agent_id FROM agent_lanes WHERE pause_reason = 'BUDGET' AND ($1 = '' OR workspace_id = $1) ORDER BY workspace_id, agent_id LIMIT 10000`
 	agents, err := collect(ctx, s.db, scanOne[xid.ID], held, string(workspaceID))
 	if err != nil {
-		return 0, fmt.Errorf("list agents that a budget holds: %w", err)
+		return fmt.Errorf("list agents that a budget holds: %w", err)
 	}
 	_, err = each(ctx, agents, func(agentID xid.ID) error {
-		released := false
-		err := s.inTx(ctx, func(t *tx) (err error) { released, err = t.releaseAgent(ctx, agentID); return err })
-		if err == nil && released {
-			resumed++
+		var resumed *Resumed
+		err := s.inTx(ctx, func(t *tx) (err error) { resumed, err = t.releaseAgent(ctx, agentID); return err })
+		if err == nil && resumed != nil {
+			done.resumed(agentID, *resumed)
 		}
 		return err
 	}, blaming("resume an agent that a budget held: agent"))
-	return resumed, err
+	return err
 }
 
 // releaseAgent resumes an agent that a budget holds, unless one that applies to it is exceeded: its workspace's, its own,
-// or that of a project whose runs were blocked since it is held.
-func (t *tx) releaseAgent(ctx context.Context, agentID xid.ID) (bool, error) {
+// or that of a project whose runs were blocked since it is held. nil: it was not resumed.
+func (t *tx) releaseAgent(ctx context.Context, agentID xid.ID) (*Resumed, error) {
 	l, err := t.lockLane(ctx, agentID)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	now, err := t.readHold(ctx, agentID)
 	if err != nil || now.PauseReason == nil || *now.PauseReason != domain.AgentPauseReasonBudget {
-		return false, err
+		return nil, err
 	}
 	projects, err := t.blockedProjects(ctx, agentID, now)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	list, err := collect(ctx, t, scanBudget, `SELECT `+budgetColumns+` FROM budget_policies b WHERE workspace_id = $1`, l.workspaceID)
 	if err != nil {
-		return false, fmt.Errorf("read budgets: %w", err)
+		return nil, fmt.Errorf("read budgets: %w", err)
 	}
 	holds := func(b budgetRow) bool {
 		applies := b.applies(l.workspaceID, agentID, "") || b.SubjectKind == domain.BudgetSubjectKindProject && slices.Contains(projects, b.SubjectID)
 		return applies && b.OnExceed == domain.BudgetActionPauseAgent && b.At(t.now).Exceeded()
 	}
 	if slices.ContainsFunc(list, holds) {
-		return false, nil
+		return nil, nil
 	}
 	resumed, err := t.resume(ctx, l, now)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return true, t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
+	return &resumed, t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
 		summary: "The agent was resumed: no budget of it is exceeded any more.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": resumed.Count, "was": domain.AgentPauseReasonBudget}})
 }
 

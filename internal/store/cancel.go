@@ -10,14 +10,15 @@ import (
 )
 
 // CancelRun ends a QUEUED run at once, with all its requests; of a live one it raises a flag that the owner obeys and
-// that rescue and retry honour (SPEC S7.7). A run that has ended is a user error.
-func (s *Store) CancelRun(ctx context.Context, workspaceID, runID xid.ID, note string) error {
+// that rescue and retry honour (SPEC S7.7). A run that has ended is a user error. It returns the requests that are sent
+// again since the run let go of its task.
+func (s *Store) CancelRun(ctx context.Context, workspaceID, runID xid.ID, note string) (resent []xid.ID, err error) {
 	if err := checkNote(note); err != nil {
-		return err
+		return nil, err
 	}
 	agentID, err := queryOne[xid.ID](ctx, s.db, `SELECT agent_id FROM runs WHERE id = $1 AND workspace_id = $2`, runID, workspaceID)
 	if err != nil {
-		return notFound(err, []string{"runId"}, "run", runID)
+		return nil, notFound(err, []string{"runId"}, "run", runID)
 	}
 	err = s.inTx(ctx, func(t *tx) error {
 		l, err := t.lockLane(ctx, agentID)
@@ -28,9 +29,11 @@ func (s *Store) CancelRun(ctx context.Context, workspaceID, runID xid.ID, note s
 		if err != nil {
 			return err
 		}
-		return t.cancel(ctx, l, run, note)
+		err = t.cancel(ctx, l, run, note)
+		resent = t.sent
+		return err
 	})
-	return wrap("cancel run", err)
+	return resent, wrap("cancel run", err)
 }
 
 func (t *tx) cancel(ctx context.Context, l lane, run runRow, note string) error {

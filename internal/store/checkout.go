@@ -47,6 +47,7 @@ WHERE task_id = $1 AND status = 'SKIPPED' AND end_reason = 'CHECKOUT_HELD' RETUR
 	if err != nil {
 		return fmt.Errorf("send what the lock held up again: %w", err)
 	}
+	t.sent = append(t.sent, resent...)
 	return t.noteRequests(ctx, workspaceID, resent, domain.ActivityCodeWakeupResent, system("queue"), "The task is free again; the wakeup was sent again.", "")
 }
 

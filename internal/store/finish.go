@@ -82,6 +82,7 @@ WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND status I
 
 // noteResent tells of requests that go back to the router.
 func (t *tx) noteResent(ctx context.Context, run runRow, resent []xid.ID) error {
+	t.sent = append(t.sent, resent...)
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: run.workspaceID, ID: run.agentID})
 	return t.noteRequests(ctx, run.workspaceID, resent, domain.ActivityCodeWakeupResent, system("queue"), "The wakeup came too late for its run's prompt and was sent again.", "")
 }

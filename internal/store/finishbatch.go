@@ -211,16 +211,16 @@ func (t *tx) lockLanesOf(ctx context.Context, batch []*finishing) (map[xid.ID]la
 	for _, f := range batch {
 		runIDs = append(runIDs, f.attempt.RunID)
 	}
-	locked, err := t.lockLanes(ctx, `
-SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id IN (SELECT agent_id FROM runs WHERE id = ANY($1)) ORDER BY agent_id FOR NO KEY UPDATE`, ids(runIDs))
-	if err != nil {
+	of := `SELECT agent_id FROM runs WHERE id = ANY($1)`
+	args := []any{ids(runIDs)}
+	if len(t.also) > 0 {
+		of += ` UNION SELECT unnest($2::text[])`
+		args = append(args, textArray(t.also))
+	}
+	if _, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id IN (`+of+`) ORDER BY agent_id FOR NO KEY UPDATE`, args...); err != nil {
 		return nil, fmt.Errorf("lock lanes: %w", err)
 	}
-	lanes := map[xid.ID]lane{}
-	for _, l := range locked {
-		lanes[l.agentID] = l
-	}
-	return lanes, nil
+	return t.held, nil
 }
 
 // lockAllClaimed locks the runs of those attempts that are live, in the order of their ids.

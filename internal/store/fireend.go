@@ -14,6 +14,15 @@ import (
 var waitsForNothing = isOpen("k") + ` AND k.state NOT IN ('BLOCKED', 'IN_REVIEW') AND NOT ` + hasRun + ` AND NOT ` + openBlocker + ` AND NOT ` + openApproval + `
   AND NOT EXISTS (SELECT 1 FROM wakeup_requests n WHERE n.task_id = k.id AND n.status = 'QUEUED' AND n.run_id IS NULL)`
 
+// endFires ends what stands behind requests that have just ended: their fires, and those of heavy routines about whose tasks
+// nothing is on its way any more. Empty ids are left out.
+func (t *tx) endFires(ctx context.Context, fires, tasks []xid.ID, e routineRunEnd) error {
+	if err := t.endRoutineRuns(ctx, fires, e); err != nil {
+		return err
+	}
+	return t.endFiresOfTasks(ctx, tasks, e)
+}
+
 // endFiresOfTasks ends the fires of heavy routines whose task's last run has just ended badly, or was settled: as the run did
 // (SPEC S4.6). The task stays open, for a person; a wake about it makes the fire open again (reopenFires). One whose request
 // is sent again by its agent's resume is SKIPPED and has not ended yet: until then later fires find it active.

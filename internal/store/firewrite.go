@@ -200,6 +200,7 @@ func (t *tx) fired(ctx context.Context, source domain.RoutineRunSource, by actor
 	if request.id == "" {
 		return nil
 	}
+	t.sent = append(t.sent, request.id)
 	t.traceWakeup(request.id, request.at, newRequest{causationID: f.causationID, agentID: f.routine.assigneeID, workspaceID: workspace,
 		source: f.plan.Request.Source, reason: "routine " + f.routine.name})
 	t.count(func(c *metrics.Counters) { c.WakeupCreated(workspace, f.plan.Request.Source) })

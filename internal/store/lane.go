@@ -22,6 +22,9 @@ type lane struct {
 	headID               *string
 }
 
+// laneSet is lanes by their agents.
+type laneSet map[xid.ID]lane
+
 const laneColumns = `agent_id, workspace_id, status, max_sessions, running, cooldown_ms, eligible_at, head_at, head_id`
 
 // lockLane takes the lock that every change of an agent's queue needs first, and reads the clock once it is held.
@@ -45,7 +48,7 @@ func (t *tx) lockLanes(ctx context.Context, locking string, args ...any) ([]lane
 		var cooldown int64
 		err = rows.Scan(&l.agentID, &l.workspaceID, &l.status, &l.maxSessions, &l.running, &cooldown, &l.eligibleAt, &l.headAt, &l.headID, &t.now)
 		l.cooldown = time.Duration(cooldown) * time.Millisecond
-		t.now = t.now.UTC()
+		t.now, t.held[l.agentID] = t.now.UTC(), l
 		return l, err
 	}, query, args...)
 }
@@ -147,6 +150,9 @@ RETURNING head_id, EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id 
 
 // lockLaneOf locks the lane of a run, whose own row may be locked only after it. A run's agent never changes.
 func (t *tx) lockLaneOf(ctx context.Context, runID xid.ID) (lane, error) {
+	if len(t.also) > 0 {
+		return t.lockLaneAnd(ctx, runID)
+	}
 	lanes, err := t.lockLanes(ctx, `
 SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = (SELECT agent_id FROM runs WHERE id = $1) FOR NO KEY UPDATE`, runID)
 	if err != nil {
@@ -156,4 +162,14 @@ SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = (SELECT agent_id FROM r
 		return lane{}, domain.Refuse(domain.UserErrorCodeNotFound, "there is no run %s", runID)
 	}
 	return lanes[0], nil
+}
+
+// lockLaneAnd is lockLaneOf together with the other lanes that the transaction needs, all in the order of their agents.
+func (t *tx) lockLaneAnd(ctx context.Context, runID xid.ID) (lane, error) {
+	agentID, err := queryOne[xid.ID](ctx, t, `SELECT agent_id FROM runs WHERE id = $1`, runID)
+	if err != nil {
+		return lane{}, notFound(err, nil, "run", runID)
+	}
+	_, err = t.lockLanesIn(ctx, append([]string{string(agentID)}, t.also...))
+	return t.held[agentID], err
 }

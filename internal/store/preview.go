@@ -24,7 +24,7 @@ func (s *Store) PreviewFire(ctx context.Context, in FireRoutine) (out FirePrevie
 		return FirePreview{}, fmt.Errorf("begin a preview: %w", err)
 	}
 	defer func() { err = errors.Join(err, rollback(et)) }()
-	t := &tx{Tx: et}
+	t := &tx{Tx: et, held: laneSet{}}
 	if err := t.readClock(ctx); err != nil {
 		return FirePreview{}, err
 	}

@@ -61,6 +61,7 @@ RETURNING id, requested_at`
 			return "", false, fmt.Errorf("open the fire of the task again: %w", err)
 		}
 	}
+	t.sent = append(t.sent, id)
 	t.traceWakeup(id, at, r)
 	t.count(func(c *metrics.Counters) { c.WakeupCreated(r.workspaceID, r.source) })
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: r.workspaceID, ID: r.agentID})

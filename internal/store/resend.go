@@ -170,6 +170,7 @@ WHERE id IN (SELECT routine_run_id FROM sent) AND (status IN ('FAILED', 'CANCELL
 	if _, err := exec(ctx, t, query, ids(requests)); err != nil {
 		return fmt.Errorf("send requests again: %w", err)
 	}
+	t.sent = append(t.sent, requests...)
 	t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	return t.noteRequests(ctx, l.workspaceID, requests, domain.ActivityCodeWakeupResent, callerOr(ctx, "queue"), "The wakeup was sent again.", "")
 }

@@ -342,10 +342,16 @@ func (r *router) endOrphans(ctx context.Context) error {
 
 // endUnrouted ends requests that no run is to be made for, and the fires behind them.
 func (r *router) endUnrouted(ctx context.Context, requests []xid.ID, status domain.WakeupStatus, reason domain.EndReason) error {
-	const query = `UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4 WHERE id = ANY($1) RETURNING routine_run_id`
-	fires, err := collect(ctx, r, scanOne[xid.ID], query, ids(requests), status, reason, r.now)
+	const query = `UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4 WHERE id = ANY($1) RETURNING routine_run_id, task_id`
+	var fires, tasks []xid.ID
+	_, err := collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
+		var fire, task xid.ID
+		err = rows.Scan(&fire, &task)
+		fires, tasks = append(fires, fire), append(tasks, task)
+		return struct{}{}, err
+	}, query, ids(requests), status, reason, r.now)
 	if err != nil {
 		return fmt.Errorf("end requests: %w", err)
 	}
-	return r.endRoutineRuns(ctx, fires, routineRunEnd{status: settledFire(status), reason: &reason})
+	return r.endFires(ctx, fires, tasks, routineRunEnd{status: settledFire(status), reason: &reason})
 }

@@ -83,15 +83,11 @@ SELECT count(*) FROM r`
 // endRequestsOf ends every request of the runs alike, and the fires behind them and of their tasks, and returns the requests
 // by run.
 func (t *tx) endRequestsOf(ctx context.Context, runs []runRow, s domain.Settlement) (map[xid.ID][]xid.ID, error) {
-	end := routineRunEnd{status: settledFire(s.Request), reason: &s.Reason}
-	requests, err := t.endRequestsAlike(ctx, runs, s.Request, s.Reason, end)
-	if err != nil {
-		return nil, err
-	}
-	return requests, t.endFiresOfTasks(ctx, tasksOf(runs), end)
+	return t.endRequestsAlike(ctx, runs, s.Request, s.Reason, routineRunEnd{status: settledFire(s.Request), reason: &s.Reason})
 }
 
-// endRequestsAlike ends every request of the runs, and the fires behind them as they are told, and returns the requests by run.
+// endRequestsAlike ends every request of the runs, and the fires behind them as they are told, and returns the requests by
+// run. The runs have ended, or end in this transaction after it: then who ends them looks at the fires of their tasks again.
 func (t *tx) endRequestsAlike(ctx context.Context, runs []runRow, status domain.WakeupStatus, reason domain.EndReason, fire routineRunEnd) (map[xid.ID][]xid.ID, error) {
 	const query = `
 UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4
@@ -107,7 +103,7 @@ WHERE run_id = ANY($1) AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') RETURNIN
 	if err != nil {
 		return nil, fmt.Errorf("end requests: %w", err)
 	}
-	return requests, t.endRoutineRuns(ctx, fires, fire)
+	return requests, t.endFires(ctx, fires, tasksOf(runs), fire)
 }
 
 // releaseScopesOf is releaseScope for the scopes of several runs of one agent.

@@ -98,6 +98,8 @@ type effects struct {
 	events []event.Event
 	counts []func(*metrics.Counters)
 	then   []func(*Store)
+	sent   []xid.ID // requests that it made or sent again
+	over   []xid.ID // tasks that have ended: what waits about them ends at the end of the transaction (endWaiting)
 }
 
 // tx is one transaction. now is read from the database's clock after the first lock and decides everything in it; the
@@ -107,6 +109,8 @@ type tx struct {
 	now time.Time
 	effects
 	causes  map[xid.ID]bool // that it told the traces of
+	held    laneSet         // lanes that it has locked
+	also    []string        // agents whose lanes it is to lock before all else, since the try before this one lacked them
 	spoiled error           // why it must not be committed, whatever its caller made of the error
 }
 
@@ -119,11 +123,15 @@ const maxTries = 5
 
 // inTx runs f in one transaction, repeats it after a deadlock or a lost race, and lets its effects happen after commit.
 func (s *Store) inTx(ctx context.Context, f func(*tx) error) error {
+	var also []string
 	for tries := 1; ; tries++ {
-		done, err := s.tryTx(ctx, f)
+		done, err := s.tryTx(ctx, also, f)
 		if err == nil {
 			s.apply(done)
 			return nil
+		}
+		if lacked, ok := errors.AsType[*lanesNeeded](err); ok {
+			also = append(also, lacked.agents...)
 		}
 		if !isRetryable(err) || tries >= triesFor(err) {
 			return err
@@ -140,19 +148,21 @@ func triesFor(err error) int {
 	return maxTries
 }
 
-func (s *Store) tryTx(ctx context.Context, f func(*tx) error) (effects, error) {
+func (s *Store) tryTx(ctx context.Context, also []string, f func(*tx) error) (effects, error) {
 	et, err := s.client.Tx(ctx)
 	if err != nil {
 		return effects{}, fmt.Errorf("begin transaction: %w", err)
 	}
-	t := &tx{Tx: et}
+	t := &tx{Tx: et, held: laneSet{}, also: also}
 	finished := false
 	defer func() {
 		if !finished { // f panicked: the connection must not stay in a transaction
 			_ = et.Rollback()
 		}
 	}()
-	err = f(t)
+	if err = f(t); err == nil {
+		_, err = t.endWaiting(ctx)
+	}
 	finished = true
 	if err == nil {
 		err = t.spoiled

@@ -44,7 +44,7 @@ func (w *world) routed(requests []xid.ID) []xid.ID {
 
 func (w *world) moveTo(task xid.ID, state domain.TaskState) []xid.ID {
 	w.Helper()
-	sent, err := w.MoveTask(w.Context(), MoveTask{WorkspaceID: w.workspace, TaskID: task, To: state})
+	sent, _, err := w.MoveTask(w.Context(), MoveTask{WorkspaceID: w.workspace, TaskID: task, To: state})
 	w.ok(err)
 	return w.routed(sent)
 }
@@ -317,7 +317,7 @@ func TestTheLastTwoBlockersEndAtTheSameMoment(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, blocker := range []xid.ID{x, y} {
 			wg.Go(func() {
-				if _, err := w.MoveTask(w.background(), MoveTask{WorkspaceID: w.workspace, TaskID: blocker, To: domain.TaskStateDone}); err != nil {
+				if _, _, err := w.MoveTask(w.background(), MoveTask{WorkspaceID: w.workspace, TaskID: blocker, To: domain.TaskStateDone}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -555,10 +555,10 @@ func TestCompletionAsksForAnApproval(t *testing.T) {
 		t.Errorf("%d inbox items", n)
 	}
 	w.finishAll()
-	if _, err := w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: approval, AgentID: a, Status: domain.ApprovalStatusApproved}); userCode(err) != domain.UserErrorCodeInvalid {
+	if _, _, err := w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: approval, AgentID: a, Status: domain.ApprovalStatusApproved}); userCode(err) != domain.UserErrorCodeInvalid {
 		t.Errorf("an agent that is no approver decided: %v", err)
 	}
-	sent, err := w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: approval, AgentID: approver, Status: domain.ApprovalStatusRejected, Note: "not yet"})
+	sent, _, err := w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: approval, AgentID: approver, Status: domain.ApprovalStatusRejected, Note: "not yet"})
 	w.ok(err)
 	w.wantState(task, domain.TaskStateInProgress)
 	w.wantSources(w.routed(sent), domain.WakeupSourceComment)
@@ -568,13 +568,13 @@ func TestCompletionAsksForAnApproval(t *testing.T) {
 	w.finishAll()
 	w.moveTo(task, domain.TaskStateDone)
 	approval = one[xid.ID](w, `SELECT id FROM approvals WHERE status = 'PENDING'`)
-	_, err = w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: approval, UserID: "ann", Status: domain.ApprovalStatusApproved})
+	_, _, err = w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: approval, UserID: "ann", Status: domain.ApprovalStatusApproved})
 	w.ok(err)
 	w.wantState(task, domain.TaskStateDone)
 	if n := one[int](w, `SELECT count(*) FROM inbox_items WHERE kind = 'APPROVAL_REQUEST' AND resolved_at IS NULL`); n != 0 {
 		t.Errorf("%d inbox items are open", n)
 	}
-	if _, err := w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: approval, Status: domain.ApprovalStatusRejected}); userCode(err) != domain.UserErrorCodeInvalidState {
+	if _, _, err := w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: approval, Status: domain.ApprovalStatusRejected}); userCode(err) != domain.UserErrorCodeInvalidState {
 		t.Errorf("decided twice: %v", err)
 	}
 }
@@ -777,11 +777,11 @@ func TestNobodyApprovesItsOwnWork(t *testing.T) {
 		t.Errorf("called to decide: %s, want %s alone", got, b)
 	}
 	d := Decide{WorkspaceID: w.workspace, ApprovalID: one[xid.ID](w, `SELECT id FROM approvals`), AgentID: a, Status: domain.ApprovalStatusApproved}
-	if _, err := w.Decide(t.Context(), d); userCode(err) != domain.UserErrorCodeInvalid {
+	if _, _, err := w.Decide(t.Context(), d); userCode(err) != domain.UserErrorCodeInvalid {
 		t.Errorf("S5.4 the assignee approved its own work: %v", err)
 	}
 	d.AgentID = b
-	_, err = w.Decide(t.Context(), d)
+	_, _, err = w.Decide(t.Context(), d)
 	w.ok(err)
 	w.wantState(task, domain.TaskStateDone)
 	w.sound()

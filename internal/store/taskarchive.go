@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -20,12 +19,7 @@ func (s *Store) ArchiveTask(ctx context.Context, workspaceID, taskID xid.ID) (se
 }
 
 func (t *tx) archive(ctx context.Context, workspaceID, taskID xid.ID) (sent, cancelled []xid.ID, err error) {
-	waiting, err := t.agentsWaitingFor(ctx, taskID)
-	if err != nil {
-		return nil, nil, err
-	}
-	lanes, err := t.lockLanesIn(ctx, waiting)
-	if err != nil {
+	if err := t.lockWaiting(ctx, taskID); err != nil {
 		return nil, nil, err
 	}
 	tasks, err := t.lockEnding(ctx, []xid.ID{taskID})
@@ -39,28 +33,14 @@ func (t *tx) archive(ctx context.Context, workspaceID, taskID xid.ID) (sent, can
 	if r.archived {
 		return nil, nil, nil
 	}
-	if again, err := t.agentsWaitingFor(ctx, taskID); err != nil || len(without(again, waiting)) > 0 {
-		if err == nil {
-			err = errChanged
-		}
-		return nil, nil, err
-	}
 	if err := t.readClock(ctx); err != nil {
 		return nil, nil, err
 	}
 	if sent, err = t.writeArchived(ctx, tasks, r); err != nil {
 		return nil, nil, err
 	}
-	for _, l := range lanes {
-		dropped, err := t.dropRequests(ctx, l, taskID, func(_ domain.WakeupSource, _ domain.WakeBasis, retry bool) domain.EndReason {
-			return domain.RetryReason(domain.EndReasonTaskCancelled, retry)
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		cancelled = append(cancelled, dropped...)
-	}
-	return sent, cancelled, nil
+	cancelled, err = t.endWaiting(ctx)
+	return sent, cancelled, err
 }
 
 func (t *tx) writeArchived(ctx context.Context, tasks map[xid.ID]*taskRow, r *taskRow) ([]xid.ID, error) {
@@ -81,16 +61,4 @@ func (t *tx) writeArchived(ctx context.Context, tasks map[xid.ID]*taskRow, r *ta
 		return nil, err
 	}
 	return t.followEnd(ctx, &c, tasks)
-}
-
-// agentsWaitingFor are the agents that have something queued about a task.
-func (t *tx) agentsWaitingFor(ctx context.Context, taskID xid.ID) ([]string, error) {
-	const query = `
-SELECT DISTINCT q.agent_id FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
-WHERE q.task_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALESCED') AND (q.run_id IS NULL OR r.status = 'QUEUED') ORDER BY 1`
-	agents, err := collect(ctx, t, scanOne[string], query, taskID)
-	if err != nil {
-		return nil, fmt.Errorf("find who waits for the task: %w", err)
-	}
-	return agents, nil
 }

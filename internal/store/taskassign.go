@@ -72,7 +72,7 @@ func (t *tx) assign(ctx context.Context, in AssignTask, former xid.ID) (sent, ca
 	if sent, err = t.apply(ctx, &c); err != nil || former == "" {
 		return sent, nil, err
 	}
-	cancelled, err = t.dropRequests(ctx, l, in.TaskID, domain.ReassignCancels)
+	cancelled, err = t.dropRequests(ctx, l, in.TaskID, nil, domain.ReassignCancels)
 	return sent, cancelled, err
 }
 
@@ -85,16 +85,17 @@ type pendingRequest struct {
 }
 
 // dropRequests ends the requests of a locked lane about a task that are unrouted or of a queued run, as the rule says for
-// each, and the runs of which none is left. It returns the ended requests.
-func (t *tx) dropRequests(ctx context.Context, l lane, taskID xid.ID, rule func(domain.WakeupSource, domain.WakeBasis, bool) domain.EndReason) ([]xid.ID, error) {
+// each, and the runs of which none is left. It looks at the oldest of them, at most so many, nil: at all, and returns those
+// that it ended.
+func (t *tx) dropRequests(ctx context.Context, l lane, taskID xid.ID, most *int, rule func(domain.WakeupSource, domain.WakeBasis, bool) domain.EndReason) ([]xid.ID, error) {
 	const query = `
 SELECT q.id, q.run_id, q.routine_run_id, q.source, coalesce(q.basis, ''), coalesce(r.retry_count > 0, false)
 FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
 WHERE q.task_id = $2 AND q.agent_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALESCED') AND (q.run_id IS NULL OR r.status = 'QUEUED')
-ORDER BY q.requested_at, q.id`
+ORDER BY q.requested_at, q.id LIMIT $3`
 	pending, err := collect(ctx, t, func(rows *sql.Rows) (p pendingRequest, err error) {
 		return p, rows.Scan(&p.id, &p.runID, &p.routineRunID, &p.source, &p.basis, &p.retry)
-	}, query, l.agentID, taskID)
+	}, query, l.agentID, taskID, most)
 	if err != nil {
 		return nil, fmt.Errorf("read what waits about the task: %w", err)
 	}
@@ -144,10 +145,7 @@ UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $2, finished_at = 
 		return fmt.Errorf("end stale requests: %w", err)
 	}
 	end := routineRunEnd{status: domain.RoutineRunStatusCancelled, reason: &reason}
-	if err := t.endRoutineRuns(ctx, fires, end); err != nil {
-		return err
-	}
-	if err := t.endFiresOfTasks(ctx, tasks, end); err != nil {
+	if err := t.endFires(ctx, fires, tasks, end); err != nil {
 		return err
 	}
 	return t.noteRequests(ctx, workspaceID, requests, domain.StaleActivity(reason), callerOr(ctx, "queue"), "The wakeup lost its reason: "+string(reason)+".", reason)

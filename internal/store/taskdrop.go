@@ -2,55 +2,139 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
 )
 
-// dropPatience bounds how long who ended a task waits for the lanes of those that have something queued about it.
-const dropPatience = 5 * time.Second
+// Bounds of what the end of a task ends in its own transaction. What is beyond follows at once, in steps of the same size.
+const (
+	dropLanes    = 100  // agents that have something queued about it
+	dropMost     = 1000 // their requests
+	dropPatience = 5 * time.Second
+)
 
-// dropWaiting ends, once the end of a task has committed, what still waits about it: parked runs would otherwise stand in
-// the queue until their parking is over, for days. It takes a transaction of its own, since lanes are locked before tasks and
-// who ends a task holds it. What a crash leaves in between is ended when its run comes up, as a stale one.
-func (t *tx) dropWaiting(ctx context.Context, taskID xid.ID) {
-	t.onCommit(func(s *Store) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
-		defer cancel()
-		if err := s.dropWaiting(ctx, taskID); err != nil {
-			s.log.Warn("what waits about an ended task was not ended yet; it will be when it comes up", "task_id", taskID, "error", err)
-		}
-	})
+// lanesNeeded says that a transaction came to need lanes that it has not locked. Lanes come first, in the order of their
+// agents, so it is begun again, and locks these with the others.
+type lanesNeeded struct{ agents []string }
+
+// Error says how many it lacked.
+func (e *lanesNeeded) Error() string { return fmt.Sprintf("%d more lanes are needed", len(e.agents)) }
+
+// Is says that it is a change which the transaction did not know of when it began.
+func (e *lanesNeeded) Is(target error) bool { return target == errChanged }
+
+// lockWaiting locks the lanes of those that have something queued about a task that is about to end, before the task.
+func (t *tx) lockWaiting(ctx context.Context, taskID xid.ID) error {
+	waiting, err := t.agentsWaitingFor(ctx, taskID)
+	if err != nil {
+		return err
+	}
+	waiting = waiting[:min(len(waiting), dropLanes)]
+	_, err = t.lockLanesIn(ctx, once(append(waiting, t.also...)))
+	return err
 }
 
-func (s *Store) dropWaiting(ctx context.Context, taskID xid.ID) error {
-	return s.inTx(ctx, func(t *tx) error {
-		waiting, err := t.agentsWaitingFor(ctx, taskID)
-		if err != nil || len(waiting) == 0 {
-			return err
-		}
-		lanes, err := t.lockLanesIn(ctx, waiting)
+// lockAlso locks the lanes that the try before this one lacked.
+func (t *tx) lockAlso(ctx context.Context) error {
+	_, err := t.lockLanesIn(ctx, t.also)
+	return err
+}
+
+// agentsWaitingFor are the agents that have something queued about a task: one more than one transaction locks, at most.
+func (t *tx) agentsWaitingFor(ctx context.Context, taskID xid.ID) ([]string, error) {
+	const query = `
+SELECT DISTINCT q.agent_id FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
+WHERE q.task_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALESCED') AND (q.run_id IS NULL OR r.status = 'QUEUED') ORDER BY 1 LIMIT $2`
+	agents, err := collect(ctx, t, scanOne[string], query, taskID, dropLanes+1)
+	if err != nil {
+		return nil, fmt.Errorf("find who waits for the task: %w", err)
+	}
+	return agents, nil
+}
+
+// endWaiting ends what waits about the tasks that this transaction has ended: parked runs would otherwise stand in the queue
+// until their parking is over, for days. It comes when all else is written, since the end of a run sends requests about its
+// task again. It returns the requests that it ended. Lanes that it lacks are locked by the next try; what is too much for
+// one transaction follows its commit.
+func (t *tx) endWaiting(ctx context.Context) (ended []xid.ID, err error) {
+	tasks := once(t.over)
+	t.over = nil
+	for _, taskID := range tasks {
+		some, more, err := t.dropWaiting(ctx, taskID, dropMost-len(ended))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		tasks, err := t.lockTasks(ctx, taskID)
+		if ended = append(ended, some...); more {
+			t.onCommit(func(s *Store) { s.dropRest(ctx, taskID) })
+		}
+	}
+	return ended, nil
+}
+
+// dropWaiting ends at most so many requests about a task, and the queued runs of which none is left; more says that there
+// may be others. A task that is open ends nothing: what ended it was undone.
+func (t *tx) dropWaiting(ctx context.Context, taskID xid.ID, most int) (ended []xid.ID, more bool, err error) {
+	waiting, err := t.agentsWaitingFor(ctx, taskID)
+	if err != nil || len(waiting) == 0 {
+		return nil, false, err
+	}
+	some := waiting[:min(len(waiting), dropLanes)]
+	held := slices.DeleteFunc(slices.Clone(some), func(id string) bool { _, ok := t.held[xid.ID(id)]; return !ok })
+	if lacking := without(some, held); len(lacking) > 0 && len(t.also) < dropLanes {
+		return nil, false, &lanesNeeded{lacking[:min(len(lacking), dropLanes-len(t.also))]}
+	}
+	over, err := t.whyOver(ctx, taskID)
+	if err != nil || over == "" {
+		return nil, false, err
+	}
+	for _, agentID := range held {
+		left := most - len(ended)
+		if left <= 0 {
+			return ended, true, nil
+		}
+		dropped, err := t.dropRequests(ctx, t.held[xid.ID(agentID)], taskID, &left, func(_ domain.WakeupSource, _ domain.WakeBasis, retry bool) domain.EndReason {
+			return domain.RetryReason(over, retry)
+		})
 		if err != nil {
-			return err
+			return nil, false, err
 		}
-		r := tasks[taskID]
-		if r == nil || !r.ended() {
-			return nil // somebody has opened it again
-		}
-		over := domain.BasisLost(domain.BasisFacts{TaskBound: true, TaskState: r.state, TaskArchived: r.archived})
-		for _, l := range lanes {
-			_, err := t.dropRequests(ctx, l, taskID, func(_ domain.WakeupSource, _ domain.WakeBasis, retry bool) domain.EndReason {
-				return domain.RetryReason(over, retry)
-			})
-			if err != nil {
+		ended = append(ended, dropped...)
+	}
+	return ended, len(held) < len(waiting) || len(ended) >= most, nil
+}
+
+// whyOver is why nothing is to be done about a task any more; "" while there is. The task is locked.
+func (t *tx) whyOver(ctx context.Context, taskID xid.ID) (domain.EndReason, error) {
+	tasks, err := t.readTasks(ctx, taskID)
+	if err != nil || tasks[taskID] == nil || !tasks[taskID].ended() {
+		return "", err
+	}
+	return domain.BasisLost(domain.BasisFacts{TaskBound: true, TaskState: tasks[taskID].state, TaskArchived: tasks[taskID].archived}), nil
+}
+
+// dropRest goes on with what was too much for the transaction that ended a task, step by step. What it does not come to, in
+// dropPatience or because the process ends, ends when its run comes up, as a stale one.
+func (s *Store) dropRest(ctx context.Context, taskID xid.ID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
+	defer cancel()
+	for more := true; more; {
+		err := s.inTx(ctx, func(t *tx) (err error) {
+			if err = t.lockWaiting(ctx, taskID); err != nil {
 				return err
 			}
+			if _, err = t.lockTasks(ctx, taskID); err != nil {
+				return err
+			}
+			_, more, err = t.dropWaiting(ctx, taskID, dropMost)
+			return err
+		})
+		if err != nil {
+			s.log.Warn("not all that waits about an ended task has ended yet; the rest does when it comes up", "task_id", taskID, "error", err)
+			return
 		}
-		return nil
-	})
+	}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
@@ -43,8 +44,97 @@ func TestTheEndOfATaskEndsItsParkedRuns(t *testing.T) {
 			if n := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE finished_at IS NULL`); n != 0 {
 				t.Errorf("%d requests wait", n)
 			}
+			if !one[bool](w, `SELECT r.xmin = k.xmin FROM runs r JOIN tasks k ON k.id = r.task_id WHERE r.id = $1`, run) {
+				t.Error("the task and its parked run ended in two transactions")
+			}
 			w.sound()
 		})
+	}
+}
+
+// What ends with its task is listed for who ended it.
+func TestWhoEndsATaskIsToldWhatEndsWithIt(t *testing.T) {
+	w := newWorld(t)
+	agent, reviewer := w.agent("worker"), w.agent("reviewer")
+	task := w.task("Build", assignedTo(agent))
+	_, err := w.QueueRun(w.Context(), QueueRun{WorkspaceID: w.workspace, TaskID: task, AgentID: reviewer})
+	w.ok(err)
+	waiting := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE task_id = $1`, task)
+	_, cancelled, err := w.MoveTask(w.Context(), MoveTask{WorkspaceID: w.workspace, TaskID: task, To: domain.TaskStateCancelled})
+	w.ok(err)
+	if len(cancelled) != waiting || waiting < 2 {
+		t.Errorf("%d of %d requests are listed", len(cancelled), waiting)
+	}
+	w.sound()
+}
+
+// A task about which very much waits ends in a transaction of a bounded size; the rest ends in steps that follow it.
+func TestTheEndOfATaskIsBounded(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	task := w.task("Build", assignedTo(agent))
+	w.sql(`UPDATE runs SET parked_reason = 'RATE_LIMIT', parked_until = clock_timestamp() + interval '9 days'`)
+	w.sql(`UPDATE agent_lanes SET head_id = NULL, head_at = NULL`)
+	const comments, agents = 1500, 130
+	w.sql(`INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, run_id, causation_id, scope, source, wake_class, reason, payload, status)
+SELECT 'wkp_c' || n, $1, $2, $3, r.id, 'cau', r.scope, 'COMMENT', 'EVENT', 'comment', '{}', 'COALESCED' FROM generate_series(1, $4) n, runs r`, w.workspace, agent, task, comments)
+	for i := range agents {
+		_, err := w.QueueRun(w.Context(), QueueRun{WorkspaceID: w.workspace, TaskID: task, AgentID: w.agent(fmt.Sprint("helper ", i))})
+		w.ok(err)
+	}
+	_, cancelled, err := w.MoveTask(w.Context(), MoveTask{WorkspaceID: w.workspace, TaskID: task, To: domain.TaskStateDone})
+	w.ok(err)
+	if len(cancelled) != dropMost {
+		t.Errorf("the transaction ended %d requests, want %d", len(cancelled), dropMost)
+	}
+	if n := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE task_id = $1 AND finished_at IS NULL`, task); n != 0 {
+		t.Errorf("%d requests wait", n)
+	}
+	if n := one[int](w, `SELECT count(*) FROM runs WHERE task_id = $1 AND status = 'QUEUED'`, task); n != 0 {
+		t.Errorf("%d runs wait", n)
+	}
+	w.sound()
+}
+
+// Who finds, under the lock, that somebody else waits as well locks that lane before all else and begins again.
+func TestTheEndOfATaskFindsWhoJoinsMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	agent, helper := w.agent("worker"), w.agent("helper")
+	task := w.task("Build", assignedTo(agent))
+	tries := 0
+	w.ok(w.inTx(w.Context(), func(t *tx) error {
+		tries++
+		if err := t.lockAlso(w.Context()); err != nil {
+			return err
+		}
+		if tries == 1 {
+			_, err := w.QueueRun(w.Context(), QueueRun{WorkspaceID: w.workspace, TaskID: task, AgentID: helper})
+			w.ok(err)
+		}
+		_, err := t.moveTask(w.Context(), MoveTask{WorkspaceID: w.workspace, TaskID: task, To: domain.TaskStateDone})
+		return err
+	}))
+	if tries != 2 {
+		t.Errorf("it took %d tries, want 2", tries)
+	}
+	if n := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE finished_at IS NULL`); n != 0 {
+		t.Errorf("%d requests wait", n)
+	}
+	w.sound()
+}
+
+// A heavy fire whose request is dropped since its agent is gone ends with it, and does not wait for a sweep.
+func TestAFireWhoseAgentWasDeletedBeforeRoutingEnds(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	trigger := w.routine(agent, func(r *CreateRoutine) { r.TaskTemplate = &domain.TaskTemplate{Title: "Review"} })
+	w.makeDue(trigger)
+	_, err := w.FireDue(t.Context(), trigger)
+	w.ok(err)
+	w.sql(`UPDATE agents SET deleted_at = clock_timestamp() WHERE id = $1`, agent)
+	w.route(agent)
+	if got := one[string](w, `SELECT status || ' ' || coalesce(skip_reason, '') FROM routine_runs`); got != "CANCELLED AGENT_DELETED" {
+		t.Errorf("the fire is %s", got)
 	}
 }
 

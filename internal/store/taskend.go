@@ -71,7 +71,7 @@ func (t *tx) followEnd(ctx context.Context, c *change, tasks map[xid.ID]*taskRow
 		}
 		sent = append(sent, requests...)
 	}
-	t.dropWaiting(ctx, c.after.id)
+	t.over = append(t.over, c.after.id)
 	return sent, t.endFireOfTask(ctx, c.after)
 }
 

@@ -20,34 +20,61 @@ type MoveTask struct {
 }
 
 // MoveTask moves a task with the wakes that follow, and returns their requests. To DONE it completes the task, which asks
-// for a decision first where the task needs one (SPEC S5.4).
-func (s *Store) MoveTask(ctx context.Context, in MoveTask) (sent []xid.ID, err error) {
+// for a decision first where the task needs one (SPEC S5.4). A move that ends the task ends what waits about it: those
+// requests are returned as cancelled.
+func (s *Store) MoveTask(ctx context.Context, in MoveTask) (sent, cancelled []xid.ID, err error) {
 	if (in.To == "") == (in.StepID == "") {
-		return nil, domain.RefuseField([]string{"to"}, domain.UserErrorCodeInvalid, "name either the state or the step to move to")
+		return nil, nil, domain.RefuseField([]string{"to"}, domain.UserErrorCodeInvalid, "name either the state or the step to move to")
 	}
 	err = s.inTx(ctx, func(t *tx) error {
-		tasks, err := t.lockEnding(ctx, []xid.ID{in.TaskID})
-		if err != nil {
+		if err := t.lockIfEnding(ctx, in); err != nil {
 			return err
 		}
-		r, err := taskOf(tasks, in.WorkspaceID, in.TaskID)
-		if err != nil {
+		if sent, err = t.moveTask(ctx, in); err != nil {
 			return err
 		}
-		if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
-			return err
-		}
-		if err := t.readClock(ctx); err != nil {
-			return err
-		}
-		c, err := t.causeOf(ctx)
-		if err != nil {
-			return err
-		}
-		sent, err = t.move(ctx, tasks, r, move{to: in.To, stepID: in.StepID, note: in.Note, cause: c})
+		cancelled, err = t.endWaiting(ctx)
 		return err
 	})
-	return sent, wrap("move task", err)
+	return sent, cancelled, wrap("move task", err)
+}
+
+// lockIfEnding locks the lanes of those that have something queued about a task that is about to end.
+func (t *tx) lockIfEnding(ctx context.Context, in MoveTask) error {
+	state := in.To
+	if in.StepID != "" {
+		var err error
+		state, err = queryOne[domain.TaskState](ctx, t, `SELECT state FROM workflow_steps WHERE id = $1`, in.StepID)
+		if err != nil && !isNoRows(err) {
+			return fmt.Errorf("read the step: %w", err)
+		}
+	}
+	if !state.Ended() {
+		return t.lockAlso(ctx)
+	}
+	return t.lockWaiting(ctx, in.TaskID)
+}
+
+func (t *tx) moveTask(ctx context.Context, in MoveTask) ([]xid.ID, error) {
+	tasks, err := t.lockEnding(ctx, []xid.ID{in.TaskID})
+	if err != nil {
+		return nil, err
+	}
+	r, err := taskOf(tasks, in.WorkspaceID, in.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
+		return nil, err
+	}
+	if err := t.readClock(ctx); err != nil {
+		return nil, err
+	}
+	c, err := t.causeOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.move(ctx, tasks, r, move{to: in.To, stepID: in.StepID, note: in.Note, cause: c})
 }
 
 // move is where a task goes, by whom.

@@ -84,7 +84,7 @@ func (t *tx) setParticipants(ctx context.Context, in SetTaskParticipants) (sent,
 	}
 	for _, l := range lanes {
 		id := string(l.agentID)
-		dropped, err := t.dropRequests(ctx, l, r.id, func(_ domain.WakeupSource, basis domain.WakeBasis, _ bool) domain.EndReason {
+		dropped, err := t.dropRequests(ctx, l, r.id, nil, func(_ domain.WakeupSource, basis domain.WakeBasis, _ bool) domain.EndReason {
 			return domain.BasisLost(domain.BasisFacts{TaskBound: true, Basis: basis, TaskState: r.state, Assigned: true,
 				Reviews: slices.Contains(texts(become.reviewers), id), Approves: slices.Contains(texts(become.approvers), id)})
 		})

@@ -163,7 +163,7 @@ func TestTaskStatementsStayShortInLongTables(t *testing.T) {
 		{"the last child ends", 400, func() { w.moveTo(second, domain.TaskStateCancelled) }},
 		{"a completion is asked for", 400, func() { w.moveTo(spec, domain.TaskStateDone) }},
 		{"a completion is decided", 400, func() {
-			_, err := w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: one[xid.ID](w, `SELECT id FROM approvals WHERE task_id = $1`, spec), UserID: "ann", Status: domain.ApprovalStatusRejected})
+			_, _, err := w.Decide(t.Context(), Decide{WorkspaceID: w.workspace, ApprovalID: one[xid.ID](w, `SELECT id FROM approvals WHERE task_id = $1`, spec), UserID: "ann", Status: domain.ApprovalStatusRejected})
 			w.ok(err)
 		}},
 		{"a task is given to another", 400, func() { w.assign(spec, a) }},

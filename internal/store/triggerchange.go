@@ -130,10 +130,10 @@ type UpdateTrigger struct {
 
 // UpdateTrigger changes a trigger. A schedule whose expression or zone changes, or that is switched on, goes on from now;
 // slots that were due under the old expression are fired first, in the same transaction, so that none is lost or comes
-// twice (C204). It returns the agents to route.
-func (s *Store) UpdateTrigger(ctx context.Context, in UpdateTrigger) (agents []xid.ID, err error) {
+// twice (C204). It returns their requests.
+func (s *Store) UpdateTrigger(ctx context.Context, in UpdateTrigger) (sent []xid.ID, err error) {
 	err = s.withTrigger(ctx, in.WorkspaceID, in.TriggerID, func(t *tx, l lane, r routineRow, row *ent.RoutineTrigger) error {
-		agents = nil
+		sent = nil
 		if err := r.refuseArchived(); err != nil {
 			return err
 		}
@@ -148,13 +148,11 @@ func (s *Store) UpdateTrigger(ctx context.Context, in UpdateTrigger) (agents []x
 		if err := domain.AsUserError(problems); err != nil || len(change.Changed) == 0 {
 			return err
 		}
-		sent, err := t.updateTrigger(ctx, l, r, row, change)
-		if sent {
-			agents = []xid.ID{r.assigneeID}
-		}
+		err = t.updateTrigger(ctx, r, row, change)
+		sent = t.sent
 		return err
 	})
-	return agents, wrap("update trigger", err)
+	return sent, wrap("update trigger", err)
 }
 
 func triggerSettings(row *ent.RoutineTrigger) domain.TriggerSettings {
@@ -169,19 +167,19 @@ func triggerSettings(row *ent.RoutineTrigger) domain.TriggerSettings {
 	return s
 }
 
-// updateTrigger writes a change; sent says whether slots that were due made requests.
-func (t *tx) updateTrigger(ctx context.Context, l lane, r routineRow, row *ent.RoutineTrigger, change domain.TriggerChange) (sent bool, err error) {
+// updateTrigger writes a change.
+func (t *tx) updateTrigger(ctx context.Context, r routineRow, row *ent.RoutineTrigger, change domain.TriggerChange) error {
 	next := change.Next
 	u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.now).SetEnabled(next.Enabled)
 	switch next.Kind {
 	case domain.TriggerKindSchedule:
 		schedule, err := parseSchedule(next.Cron, next.TimeZone)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if change.Replanned {
-			if sent, err = t.fireBeforeChange(ctx, r, row); err != nil {
-				return false, err
+			if err := t.fireBeforeChange(ctx, r, row); err != nil {
+				return err
 			}
 		}
 		u.SetCron(next.Cron).SetTimeZone(next.TimeZone).ClearError()
@@ -195,24 +193,24 @@ func (t *tx) updateTrigger(ctx context.Context, l lane, r routineRow, row *ent.R
 		u.SetSigningMode(next.SigningMode).SetReplayWindowMs(next.ReplayWindow.Milliseconds()).SetRequireTimestamp(next.RequireTimestamp)
 	}
 	if err := u.Exec(ctx); err != nil {
-		return false, fmt.Errorf("update the trigger's row: %w", err)
+		return fmt.Errorf("update the trigger's row: %w", err)
 	}
-	return sent, t.noteTrigger(ctx, r, row.ID, "A trigger was changed.", map[string]any{"changed": change.Changed})
+	return t.noteTrigger(ctx, r, row.ID, "A trigger was changed.", map[string]any{"changed": change.Changed})
 }
 
 // fireBeforeChange fires the slots that are due under the expression that is about to be replaced. One that cannot be read
 // has none.
-func (t *tx) fireBeforeChange(ctx context.Context, r routineRow, row *ent.RoutineTrigger) (sent bool, err error) {
+func (t *tx) fireBeforeChange(ctx context.Context, r routineRow, row *ent.RoutineTrigger) error {
 	if !row.Enabled || row.NextRunAt == nil || row.NextRunAt.After(t.now) {
-		return false, nil
+		return nil
 	}
 	d := &dueTrigger{triggerRow: triggerRow{row.ID, row.WorkspaceID, row.RoutineID, r.assigneeID, *row.Cron, *row.TimeZone},
 		nextRunAt: *row.NextRunAt, lastFiredAt: orZero(row.LastFiredAt), routine: &r}
 	b := fireBatch{tx: t}
 	if err := b.fireAll(ctx, []*dueTrigger{d}); err != nil {
-		return false, err
+		return err
 	}
-	return len(b.woken) > 0, errors.Join(b.unfit...)
+	return errors.Join(b.unfit...)
 }
 
 // DeleteTrigger removes a trigger for good; fires that it made stay readable.

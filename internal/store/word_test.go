@@ -147,7 +147,7 @@ func TestAWordAboutAHeavyTaskWinsOverItsDefaultCompletion(t *testing.T) {
 
 func (w *world) mustMove(ctx context.Context, task xid.ID, to domain.TaskState) {
 	w.Helper()
-	sent, err := w.MoveTask(ctx, MoveTask{WorkspaceID: w.workspace, TaskID: task, To: to})
+	sent, _, err := w.MoveTask(ctx, MoveTask{WorkspaceID: w.workspace, TaskID: task, To: to})
 	w.ok(err)
 	w.routed(sent)
 }
