@@ -49,6 +49,8 @@ type BudgetPolicy struct {
 	ReservedUsd string `json:"reserved_usd,omitempty"`
 	// AlertedPercent holds the value of the "alerted_percent" field.
 	AlertedPercent int `json:"alerted_percent,omitempty"`
+	// ToldThresholds holds the value of the "told_thresholds" field.
+	ToldThresholds []int `json:"told_thresholds,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the BudgetPolicyQuery when eager-loading is set.
 	Edges        BudgetPolicyEdges `json:"edges"`
@@ -82,7 +84,7 @@ func (*BudgetPolicy) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case budgetpolicy.FieldAlertThresholds:
+		case budgetpolicy.FieldAlertThresholds, budgetpolicy.FieldToldThresholds:
 			values[i] = new([]byte)
 		case budgetpolicy.FieldRevision, budgetpolicy.FieldAlertedPercent:
 			values[i] = new(sql.NullInt64)
@@ -199,6 +201,14 @@ func (_m *BudgetPolicy) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.AlertedPercent = int(value.Int64)
 			}
+		case budgetpolicy.FieldToldThresholds:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field told_thresholds", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.ToldThresholds); err != nil {
+					return fmt.Errorf("unmarshal field told_thresholds: %w", err)
+				}
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -281,6 +291,9 @@ func (_m *BudgetPolicy) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("alerted_percent=")
 	builder.WriteString(fmt.Sprintf("%v", _m.AlertedPercent))
+	builder.WriteString(", ")
+	builder.WriteString("told_thresholds=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ToldThresholds))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -174,6 +174,12 @@ func (_c *BudgetPolicyCreate) SetNillableAlertedPercent(v *int) *BudgetPolicyCre
 	return _c
 }
 
+// SetToldThresholds sets the "told_thresholds" field.
+func (_c *BudgetPolicyCreate) SetToldThresholds(v []int) *BudgetPolicyCreate {
+	_c.mutation.SetToldThresholds(v)
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *BudgetPolicyCreate) SetID(v xid.ID) *BudgetPolicyCreate {
 	_c.mutation.SetID(v)
@@ -264,6 +270,10 @@ func (_c *BudgetPolicyCreate) defaults() {
 		v := budgetpolicy.DefaultAlertedPercent
 		_c.mutation.SetAlertedPercent(v)
 	}
+	if _, ok := _c.mutation.ToldThresholds(); !ok {
+		v := budgetpolicy.DefaultToldThresholds
+		_c.mutation.SetToldThresholds(v)
+	}
 	if _, ok := _c.mutation.ID(); !ok {
 		v := budgetpolicy.DefaultID()
 		_c.mutation.SetID(v)
@@ -332,6 +342,9 @@ func (_c *BudgetPolicyCreate) check() error {
 	}
 	if _, ok := _c.mutation.AlertedPercent(); !ok {
 		return &ValidationError{Name: "alerted_percent", err: errors.New(`ent: missing required field "BudgetPolicy.alerted_percent"`)}
+	}
+	if _, ok := _c.mutation.ToldThresholds(); !ok {
+		return &ValidationError{Name: "told_thresholds", err: errors.New(`ent: missing required field "BudgetPolicy.told_thresholds"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := budgetpolicy.IDValidator(string(v)); err != nil {
@@ -428,6 +441,10 @@ func (_c *BudgetPolicyCreate) createSpec() (*BudgetPolicy, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.AlertedPercent(); ok {
 		_spec.SetField(budgetpolicy.FieldAlertedPercent, field.TypeInt, value)
 		_node.AlertedPercent = value
+	}
+	if value, ok := _c.mutation.ToldThresholds(); ok {
+		_spec.SetField(budgetpolicy.FieldToldThresholds, field.TypeJSON, value)
+		_node.ToldThresholds = value
 	}
 	if nodes := _c.mutation.WorkspaceIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -651,6 +668,18 @@ func (u *BudgetPolicyUpsert) UpdateAlertedPercent() *BudgetPolicyUpsert {
 // AddAlertedPercent adds v to the "alerted_percent" field.
 func (u *BudgetPolicyUpsert) AddAlertedPercent(v int) *BudgetPolicyUpsert {
 	u.Add(budgetpolicy.FieldAlertedPercent, v)
+	return u
+}
+
+// SetToldThresholds sets the "told_thresholds" field.
+func (u *BudgetPolicyUpsert) SetToldThresholds(v []int) *BudgetPolicyUpsert {
+	u.Set(budgetpolicy.FieldToldThresholds, v)
+	return u
+}
+
+// UpdateToldThresholds sets the "told_thresholds" field to the value that was provided on create.
+func (u *BudgetPolicyUpsert) UpdateToldThresholds() *BudgetPolicyUpsert {
+	u.SetExcluded(budgetpolicy.FieldToldThresholds)
 	return u
 }
 
@@ -887,6 +916,20 @@ func (u *BudgetPolicyUpsertOne) AddAlertedPercent(v int) *BudgetPolicyUpsertOne 
 func (u *BudgetPolicyUpsertOne) UpdateAlertedPercent() *BudgetPolicyUpsertOne {
 	return u.Update(func(s *BudgetPolicyUpsert) {
 		s.UpdateAlertedPercent()
+	})
+}
+
+// SetToldThresholds sets the "told_thresholds" field.
+func (u *BudgetPolicyUpsertOne) SetToldThresholds(v []int) *BudgetPolicyUpsertOne {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.SetToldThresholds(v)
+	})
+}
+
+// UpdateToldThresholds sets the "told_thresholds" field to the value that was provided on create.
+func (u *BudgetPolicyUpsertOne) UpdateToldThresholds() *BudgetPolicyUpsertOne {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.UpdateToldThresholds()
 	})
 }
 
@@ -1290,6 +1333,20 @@ func (u *BudgetPolicyUpsertBulk) AddAlertedPercent(v int) *BudgetPolicyUpsertBul
 func (u *BudgetPolicyUpsertBulk) UpdateAlertedPercent() *BudgetPolicyUpsertBulk {
 	return u.Update(func(s *BudgetPolicyUpsert) {
 		s.UpdateAlertedPercent()
+	})
+}
+
+// SetToldThresholds sets the "told_thresholds" field.
+func (u *BudgetPolicyUpsertBulk) SetToldThresholds(v []int) *BudgetPolicyUpsertBulk {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.SetToldThresholds(v)
+	})
+}
+
+// UpdateToldThresholds sets the "told_thresholds" field to the value that was provided on create.
+func (u *BudgetPolicyUpsertBulk) UpdateToldThresholds() *BudgetPolicyUpsertBulk {
+	return u.Update(func(s *BudgetPolicyUpsert) {
+		s.UpdateToldThresholds()
 	})
 }
 

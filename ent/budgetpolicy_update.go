@@ -203,6 +203,18 @@ func (_u *BudgetPolicyUpdate) AddAlertedPercent(v int) *BudgetPolicyUpdate {
 	return _u
 }
 
+// SetToldThresholds sets the "told_thresholds" field.
+func (_u *BudgetPolicyUpdate) SetToldThresholds(v []int) *BudgetPolicyUpdate {
+	_u.mutation.SetToldThresholds(v)
+	return _u
+}
+
+// AppendToldThresholds appends value to the "told_thresholds" field.
+func (_u *BudgetPolicyUpdate) AppendToldThresholds(v []int) *BudgetPolicyUpdate {
+	_u.mutation.AppendToldThresholds(v)
+	return _u
+}
+
 // Mutation returns the BudgetPolicyMutation object of the builder.
 func (_u *BudgetPolicyUpdate) Mutation() *BudgetPolicyMutation {
 	return _u.mutation
@@ -336,6 +348,14 @@ func (_u *BudgetPolicyUpdate) sqlSave(ctx context.Context) (_node int, err error
 	}
 	if value, ok := _u.mutation.AddedAlertedPercent(); ok {
 		_spec.AddField(budgetpolicy.FieldAlertedPercent, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.ToldThresholds(); ok {
+		_spec.SetField(budgetpolicy.FieldToldThresholds, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedToldThresholds(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, budgetpolicy.FieldToldThresholds, value)
+		})
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -531,6 +551,18 @@ func (_u *BudgetPolicyUpdateOne) AddAlertedPercent(v int) *BudgetPolicyUpdateOne
 	return _u
 }
 
+// SetToldThresholds sets the "told_thresholds" field.
+func (_u *BudgetPolicyUpdateOne) SetToldThresholds(v []int) *BudgetPolicyUpdateOne {
+	_u.mutation.SetToldThresholds(v)
+	return _u
+}
+
+// AppendToldThresholds appends value to the "told_thresholds" field.
+func (_u *BudgetPolicyUpdateOne) AppendToldThresholds(v []int) *BudgetPolicyUpdateOne {
+	_u.mutation.AppendToldThresholds(v)
+	return _u
+}
+
 // Mutation returns the BudgetPolicyMutation object of the builder.
 func (_u *BudgetPolicyUpdateOne) Mutation() *BudgetPolicyMutation {
 	return _u.mutation
@@ -694,6 +726,14 @@ func (_u *BudgetPolicyUpdateOne) sqlSave(ctx context.Context) (_node *BudgetPoli
 	}
 	if value, ok := _u.mutation.AddedAlertedPercent(); ok {
 		_spec.AddField(budgetpolicy.FieldAlertedPercent, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.ToldThresholds(); ok {
+		_spec.SetField(budgetpolicy.FieldToldThresholds, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedToldThresholds(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, budgetpolicy.FieldToldThresholds, value)
+		})
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &BudgetPolicy{config: _u.config}

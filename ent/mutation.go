@@ -9292,6 +9292,8 @@ type BudgetPolicyMutation struct {
 	reserved_usd           *string
 	alerted_percent        *int
 	addalerted_percent     *int
+	told_thresholds        *[]int
+	appendtold_thresholds  []int
 	clearedFields          map[string]struct{}
 	workspace              *xid.ID
 	clearedworkspace       bool
@@ -9963,6 +9965,57 @@ func (m *BudgetPolicyMutation) ResetAlertedPercent() {
 	m.addalerted_percent = nil
 }
 
+// SetToldThresholds sets the "told_thresholds" field.
+func (m *BudgetPolicyMutation) SetToldThresholds(i []int) {
+	m.told_thresholds = &i
+	m.appendtold_thresholds = nil
+}
+
+// ToldThresholds returns the value of the "told_thresholds" field in the mutation.
+func (m *BudgetPolicyMutation) ToldThresholds() (r []int, exists bool) {
+	v := m.told_thresholds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToldThresholds returns the old "told_thresholds" field's value of the BudgetPolicy entity.
+// If the BudgetPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *BudgetPolicyMutation) OldToldThresholds(ctx context.Context) (v []int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToldThresholds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToldThresholds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToldThresholds: %w", err)
+	}
+	return oldValue.ToldThresholds, nil
+}
+
+// AppendToldThresholds adds i to the "told_thresholds" field.
+func (m *BudgetPolicyMutation) AppendToldThresholds(i []int) {
+	m.appendtold_thresholds = append(m.appendtold_thresholds, i...)
+}
+
+// AppendedToldThresholds returns the list of values that were appended to the "told_thresholds" field in this mutation.
+func (m *BudgetPolicyMutation) AppendedToldThresholds() ([]int, bool) {
+	if len(m.appendtold_thresholds) == 0 {
+		return nil, false
+	}
+	return m.appendtold_thresholds, true
+}
+
+// ResetToldThresholds resets all changes to the "told_thresholds" field.
+func (m *BudgetPolicyMutation) ResetToldThresholds() {
+	m.told_thresholds = nil
+	m.appendtold_thresholds = nil
+}
+
 // ClearWorkspace clears the "workspace" edge to the Workspace entity.
 func (m *BudgetPolicyMutation) ClearWorkspace() {
 	m.clearedworkspace = true
@@ -10024,7 +10077,7 @@ func (m *BudgetPolicyMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *BudgetPolicyMutation) Fields() []string {
-	fields := make([]string, 0, 14)
+	fields := make([]string, 0, 15)
 	if m.created_at != nil {
 		fields = append(fields, budgetpolicy.FieldCreatedAt)
 	}
@@ -10067,6 +10120,9 @@ func (m *BudgetPolicyMutation) Fields() []string {
 	if m.alerted_percent != nil {
 		fields = append(fields, budgetpolicy.FieldAlertedPercent)
 	}
+	if m.told_thresholds != nil {
+		fields = append(fields, budgetpolicy.FieldToldThresholds)
+	}
 	return fields
 }
 
@@ -10103,6 +10159,8 @@ func (m *BudgetPolicyMutation) Field(name string) (ent.Value, bool) {
 		return m.ReservedUsd()
 	case budgetpolicy.FieldAlertedPercent:
 		return m.AlertedPercent()
+	case budgetpolicy.FieldToldThresholds:
+		return m.ToldThresholds()
 	}
 	return nil, false
 }
@@ -10140,6 +10198,8 @@ func (m *BudgetPolicyMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldReservedUsd(ctx)
 	case budgetpolicy.FieldAlertedPercent:
 		return m.OldAlertedPercent(ctx)
+	case budgetpolicy.FieldToldThresholds:
+		return m.OldToldThresholds(ctx)
 	}
 	return nil, fmt.Errorf("unknown BudgetPolicy field %s", name)
 }
@@ -10246,6 +10306,13 @@ func (m *BudgetPolicyMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetAlertedPercent(v)
+		return nil
+	case budgetpolicy.FieldToldThresholds:
+		v, ok := value.([]int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToldThresholds(v)
 		return nil
 	}
 	return fmt.Errorf("unknown BudgetPolicy field %s", name)
@@ -10364,6 +10431,9 @@ func (m *BudgetPolicyMutation) ResetField(name string) error {
 		return nil
 	case budgetpolicy.FieldAlertedPercent:
 		m.ResetAlertedPercent()
+		return nil
+	case budgetpolicy.FieldToldThresholds:
+		m.ResetToldThresholds()
 		return nil
 	}
 	return fmt.Errorf("unknown BudgetPolicy field %s", name)

@@ -426,6 +426,10 @@ func init() {
 	budgetpolicyDescAlertedPercent := budgetpolicyFields[9].Descriptor()
 	// budgetpolicy.DefaultAlertedPercent holds the default value on creation for the alerted_percent field.
 	budgetpolicy.DefaultAlertedPercent = budgetpolicyDescAlertedPercent.Default.(int)
+	// budgetpolicyDescToldThresholds is the schema descriptor for told_thresholds field.
+	budgetpolicyDescToldThresholds := budgetpolicyFields[10].Descriptor()
+	// budgetpolicy.DefaultToldThresholds holds the default value on creation for the told_thresholds field.
+	budgetpolicy.DefaultToldThresholds = budgetpolicyDescToldThresholds.Default.([]int)
 	// budgetpolicyDescID is the schema descriptor for id field.
 	budgetpolicyDescID := budgetpolicyMixinFields0[0].Descriptor()
 	// budgetpolicy.DefaultID holds the default value on creation for the id field.

@@ -125,6 +125,7 @@ func newWorldOn(t *testing.T, db *sql.DB) *world {
 	w.Client, w.db, w.store = graphtest.New(t, schema, auth.Local()), db, s
 	w.workspace = w.makeWorkspace("Test")
 	w.sql(`UPDATE workspaces SET coalescing_window_ms = 0`)
+	w.sql(`INSERT INTO instance_facts (id, name, value) VALUES ('fct_1', 'scheduler_seen', '2126-01-01T00:00:00Z')`) // as if a scheduler ran all the time
 	return w
 }
 

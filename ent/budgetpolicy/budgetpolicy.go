@@ -46,6 +46,8 @@ const (
 	FieldReservedUsd = "reserved_usd"
 	// FieldAlertedPercent holds the string denoting the alerted_percent field in the database.
 	FieldAlertedPercent = "alerted_percent"
+	// FieldToldThresholds holds the string denoting the told_thresholds field in the database.
+	FieldToldThresholds = "told_thresholds"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
 	EdgeWorkspace = "workspace"
 	// Table holds the table name of the budgetpolicy in the database.
@@ -76,6 +78,7 @@ var Columns = []string{
 	FieldSpentUsd,
 	FieldReservedUsd,
 	FieldAlertedPercent,
+	FieldToldThresholds,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -109,6 +112,8 @@ var (
 	DefaultReservedUsd string
 	// DefaultAlertedPercent holds the default value on creation for the "alerted_percent" field.
 	DefaultAlertedPercent int
+	// DefaultToldThresholds holds the default value on creation for the "told_thresholds" field.
+	DefaultToldThresholds []int
 	// DefaultID holds the default value on creation for the "id" field.
 	DefaultID func() xid.ID
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.

@@ -394,6 +394,7 @@ var (
 		{Name: "spent_usd", Type: field.TypeString, Default: "0", SchemaType: map[string]string{"postgres": "numeric(18,6)"}},
 		{Name: "reserved_usd", Type: field.TypeString, Default: "0", SchemaType: map[string]string{"postgres": "numeric(18,6)"}},
 		{Name: "alerted_percent", Type: field.TypeInt, Default: "0"},
+		{Name: "told_thresholds", Type: field.TypeJSON, Default: "[]", SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 	}
 	// BudgetPoliciesTable holds the schema information for the "budget_policies" table.
@@ -404,7 +405,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "budget_policies_workspaces_workspace",
-				Columns:    []*schema.Column{BudgetPoliciesColumns[14]},
+				Columns:    []*schema.Column{BudgetPoliciesColumns[15]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -413,7 +414,7 @@ var (
 			{
 				Name:    "budgetpolicy_workspace_id_subject_kind_subject_id",
 				Unique:  true,
-				Columns: []*schema.Column{BudgetPoliciesColumns[14], BudgetPoliciesColumns[4], BudgetPoliciesColumns[5]},
+				Columns: []*schema.Column{BudgetPoliciesColumns[15], BudgetPoliciesColumns[4], BudgetPoliciesColumns[5]},
 			},
 		},
 	}

@@ -19,8 +19,8 @@ func (BudgetPolicy) Mixin() []ent.Mixin {
 	return []ent.Mixin{record{prefix: "bud"}, owned{}, versioned{}}
 }
 
-// Fields of BudgetPolicy. spent_usd, reserved_usd and alerted_percent, the highest threshold that was told, belong to the
-// period that began at period_start.
+// Fields of BudgetPolicy. spent_usd, reserved_usd, told_thresholds, those that were told of, and alerted_percent, the highest
+// of them, belong to the period that began at period_start.
 func (BudgetPolicy) Fields() []ent.Field {
 	return []ent.Field{
 		field.Enum("subject_kind").GoType(domain.BudgetSubjectKind("")),
@@ -33,6 +33,7 @@ func (BudgetPolicy) Fields() []ent.Field {
 		field.String("spent_usd").SchemaType(money()).Default("0"),
 		field.String("reserved_usd").SchemaType(money()).Default("0"),
 		field.Int("alerted_percent").Default(0).Annotations(entsql.Default("0")),
+		field.JSON("told_thresholds", []int{}).SchemaType(jsonb()).Default([]int{}).Annotations(entsql.Default("[]")),
 	}
 }
 

@@ -34,7 +34,7 @@ func (*Budget) IsVersioned() {}
 // DomainBudget reads a row as the rules see it.
 func DomainBudget(row *ent.BudgetPolicy) (b domain.Budget, err error) {
 	b = domain.Budget{ID: string(row.ID), SubjectKind: row.SubjectKind, SubjectID: row.SubjectID, Period: row.Period, PeriodStart: row.PeriodStart,
-		OnExceed: row.OnExceed, Thresholds: row.AlertThresholds, AlertedPercent: row.AlertedPercent}
+		OnExceed: row.OnExceed, Thresholds: row.AlertThresholds, Told: row.ToldThresholds}
 	for _, amount := range []struct {
 		to   *domain.Money
 		text string

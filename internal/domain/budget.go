@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Budget is a budget policy with its counters, at one instant. Reserved is the sum of the holds of live runs.
-// AlertedPercent is the highest threshold for which an alert was made in this period (SPEC S6.5).
+// Budget is a budget policy with its counters, at one instant. Reserved is the sum of the holds of live runs. Told is the
+// thresholds for which an alert was made in this period (SPEC S6.5).
 type Budget struct {
 	ID              string
 	SubjectKind     BudgetSubjectKind
@@ -17,7 +17,7 @@ type Budget struct {
 	PeriodStart     time.Time
 	OnExceed        BudgetAction
 	Thresholds      []int // rising
-	AlertedPercent  int
+	Told            []int
 }
 
 // Start is when the period began that holds the instant. Periods are days, ISO weeks (from Monday) and months in UTC, like
@@ -52,7 +52,7 @@ func (v BudgetPeriod) End(start time.Time) (time.Time, bool) {
 // At is the budget at an instant: in a new period nothing is spent or told yet, while live runs still hold what they hold.
 func (b Budget) At(now time.Time) Budget {
 	if end, ends := b.Period.End(b.PeriodStart); ends && !now.Before(end) {
-		b.PeriodStart, b.Spent, b.AlertedPercent = b.Period.Start(now), 0, 0
+		b.PeriodStart, b.Spent, b.Told = b.Period.Start(now), 0, nil
 	}
 	return b
 }
@@ -84,7 +84,7 @@ func WorstState(budgets ...Budget) BudgetState {
 func (b Budget) Crossed() []int {
 	var crossed []int
 	for _, percent := range b.Thresholds {
-		if percent > b.AlertedPercent && b.Spent.reaches(percent, b.Limit) {
+		if !slices.Contains(b.Told, percent) && b.Spent.reaches(percent, b.Limit) {
 			crossed = append(crossed, percent)
 		}
 	}

@@ -41,8 +41,8 @@ func TestBudgetPeriods(t *testing.T) {
 
 func TestBudgetAlerts(t *testing.T) {
 	month := instantOf(t, "2026-11-01T00:00:00Z")
-	budget := func(spent Money, alerted int) Budget {
-		return Budget{Limit: 1000, Spent: spent, Thresholds: []int{80, 90, 100}, AlertedPercent: alerted, Period: BudgetPeriodMonth, PeriodStart: month}
+	budget := func(spent Money, told ...int) Budget {
+		return Budget{Limit: 1000, Spent: spent, Thresholds: []int{80, 90, 100}, Told: told, Period: BudgetPeriodMonth, PeriodStart: month}
 	}
 	for _, c := range []struct {
 		name     string
@@ -50,15 +50,17 @@ func TestBudgetAlerts(t *testing.T) {
 		crossed  []int
 		exceeded bool
 	}{
-		{"C88 799 of 1000: nothing", budget(799, 0), nil, false},
-		{"C88 800 of 1000: 80 is told", budget(800, 0), []int{80}, false},
-		{"C88 999 of 1000, 90 told: nothing more", budget(999, 90), nil, false},
-		{"C88 1000 of 1000: 100 is told, and it is exceeded", budget(1000, 90), []int{100}, true},
+		{"C88 799 of 1000: nothing", budget(799), nil, false},
+		{"C88 800 of 1000: 80 is told", budget(800), []int{80}, false},
+		{"C88 999 of 1000, 90 told: nothing more", budget(999, 80, 90), nil, false},
+		{"C88 1000 of 1000: 100 is told, and it is exceeded", budget(1000, 80, 90), []int{100}, true},
 		{"C90 95 %: 90 is told", budget(950, 80), []int{90}, false},
-		{"C90 96 % in the same period: nothing more", budget(960, 90), nil, false},
-		{"one run crosses all", budget(2000, 0), []int{80, 90, 100}, true},
-		{"C90 the next month begins with nothing told", budget(960, 100).At(instantOf(t, "2026-12-01T00:00:00Z")), nil, false},
-		{"the last instant of the month is of the month", budget(1000, 100).At(instantOf(t, "2026-11-30T23:59:59Z")), nil, true},
+		{"C90 96 % in the same period: nothing more", budget(960, 80, 90), nil, false},
+		{"one run crosses all", budget(2000), []int{80, 90, 100}, true},
+		{"a threshold that was set after a higher one was told is told by itself", budget(950, 90), []int{80}, false},
+		{"one that was told under a lower limit is not told again", budget(950, 80, 100), []int{90}, false},
+		{"C90 the next month begins with nothing told", budget(960, 80, 90, 100).At(instantOf(t, "2026-12-01T00:00:00Z")), nil, false},
+		{"the last instant of the month is of the month", budget(1000, 80, 90, 100).At(instantOf(t, "2026-11-30T23:59:59Z")), nil, true},
 	} {
 		if got := c.budget.Crossed(); !reflect.DeepEqual(got, c.crossed) {
 			t.Errorf("%s: crossed %v, want %v", c.name, got, c.crossed)
@@ -67,7 +69,7 @@ func TestBudgetAlerts(t *testing.T) {
 			t.Errorf("%s: exceeded is %v", c.name, got)
 		}
 	}
-	next := budget(960, 90).At(instantOf(t, "2027-01-15T00:00:00Z"))
+	next := budget(960, 80, 90).At(instantOf(t, "2027-01-15T00:00:00Z"))
 	if next.Spent != 0 || !next.PeriodStart.Equal(instantOf(t, "2027-01-01T00:00:00Z")) {
 		t.Errorf("two months later the budget is %+v", next)
 	}

@@ -12,3 +12,14 @@ func TestLaneRest(t *testing.T) {
 		}
 	}
 }
+
+func TestALaneOfWhichSomebodyHoldsARowRestsALittle(t *testing.T) {
+	for times, want := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: LongestHeldRest, 99: LongestHeldRest} {
+		if got := HeldRest(times); got != want {
+			t.Errorf("held %d times in a row it rests %s, want %s", times, got, want)
+		}
+	}
+	if HeldLong(1) || HeldLong(2) || !HeldLong(3) {
+		t.Error("people are told at once, or never")
+	}
+}

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lib/pq"
-
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
@@ -161,7 +159,7 @@ func (p *player) step(ctx context.Context) error {
 	case k < 61:
 		claimed, err := p.Claim(ctx, p.owner, 1+p.rand.IntN(4), lease)
 		p.live = append(p.live, claimed...)
-		return unlessHeld(err)
+		return err
 	case k < 84:
 		return p.work(ctx)
 	case k < 88:
@@ -183,26 +181,6 @@ func (p *player) step(ctx context.Context) error {
 	done, err := p.Repair(ctx)
 	if err == nil && done != (store.Repairs{}) {
 		err = fmt.Errorf("there was something to repair: %+v", done)
-	}
-	return err
-}
-
-// unlessHeld leaves out what a claim says of rows that other players held for longer than it waits: on a busy machine that
-// is no fault, because the next claim finds them again.
-func unlessHeld(err error) error {
-	type several interface {
-		error
-		Unwrap() []error
-	}
-	if all, ok := errors.AsType[several](err); ok {
-		var rest []error
-		for _, one := range all.Unwrap() {
-			rest = append(rest, unlessHeld(one))
-		}
-		return errors.Join(rest...)
-	}
-	if refusal, ok := errors.AsType[*pq.Error](err); ok && refusal.Code == "55P03" {
-		return nil
 	}
 	return err
 }

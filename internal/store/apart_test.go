@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -417,7 +419,7 @@ func TestARowThatSomebodyHoldsDelaysNobodyElse(t *testing.T) {
 			for range 8 {
 				want := w.runOf(w.wake(other))
 				claimed, err := w.Claim(ctx, w.owner, 10, lease)
-				if ctx.Err() != nil || len(claimed) != 1 || claimed[0].RunID != want {
+				if ctx.Err() != nil || err != nil || len(claimed) != 1 || claimed[0].RunID != want {
 					t.Fatalf("claimed %v while somebody holds %s, want %s: %v", claimed, name, want, err)
 				}
 				w.start(claimed[0])
@@ -432,6 +434,38 @@ func TestARowThatSomebodyHoldsDelaysNobodyElse(t *testing.T) {
 			w.sound()
 		})
 	}
+}
+
+// That somebody holds a row is no failure of a claim; when it lasts, the log says who holds it, once in a while.
+func TestALastingLockIsToldWithItsHolder(t *testing.T) {
+	w := newWorld(t)
+	now := time.Now()
+	w.Store.resting.claim.now = func() time.Time { return now }
+	var told bytes.Buffer
+	w.Store.log = slog.New(slog.NewTextHandler(&told, nil))
+	kept := w.agent("kept")
+	w.wake(kept)
+	holder, err := w.db.BeginTx(t.Context(), nil)
+	w.ok(err)
+	defer holder.Rollback()
+	_, err = holder.ExecContext(t.Context(), `SELECT 1 FROM runs WHERE agent_id = $1 FOR UPDATE`, kept)
+	w.ok(err)
+	var pid int
+	w.ok(holder.QueryRowContext(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
+	for range 4 {
+		claimed, err := w.Claim(t.Context(), w.owner, 1, lease)
+		if err != nil || len(claimed) != 0 {
+			t.Fatalf("claimed %v, %v", claimed, err)
+		}
+		now = now.Add(domain.LongestHeldRest)
+	}
+	want := fmt.Sprintf("table=runs holder=\"process %d of account ", pid)
+	if got := told.String(); strings.Count(got, "somebody holds a row") != 1 || !strings.Contains(got, want) || strings.Contains(got, "level=ERROR") {
+		t.Errorf("the log says %s\nwant one line with %s", got, want)
+	}
+	w.ok(holder.Rollback())
+	w.claimOne()
+	w.sound()
 }
 
 // Lanes that fail at each pass cost the others less and less: each rests longer after each failure in a row.

@@ -22,13 +22,13 @@ type budgetRow struct {
 }
 
 const budgetColumns = `b.id, b.workspace_id, b.revision, b.subject_kind, b.subject_id, b.limit_usd::text, b.spent_usd::text, b.reserved_usd::text,
-  b.period, b.period_start, b.on_exceed, b.alert_thresholds, b.alerted_percent`
+  b.period, b.period_start, b.on_exceed, b.alert_thresholds, b.told_thresholds`
 
 func scanBudget(rows *sql.Rows) (b budgetRow, err error) {
 	var limit, spent, reserved string
-	var thresholds []byte
+	var thresholds, told []byte
 	err = rows.Scan(&b.ID, &b.workspaceID, &b.revision, &b.SubjectKind, &b.SubjectID, &limit, &spent, &reserved,
-		&b.Period, &b.PeriodStart, &b.OnExceed, &thresholds, &b.AlertedPercent)
+		&b.Period, &b.PeriodStart, &b.OnExceed, &thresholds, &told)
 	if err != nil {
 		return b, err
 	}
@@ -42,6 +42,9 @@ func scanBudget(rows *sql.Rows) (b budgetRow, err error) {
 	}
 	if err := json.Unmarshal(thresholds, &b.Thresholds); err != nil {
 		return b, fmt.Errorf("thresholds of budget %s: %w", b.ID, err)
+	}
+	if err := json.Unmarshal(told, &b.Told); err != nil {
+		return b, fmt.Errorf("thresholds of budget %s that were told of: %w", b.ID, err)
 	}
 	b.stored = b.Budget
 	return b, nil
@@ -135,8 +138,8 @@ UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, o
 	if err := execOne(ctx, t, change, b.ID, limit.String(), in.Period, thresholds, in.OnExceed, b.revision, t.now); err != nil {
 		return fmt.Errorf("change budget: %w", err)
 	}
-	if b.Period != in.Period { // another period: nothing was told in it
-		b.AlertedPercent = 0
+	if b.Period != in.Period || b.PeriodStart.Before(in.Period.Start(t.now)) { // another period: nothing was told in it
+		b.Told = nil
 	}
 	b.Limit, b.Thresholds, b.OnExceed, b.Period, b.PeriodStart = limit, in.Thresholds, in.OnExceed, in.Period, in.Period.Start(t.now)
 	if b.Spent, err = t.spentOf(ctx, b); err != nil {

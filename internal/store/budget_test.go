@@ -519,7 +519,7 @@ func TestAnEndThatDidNotSeeTheBudgetIsCountedLater(t *testing.T) {
 	agent := w.agent("worker")
 	budget := w.budget(agent, "10", notifyOnly)
 	w.costly(agent, "4")
-	w.sql(`UPDATE budget_policies SET spent_usd = 0, alerted_percent = 0`) // as if the end had begun before the budget was there
+	w.sql(`UPDATE budget_policies SET spent_usd = 0, alerted_percent = 0, told_thresholds = '[]'`) // as if the end had begun before the budget was there
 	must(w, first(w.SweepBudgets(t.Context())), nil)
 	w.wantLedger("after the sweep", budget, "4 spent, 0 reserved, 0 told")
 }
@@ -640,4 +640,64 @@ func TestABudgetThatIsMadeAgainHoldsForLiveRuns(t *testing.T) {
 		t.Errorf("%s are held once nothing is live", got)
 	}
 	w.sound()
+}
+
+// A project's budget that somebody holds keeps only the lanes whose next run is of that project, not the whole workspace.
+func TestAHeldProjectBudgetKeepsOnlyThatProject(t *testing.T) {
+	w := newWorld(t)
+	far, near := w.agent("far"), w.agent("near")
+	project := w.project("held")
+	_, _, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindProject, SubjectID: project, LimitUSD: "1000",
+		Period: domain.BudgetPeriodTotal, Thresholds: []int{80}, OnExceed: domain.BudgetActionPauseAgent})
+	w.ok(err)
+	task := w.task("Build", assignedTo(far))
+	w.sql(`UPDATE tasks SET project_id = $2 WHERE id = $1`, task, project)
+	w.wake(near)
+	holder, err := w.db.BeginTx(t.Context(), nil)
+	w.ok(err)
+	defer holder.Rollback()
+	_, err = holder.ExecContext(t.Context(), `SELECT 1 FROM budget_policies WHERE subject_id = $1 FOR UPDATE`, project)
+	w.ok(err)
+	done, err := w.claimLanes(t.Context(), claimOrder{owner: w.owner, agents: []xid.ID{far, near}, limit: 5, lease: lease, settles: settlesPerPass})
+	w.ok(err)
+	if got := agentsOf(done.claimed); len(got) != 1 || got[0] != near {
+		t.Errorf("while somebody holds the project's budget a pass claims for %v, want %s", got, near)
+	}
+	w.ok(holder.Rollback())
+	if c := w.claimOne(); c.AgentID != far {
+		t.Errorf("once it is free the claim is for %s, want %s", c.AgentID, far)
+	}
+	w.sound()
+}
+
+// A threshold that was set after a higher one had been told is told of by itself; one that was told is not told again in the
+// period, however the limit changes.
+func TestAThresholdThatWasNeverToldIsToldAfterTheLimitIsRaised(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })
+	set := func(limit string, thresholds ...int) {
+		t.Helper()
+		w.budget(agent, limit, func(b *UpsertBudget) { b.Thresholds, b.OnExceed = thresholds, domain.BudgetActionNotify })
+	}
+	told := func() string {
+		t.Helper()
+		return one[string](w, `SELECT coalesce(string_agg(data->>'threshold', ' ' ORDER BY occurred_at, id), '') FROM activities WHERE code = 'BUDGET_THRESHOLD'`)
+	}
+	w.wake(agent)
+	c := w.claimOne()
+	w.start(c)
+	w.ok(w.Finish(t.Context(), c.Attempt, Success{Usage: &Usage{Cost: domain.Money(5_000_000)}}))
+	set("5", 100)
+	if got := told(); got != "100" {
+		t.Fatalf("told %q, want 100", got)
+	}
+	set("10", 50, 100)
+	if got := told(); got != "100 50" {
+		t.Errorf("after the limit was raised told %q, want 50 as well", got)
+	}
+	set("5", 50, 100)
+	if got := told(); got != "100 50" {
+		t.Errorf("after it was lowered again told %q, want each once", got)
+	}
 }

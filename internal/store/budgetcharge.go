@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lib/pq"
@@ -141,20 +143,25 @@ func (t *tx) writeBudgets(ctx context.Context, changed []*budgetRow, cause alert
 	policies := make([]string, len(changed))
 	starts := make([]time.Time, len(changed))
 	spent, reserved := make([]string, len(changed)), make([]string, len(changed))
-	alerted := make([]int64, len(changed))
+	told := make([]string, len(changed))
 	for i, b := range changed {
 		for _, percent := range b.Crossed() {
 			if err := t.alert(ctx, *b, percent, cause); err != nil {
 				return err
 			}
-			b.AlertedPercent = percent
+			b.Told = append(slices.Clone(b.Told), percent)
 		}
-		policies[i], starts[i], spent[i], reserved[i], alerted[i] = b.ID, b.PeriodStart, b.Spent.String(), b.Reserved.String(), int64(b.AlertedPercent)
+		list, err := json.Marshal(append([]int{}, b.Told...))
+		if err != nil {
+			return fmt.Errorf("encode thresholds: %w", err)
+		}
+		policies[i], starts[i], spent[i], reserved[i], told[i] = b.ID, b.PeriodStart, b.Spent.String(), b.Reserved.String(), string(list)
 	}
 	const query = `
-UPDATE budget_policies b SET period_start = n.period_start, spent_usd = n.spent, reserved_usd = n.reserved, alerted_percent = n.alerted
-FROM unnest($1::text[], $2::timestamptz[], $3::numeric[], $4::numeric[], $5::bigint[]) AS n (id, period_start, spent, reserved, alerted) WHERE b.id = n.id`
-	if _, err := exec(ctx, t, query, pq.Array(policies), pq.Array(starts), pq.Array(spent), pq.Array(reserved), pq.Array(alerted)); err != nil {
+UPDATE budget_policies b SET period_start = n.period_start, spent_usd = n.spent, reserved_usd = n.reserved, told_thresholds = n.told,
+  alerted_percent = coalesce((SELECT max(p::int) FROM jsonb_array_elements_text(n.told) p), 0)
+FROM unnest($1::text[], $2::timestamptz[], $3::numeric[], $4::numeric[], $5::jsonb[]) AS n (id, period_start, spent, reserved, told) WHERE b.id = n.id`
+	if _, err := exec(ctx, t, query, pq.Array(policies), pq.Array(starts), pq.Array(spent), pq.Array(reserved), pq.Array(told)); err != nil {
 		return fmt.Errorf("write budgets: %w", err)
 	}
 	var freed []budgetRow

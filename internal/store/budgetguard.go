@@ -67,17 +67,23 @@ func (c *claimer) readBudgets(ctx context.Context, lanes []lane) error {
 const budgetsOfClaim = `workspace_id = ANY($1)
   AND (subject_kind = 'WORKSPACE' OR subject_kind = 'AGENT' AND subject_id = ANY($2) OR subject_kind = 'PROJECT' AND subject_id = ANY($3))`
 
-// leaveOutHeld makes lanes busy whose budget could not be locked: an agent's own, or all of a workspace.
+// leaveOutHeld makes lanes busy whose budget could not be locked: an agent's own, or all of a workspace. A project whose
+// budget could not be locked is as one that was not looked at: only lanes whose next run is of it are left out.
 func (c *claimer) leaveOutHeld(ctx context.Context, lanes []lane, agents, locked []xid.ID) error {
 	if c.wait {
 		return nil
 	}
-	query := `SELECT b.workspace_id, CASE WHEN subject_kind = 'AGENT' THEN subject_id ELSE '' END FROM budget_policies b WHERE ` + budgetsOfClaim + ` AND id <> ALL($4)`
+	query := `SELECT b.workspace_id, subject_kind, subject_id FROM budget_policies b WHERE ` + budgetsOfClaim + ` AND id <> ALL($4)`
 	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
-		var workspaceID, agentID xid.ID
-		err := rows.Scan(&workspaceID, &agentID)
+		var workspaceID, subject xid.ID
+		var kind domain.BudgetSubjectKind
+		err := rows.Scan(&workspaceID, &kind, &subject)
+		if kind == domain.BudgetSubjectKindProject {
+			delete(c.budgets.looked, subject)
+			return struct{}{}, err
+		}
 		for _, l := range lanes {
-			if l.agentID == agentID || agentID == "" && l.workspaceID == workspaceID {
+			if l.agentID == subject || kind == domain.BudgetSubjectKindWorkspace && l.workspaceID == workspaceID {
 				c.busy[l.agentID] = true
 			}
 		}

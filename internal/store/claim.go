@@ -92,7 +92,7 @@ func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 		if err := errors.Join(problems...); endsAll(ctx, err) {
 			return pass.claimed, err
 		}
-		s.resting.claim.served(lanes, pass.failed)
+		s.tellHeld(ctx, s.resting.claim.served(lanes, pass.failed, pass.held), pass.held)
 		if len(pass.claimed) > 0 || nothingElse {
 			return pass.claimed, errors.Join(problems...)
 		}
@@ -119,6 +119,12 @@ func (s *Store) claimApart(ctx context.Context, o claimOrder) (all batch) {
 		return err
 	}, func(some []xid.ID, err error) error {
 		all.failed = append(all.failed, some...)
+		if isLockTimeout(err) {
+			for _, agentID := range some {
+				all.hold(agentID, err)
+			}
+			return nil
+		}
 		return fmt.Errorf("claim %s: %w", named("lane", some), err)
 	})
 	return all
@@ -164,12 +170,24 @@ type batch struct {
 	offered  int      // runs that wait for a worker now
 	failed   []xid.ID // lanes that could not be claimed from, and why
 	problems []error
+	held     map[xid.ID]error // those of them of which somebody held a row for longer than a claim waits: no problem of theirs
 }
 
 func (b *batch) add(o batch) {
 	b.claimed, b.locked = append(b.claimed, o.claimed...), append(b.locked, o.locked...)
 	b.settled, b.offered = b.settled+o.settled, b.offered+o.offered
 	b.failed, b.problems = append(b.failed, o.failed...), append(b.problems, o.problems...)
+	for id, err := range o.held {
+		b.hold(id, err)
+	}
+}
+
+// hold notes that somebody held a row of a lane.
+func (b *batch) hold(agentID xid.ID, err error) {
+	if b.held == nil {
+		b.held = map[xid.ID]error{}
+	}
+	b.held[agentID] = err
 }
 
 // claimOrder says what one transaction of the claim is to take. With a queue it only offers runs to that queue's workers.

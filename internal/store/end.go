@@ -130,7 +130,7 @@ type routineRunEnd struct {
 }
 
 // endRoutineRuns ends the fires among ids that have not ended yet. A heavy one ends with its task, or with the last run about
-// it (endFiresOfTasks).
+// it (endFiresOfTasks). One that was COALESCED stays so: it says what the policy did, and its run how the work ended.
 func (t *tx) endRoutineRuns(ctx context.Context, list []xid.ID, e routineRunEnd) error {
 	var fires []xid.ID
 	for _, id := range list {
@@ -142,7 +142,8 @@ func (t *tx) endRoutineRuns(ctx context.Context, list []xid.ID, e routineRunEnd)
 		return nil
 	}
 	const query = `
-UPDATE routine_runs SET status = $2, skip_reason = $3, error = NULLIF($4, ''), completed_at = $5 WHERE id = ANY($1) AND completed_at IS NULL AND task_id IS NULL`
+UPDATE routine_runs SET status = CASE status WHEN 'COALESCED' THEN status ELSE $2 END, skip_reason = CASE status WHEN 'COALESCED' THEN skip_reason ELSE $3 END,
+  error = NULLIF($4, ''), completed_at = $5 WHERE id = ANY($1) AND completed_at IS NULL AND task_id IS NULL`
 	if _, err := exec(ctx, t, query, ids(fires), e.status, e.reason, e.err, t.now); err != nil {
 		return fmt.Errorf("end routine runs: %w", err)
 	}
@@ -179,7 +180,11 @@ SELECT started_at, coalesce(executor, '') FROM attempt`
 	var claimedAt time.Time
 	var executor string
 	err := queryRow(ctx, t, []any{&claimedAt, &executor}, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.now, code, message)
-	if err != nil && !isNoRows(err) {
+	if isNoRows(err) { // somebody deleted the row of a live attempt by hand: its run must be able to end all the same
+		t.onCommit(func(s *Store) {
+			s.log.Warn("a live attempt had no row any more, so its end is on the run alone", keysOf(run)...)
+		})
+	} else if err != nil {
 		return fmt.Errorf("end attempt: %w", err)
 	}
 	if err := t.freeCheckout(ctx, run); err != nil {

@@ -308,3 +308,44 @@ func TestCatchUpMaxIsClampedAndSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// SPEC S4.6: a fire that was merged into one whose run had begun, and so got a run of its own, is active until that run ends.
+func TestAMergedFireWithARunOfItsOwnIsActive(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	w.routine(agent)
+	routine := one[xid.ID](w, `SELECT id FROM routines`)
+	fire := func() xid.ID {
+		t.Helper()
+		made, _, err := w.FireRoutine(t.Context(), FireRoutine{WorkspaceID: w.workspace, RoutineID: routine})
+		w.ok(err)
+		w.route(agent)
+		return made.ID
+	}
+	shown := func(id xid.ID) string {
+		t.Helper()
+		return one[string](w, `SELECT status || CASE WHEN completed_at IS NULL THEN ' open' ELSE ' ended' END || coalesce(' held by ' || held_by_id, '') FROM routine_runs WHERE id = $1`, id)
+	}
+	first := fire()
+	begun := w.claimOne()
+	w.start(begun)
+	second := fire() // an event beside a run that has begun: a run of its own
+	if got := shown(second); got != "COALESCED open held by "+string(first) {
+		t.Fatalf("the second fire is %s", got)
+	}
+	w.finish(begun)
+	w.sql(`UPDATE agent_lanes SET eligible_at = clock_timestamp()`)
+	third := fire()
+	if got := shown(third); got != "COALESCED ended held by "+string(second) {
+		t.Errorf("beside the second one's run the third fire is %s, want it held by %s", got, second)
+	}
+	next := w.claimOne()
+	w.start(next)
+	w.finish(next)
+	if got := shown(second); got != "COALESCED ended held by "+string(first) {
+		t.Errorf("once its run has ended the second fire is %s", got)
+	}
+	if got := shown(fire()); got != "ENQUEUED open" {
+		t.Errorf("the next fire is %s", got)
+	}
+}

@@ -105,17 +105,27 @@ func (t *tx) readFireQueue(ctx context.Context, fingerprints map[*routineRow]str
 }
 
 // scan takes in one fire of a routine, or that it has none.
-func (q *fireQueue) scan(rows *sql.Rows) (_ struct{}, err error) {
-	var routine, agent, fire xid.ID
-	var queued int
-	var heavy *bool
-	var w domain.FireWork
-	err = rows.Scan(&routine, &agent, &queued, &fire, &heavy, &w.RequestUnrouted, &w.RunStatus, &w.Parked, &w.ParkedLong, &w.TaskState, &w.TaskArchived,
-		&w.OpenBlocker, &w.OpenApproval)
-	q.queued[agent] = queued
-	w.Heavy = heavy != nil && *heavy
-	if fire != "" && w.Active() && q.active[routine] == "" {
-		q.active[routine], q.waits[routine] = fire, w.Waits()
+func (q *fireQueue) scan(rows *sql.Rows) (struct{}, error) {
+	f, err := scanFire(rows)
+	q.queued[f.agent] = f.queued
+	if f.id != "" && f.work.Active() && q.active[f.routine] == "" {
+		q.active[f.routine], q.waits[f.routine] = f.id, f.work.Waits()
 	}
 	return struct{}{}, err
+}
+
+// queuedFire is a row of fireQueueQuery: a fire of a routine that has not ended, "" for none, with its work.
+type queuedFire struct {
+	routine, agent, id xid.ID
+	queued             int // runs of the agent
+	work               domain.FireWork
+}
+
+func scanFire(rows *sql.Rows) (f queuedFire, err error) {
+	var heavy *bool
+	w := &f.work
+	err = rows.Scan(&f.routine, &f.agent, &f.queued, &f.id, &heavy, &w.RequestUnrouted, &w.RunStatus, &w.Parked, &w.ParkedLong, &w.TaskState, &w.TaskArchived,
+		&w.OpenBlocker, &w.OpenApproval)
+	w.Heavy = heavy != nil && *heavy
+	return f, err
 }

@@ -37,7 +37,7 @@ func (s *Store) promoteDue(ctx context.Context) error {
 		if endsAll(ctx, err) {
 			break
 		}
-		s.resting.promote.served(agents, failed)
+		s.resting.promote.served(agents, failed, nil)
 		if len(agents) == 0 || served > 0 {
 			break
 		}

@@ -20,6 +20,7 @@ type resting struct {
 
 type lanesRest struct {
 	failures int // in a row
+	held     int // times in a row that somebody held a row of it
 	until    time.Time
 }
 
@@ -44,15 +45,24 @@ func (r *resting) left() []xid.ID {
 	return list[:min(len(list), lanesPassedOver/2)]
 }
 
-// served notes which of the lanes of a pass failed: those rest, longer each time; the others are as good as new.
-func (r *resting) served(lanes, failed []xid.ID) {
+// served notes which of the lanes of a pass failed: those rest, longer each time; the others are as good as new. Those of
+// which only somebody held a row rest a little; it returns those for which that has lasted.
+func (r *resting) served(lanes, failed []xid.ID, held map[xid.ID]error) (lasting []xid.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range remaining(lanes, failed) {
 		delete(r.lanes, id)
 	}
 	for _, id := range failed {
-		n := r.lanes[id].failures + 1
-		r.lanes[id] = lanesRest{failures: n, until: r.now().Add(domain.LaneRest(n))}
+		l := r.lanes[id]
+		if held[id] != nil {
+			if l.held++; domain.HeldLong(l.held) {
+				lasting = append(lasting, id)
+			}
+			r.lanes[id] = lanesRest{failures: l.failures, held: l.held, until: r.now().Add(domain.HeldRest(l.held))}
+			continue
+		}
+		r.lanes[id] = lanesRest{failures: l.failures + 1, until: r.now().Add(domain.LaneRest(l.failures + 1))}
 	}
+	return lasting
 }

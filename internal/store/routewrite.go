@@ -80,7 +80,9 @@ func (n *newRun) record() runRecord {
 	return record
 }
 
-// writeRuns inserts the new runs with their first events, links their requests and says so in the feed.
+// writeRuns inserts the new runs with their first events, links their requests and says so in the feed. A fire that was
+// recorded as COALESCED and got a run of its own all the same, since what it was merged into had begun, is open as long as
+// that run: later fires find it active (SPEC S4.6).
 func (r *router) writeRuns(ctx context.Context) error {
 	if len(r.runs) == 0 {
 		return nil
@@ -106,10 +108,14 @@ told AS (` + activityInto + `
     jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'runId', id, 'source', source)), causation, $2
   FROM n WHERE activity IS NOT NULL),
 event AS (
-  INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at) SELECT workspace, id, 1, 'CREATED', data, $2 FROM n)
-UPDATE wakeup_requests q SET run_id = n.id FROM n WHERE q.id = n.request AND q.id = ANY($3)`
-	linked, err := exec(ctx, r, query, encoded, r.now, ids(requests))
-	if err == nil && int(linked) != len(requests) {
+  INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at) SELECT workspace, id, 1, 'CREATED', data, $2 FROM n),
+linked AS (
+  UPDATE wakeup_requests q SET run_id = n.id FROM n WHERE q.id = n.request AND q.id = ANY($3) RETURNING q.routine_run_id),
+open AS (
+  UPDATE routine_runs f SET completed_at = NULL FROM linked WHERE f.id = linked.routine_run_id AND f.status = 'COALESCED')
+SELECT count(*) FROM linked`
+	linked, err := queryOne[int](ctx, r, query, encoded, r.now, ids(requests))
+	if err == nil && linked != len(requests) {
 		err = fmt.Errorf("linked %d requests, want %d", linked, len(requests))
 	}
 	if err != nil {

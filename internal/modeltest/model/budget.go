@@ -15,8 +15,8 @@ type Budget struct {
 	Gone     bool
 	told     map[[2]int]bool // period and threshold
 	reserved int
-	alerted  int // highest threshold told of in this period
-	period   int // of alerted
+	alerted  []int // thresholds told of in this period
+	period   int   // of alerted
 }
 
 // hold is what a live run reserves of a budget.
@@ -151,13 +151,13 @@ func (w *World) alert(b *Budget, about *Agent, hops int) {
 		return
 	}
 	if b.Periodic && b.period != w.period {
-		b.period, b.alerted = w.period, 0
+		b.period, b.alerted = w.period, nil
 	}
 	for _, percent := range b.Thresholds {
-		if percent <= b.alerted || w.Spent(b)*100 < b.Limit*percent {
+		if slices.Contains(b.alerted, percent) || w.Spent(b)*100 < b.Limit*percent {
 			continue
 		}
-		b.alerted = percent
+		b.alerted = append(b.alerted, percent)
 		once := [2]int{-1, percent} // of a budget for ever
 		if b.Periodic {
 			once[0] = w.period
@@ -208,10 +208,10 @@ func (w *World) SetBudget(now Budget) {
 		w.Budgets = append(w.Budgets, b)
 	}
 	if b.Periodic != now.Periodic {
-		b.alerted = 0
+		b.alerted = nil
 	}
 	if now.Periodic && b.period != w.period {
-		b.alerted = 0
+		b.alerted = nil
 	}
 	b.Limit, b.Pauses, b.Periodic, b.Thresholds, b.period = now.Limit, now.Pauses, now.Periodic, now.Thresholds, w.period
 	if made { // what is live reserves of it, too

@@ -46,9 +46,9 @@ func (w *World) Office() []string {
 			continue
 		}
 		n++
-		alerted := b.alerted
-		if b.Periodic && b.period != w.period {
-			alerted = 0
+		alerted := 0
+		if len(b.alerted) > 0 && !(b.Periodic && b.period != w.period) {
+			alerted = slices.Max(b.alerted)
 		}
 		lines = append(lines, fmt.Sprintf("budget %d limit=%d spent=%d reserved=%d alerted=%d", n, b.Limit, w.Spent(b), b.reserved, alerted))
 	}

@@ -156,6 +156,9 @@ func (w *World) newRun(q *Request, parked string) {
 	}
 	q.Run = run
 	w.Runs = append(w.Runs, run)
+	if q.Fire != nil && q.Fire.Status == "COALESCED" { // a run of its own all the same: it is active as long as that (S4.6)
+		q.Fire.Completed = false
+	}
 }
 
 // end ends a request, and the fire that asked.
@@ -163,7 +166,11 @@ func (w *World) end(q *Request, status, reason, fire string) {
 	q.endedAt = w.clock
 	q.Status, q.Reason, q.Ended = status, reason, true
 	if q.Fire != nil && !q.Fire.Completed {
-		q.Fire.Status, q.Fire.Completed = fire, true
+		q.Fire.Completed = true
+		if q.Fire.Status == "COALESCED" {
+			return
+		}
+		q.Fire.Status = fire
 		if fire != "DONE" && fire != "FAILED" {
 			q.Fire.Reason = reason
 		}
