@@ -67,7 +67,11 @@ func TestEveryDroppedFireSaysWhy(t *testing.T) {
 					input["taskTemplate"] = map[string]any{"title": "Review"}
 				}
 				r := w.routine(agent, input)
-				fire := func() { w.down(r.Triggers[0].ID, 0); w.sql(`UPDATE routine_triggers SET last_fired_at = NULL`); w.tick() }
+				fire := func() {
+					w.down(r.Triggers[0].ID, 0)
+					w.sql(`UPDATE routine_triggers SET last_fired_at = NULL`)
+					w.tick()
+				}
 				fire()
 				first := w.heavyFires(r.ID)[0].ID
 				w.sql(`UPDATE routine_runs SET fire_key = NULL`)

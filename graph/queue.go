@@ -54,31 +54,19 @@ func requestWaits(x *ent.WakeupRequest) bool {
 
 // waitingOf reads why the runs of one level of a response wait.
 func (r *Resolver) waitingOf(ctx context.Context, ids []xid.ID) (map[xid.ID]*domain.Waiting, error) {
-	return r.underSchedulers(ctx)(r.Store.Waiting(ctx, ids, nil))
+	return pointers(r.Store.WaitingNow(ctx, ids, nil))
 }
 
 func (r *Resolver) waitingOfRequests(ctx context.Context, ids []xid.ID) (map[xid.ID]*domain.Waiting, error) {
-	return r.underSchedulers(ctx)(r.Store.Waiting(ctx, nil, ids))
+	return pointers(r.Store.WaitingNow(ctx, nil, ids))
 }
 
-// underSchedulers gives answers in view of whether a scheduler runs. Nobody asks for that unless something waits for one.
-func (r *Resolver) underSchedulers(ctx context.Context) func(map[xid.ID]domain.Waiting, error) (map[xid.ID]*domain.Waiting, error) {
-	return func(found map[xid.ID]domain.Waiting, err error) (map[xid.ID]*domain.Waiting, error) {
-		out := make(map[xid.ID]*domain.Waiting, len(found))
-		asks := false
-		for id, w := range found {
-			out[id] = &w
-			asks = asks || w.Under(domain.SchedulerSigns{}).Hold != w.Hold
-		}
-		if err != nil || !asks {
-			return out, err
-		}
-		signs, err := r.Store.SchedulerSigns(ctx)
-		for _, w := range out {
-			*w = w.Under(signs)
-		}
-		return out, err
+func pointers(found map[xid.ID]domain.Waiting, err error) (map[xid.ID]*domain.Waiting, error) {
+	out := make(map[xid.ID]*domain.Waiting, len(found))
+	for id, w := range found {
+		out[id] = &w
 	}
+	return out, err
 }
 
 // queueStats reads the numbers of a workspace's queue.

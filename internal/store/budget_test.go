@@ -687,7 +687,7 @@ func TestAThresholdThatWasNeverToldIsToldAfterTheLimitIsRaised(t *testing.T) {
 	w.wake(agent)
 	c := w.claimOne()
 	w.start(c)
-	w.ok(w.Finish(t.Context(), c.Attempt, Success{Usage: &Usage{Cost: domain.Money(5_000_000)}}))
+	w.ok(w.Finish(t.Context(), c.Attempt, Success{Usage: &Usage{CostUSD: "5"}}))
 	set("5", 100)
 	if got := told(); got != "100" {
 		t.Fatalf("told %q, want 100", got)

@@ -313,7 +313,7 @@ func TestCatchUpMaxIsClampedAndSaysSo(t *testing.T) {
 func TestAMergedFireWithARunOfItsOwnIsActive(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent("worker")
-	w.routine(agent)
+	w.routine(agent, func(*CreateRoutine) {})
 	routine := one[xid.ID](w, `SELECT id FROM routines`)
 	fire := func() xid.ID {
 		t.Helper()

@@ -29,13 +29,13 @@ r AS (
     'finished_at', CASE run WHEN 'ended' THEN '2021-01-01Z' END, 'parked_reason', CASE run WHEN 'parked' THEN 'RATE_LIMIT' END,
     'parked_until', CASE run WHEN 'parked' THEN '2126-01-01Z' END))).* FROM c, runs r WHERE run <> 'none'),
 t AS (
-  INSERT INTO tasks SELECT (jsonb_populate_record(t, jsonb_build_object('id', 'tsk_' || n, 'state', state, 'archived_at', CASE task WHEN 'archived' THEN '2021-01-01Z' END,
+  INSERT INTO tasks SELECT (jsonb_populate_record(t, jsonb_build_object('id', 'tsk_' || n, 'state', c.state, 'archived_at', CASE task WHEN 'archived' THEN '2021-01-01Z' END,
     'deleted_at', CASE task WHEN 'deleted' THEN '2021-01-01Z' END, 'checkout_run_id', CASE request WHEN 'task held' THEN 'run_0' END))).* FROM c, tasks t WHERE t.state = 'TODO'),
 b AS (
-  INSERT INTO task_blockers (task_id, blocker_id) SELECT 'tsk_' || n, k.id FROM c JOIN tasks k ON k.title = blocker || ' blocker'),
+  INSERT INTO task_blockers (id, workspace_id, task_id, blocker_id) SELECT 'blk_' || n, k.workspace_id, 'tsk_' || n, k.id FROM c JOIN tasks k ON k.title = blocker || ' blocker'),
 a AS (
-  INSERT INTO approvals (id, workspace_id, task_id, note, completion, status)
-  SELECT 'apr_' || n, w.id, 'tsk_' || n, 'May I?', false, CASE approval WHEN 'open' THEN 'PENDING' ELSE 'APPROVED' END FROM c, workspaces w WHERE approval <> 'none'),
+  INSERT INTO approvals (id, workspace_id, task_id, causation_id, question, completion, status)
+  SELECT 'apr_' || n, w.id, 'tsk_' || n, 'cau', 'May I?', false, CASE approval WHEN 'open' THEN 'PENDING' ELSE 'APPROVED' END FROM c, workspaces w WHERE approval <> 'none'),
 q AS (
   INSERT INTO wakeup_requests SELECT (jsonb_populate_record(q, jsonb_build_object('id', 'wkp_' || n, 'task_id', 'tsk_' || n, 'run_id', NULL, 'idempotency_key', NULL,
     'status', CASE request WHEN 'unrouted' THEN 'QUEUED' WHEN 'agent held' THEN 'FINISHED' ELSE 'SKIPPED' END,

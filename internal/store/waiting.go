@@ -21,13 +21,28 @@ const (
 // Waiting says why runs and requests wait (SPEC S3.9), as the next pass of the claim would find them: all facts are of one
 // snapshot. What does not wait is not in the answer. It takes seventeen statements at most for any number of ids; the rows they read
 // are bounded by the ids, the sessions of their agents and, in a workspace with a ceiling, the free places.
-func (s *Store) Waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (out map[xid.ID]domain.Waiting, err error) {
+func (s *Store) Waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (map[xid.ID]domain.Waiting, error) {
+	out, _, err := s.waiting(ctx, runIDs, requestIDs)
+	return out, err
+}
+
+// WaitingNow is Waiting in view of whether a scheduler runs that makes a next pass at all.
+func (s *Store) WaitingNow(ctx context.Context, runIDs, requestIDs []xid.ID) (map[xid.ID]domain.Waiting, error) {
+	out, signs, err := s.waiting(ctx, runIDs, requestIDs)
+	for id, w := range out {
+		out[id] = w.Under(signs)
+	}
+	return out, err
+}
+
+func (s *Store) waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (out map[xid.ID]domain.Waiting, signs domain.SchedulerSigns, err error) {
 	err = s.atOneMoment(ctx, func(q querier) error {
 		f := waitFacts{q: q, lanes: map[xid.ID]*waitLane{}, places: map[xid.ID]*int{}}
 		out, err = f.answer(ctx, runIDs, requestIDs)
+		signs = f.signs
 		return err
 	})
-	return out, wrap("read why runs wait", err)
+	return out, signs, wrap("read why runs wait", err)
 }
 
 // atOneMoment lets f read from one snapshot, which ends whatever f does: its connection does not stay in a transaction.
@@ -48,6 +63,7 @@ func (s *Store) atOneMoment(ctx context.Context, f func(querier) error) (err err
 type waitFacts struct {
 	q      querier
 	now    time.Time
+	signs  domain.SchedulerSigns
 	asked  []waitRun
 	lanes  map[xid.ID]*waitLane
 	places map[xid.ID]*int     // free places of the workspaces asked about; nil: no ceiling
@@ -138,10 +154,12 @@ func scanWaitRun(rows *sql.Rows) (r waitRun, err error) {
 }
 
 func (f *waitFacts) readAsked(ctx context.Context, runIDs []xid.ID) error {
-	var err error
-	if f.now, err = queryOne[time.Time](ctx, f.q, `SELECT clock_timestamp()`); err != nil {
+	var seen *time.Time
+	err := queryRow(ctx, f.q, []any{&f.now, &seen}, `SELECT clock_timestamp(), (SELECT value::timestamptz FROM instance_facts WHERE name = $1)`, factScheduler)
+	if err != nil {
 		return wrap("read the database's clock", err)
 	}
+	f.signs = domain.SchedulerSigns{Last: orZero(seen), Now: f.now}
 	f.asked, err = collect(ctx, f.q, scanWaitRun, `SELECT `+waitColumns+` FROM runs r WHERE r.id = ANY($1) AND r.status = 'QUEUED'`, ids(runIDs))
 	return wrap("read the runs", err)
 }
