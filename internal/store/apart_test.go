@@ -459,7 +459,7 @@ func TestALastingLockIsToldWithItsHolder(t *testing.T) {
 		}
 		now = now.Add(domain.LongestHeldRest)
 	}
-	want := fmt.Sprintf("table=runs holder=\"process %d of account ", pid)
+	want := fmt.Sprintf("a row of runs that agent %s needs is held by process %d of account ", kept, pid)
 	if got := told.String(); strings.Count(got, "somebody holds a row") != 1 || !strings.Contains(got, want) || strings.Contains(got, "level=ERROR") {
 		t.Errorf("the log says %s\nwant one line with %s", got, want)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 
 	"github.com/lib/pq"
@@ -15,21 +16,18 @@ import (
 func (s *Store) tellHeld(ctx context.Context, lasting []xid.ID, held map[xid.ID]error) {
 	for _, agentID := range lasting {
 		table, place, known := rowOf(held[agentID])
-		if !s.grumbles.isNew("held "+string(agentID)+table+place, s.resting.claim.now()) {
-			continue
-		}
 		holder := ""
 		if known {
 			var err error
 			if holder, err = s.holderOf(ctx, table, place); err != nil {
-				s.log.Warn("who holds a row could not be read", "table", table, "error", err)
+				s.grumbles.Warn(s.log, "who holds a row could not be read", err)
 			}
 		}
 		if holder == "" {
-			holder = "not seen: it let go of the row meanwhile, or this account may not see it"
+			holder = "a session that is not seen: it let go of the row meanwhile, or this account may not see it"
 		}
-		s.log.Warn("runs of an agent wait because somebody holds a row that their claim needs; end that transaction",
-			"agent_id", agentID, "table", table, "holder", holder)
+		s.grumbles.Warn(s.log, "runs of an agent wait because somebody holds a row that their claim needs; end that transaction",
+			fmt.Errorf("a row of %s that agent %s needs is held by %s", table, agentID, holder))
 	}
 }
 
