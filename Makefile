@@ -3,10 +3,12 @@
 GO ?= go
 ARGS ?=
 BENCH ?= .
+PACKAGES ?=
+SINCE ?= HEAD~1
 
 # What needs no database: rules, and parts that touch the world by themselves. `make test-rules` takes seconds.
 RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron ./internal/domain ./internal/lifecycle/... \
-	./internal/metrics ./internal/prompt ./internal/retry ./internal/secret ./internal/summary ./internal/xid
+	./internal/metrics ./internal/mutants ./internal/prompt ./internal/retry ./internal/secret ./internal/summary ./internal/xid
 # The others run under the race detector, which needs a C compiler (without one Go sets CGO_ENABLED to 0).
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
@@ -49,6 +51,14 @@ criteria: ## print each acceptance criterion of the loop's liveness with its tes
 .PHONY: scenarios
 scenarios: ## print each scenario of the specification's sources with its test; fail on one without
 	@$(GO) test -count=1 -v -run '^TestEveryScenarioHasATest$$' ./internal/archtest
+
+.PHONY: mutants
+mutants: ## change the rules' code in one place after the other and list what no test misses; it goes on where it was broken off (PACKAGES="internal/domain")
+	$(GO) run ./internal/mutants $(PACKAGES)
+
+.PHONY: mutants-changed
+mutants-changed: ## the same for a sample of the lines changed since a commit, in two minutes at most (SINCE=HEAD~1)
+	$(GO) run ./internal/mutants -changed "$(SINCE)" -sample 70 -limit 2m $(PACKAGES)
 
 .PHONY: test-model
 test-model: ## the queue against its model, the full form: 2,000 sequences of 50 steps one by one, as many at once, and 1,000 of each about tasks and money

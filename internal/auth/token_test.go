@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 var body = strings.Repeat("aB3", 14) + "x" // 43 characters
@@ -160,4 +162,26 @@ func FuzzParseToken(f *testing.F) {
 			t.Fatalf("%q gave %q and %v", text, token.Reveal(), err)
 		}
 	})
+}
+
+// A RUN token whose attempt has ended may still say who it was, and do nothing.
+func TestTheTokenOfAnEndedAttemptAllowsNothing(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		p := Principal{Kind: KindRun, Ended: ended}
+		if got := p.Allows(domain.TokenScopeRun); got == ended {
+			t.Errorf("ended %t: RUN is allowed: %t", ended, got)
+		}
+	}
+}
+
+func TestTheBoundsOfATokensText(t *testing.T) {
+	body := func(n int) string { return strings.Repeat("a1", n)[:n] }
+	for text, fine := range map[string]bool{
+		"rse_" + body(newBodyLength): true, "rse_" + body(newBodyLength-1): false, "rsr_" + body(maxBodyLength): true, "rsl_" + body(maxBodyLength+1): false,
+		body(newBodyLength): false, body(maxBodyLength): false, "xyz_" + body(newBodyLength): false,
+	} {
+		if _, err := ParseToken(text); (err == nil) != fine {
+			t.Errorf("%d characters beginning with %s: %v", len(text), text[:4], err)
+		}
+	}
 }
