@@ -90,35 +90,37 @@ func load(dir string) (*pack, error) {
 	return p, nil
 }
 
+// fix notes that the literals of a node must stay as they are.
+func (p *pack) fix(n ast.Node) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok {
+			p.fixed[l] = true
+		}
+		return true
+	})
+}
+
 // fixedIn notes literals whose place wants a constant: lengths, indexes and shifts.
 func (p *pack) fixedIn(file *ast.File) {
-	fix := func(n ast.Node) {
-		ast.Inspect(n, func(n ast.Node) bool {
-			if l, ok := n.(*ast.BasicLit); ok {
-				p.fixed[l] = true
-			}
-			return true
-		})
-	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			if n.Op == token.SHL || n.Op == token.SHR || p.untyped(n) {
-				fix(n)
+				p.fix(n)
 			}
 		case *ast.KeyValueExpr:
-			fix(n.Key)
+			p.fix(n.Key)
 		case *ast.IndexExpr:
-			fix(n.Index)
+			p.fix(n.Index)
 		case *ast.CaseClause:
 			for _, e := range n.List {
 				if p.constant(e) {
-					fix(e)
+					p.fix(e)
 				}
 			}
 		case *ast.GenDecl:
 			if n.Tok == token.CONST {
-				fix(n)
+				p.fix(n)
 			}
 		}
 		return true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 )
@@ -86,9 +87,7 @@ func (f *finder) visit(n ast.Node) bool {
 	case *ast.IfStmt:
 		f.condition(n.Cond)
 	case *ast.ReturnStmt:
-		for _, r := range n.Results {
-			f.condition(r)
-		}
+		f.results(n.Results)
 	case *ast.CaseClause:
 		for _, e := range n.List {
 			f.condition(e)
@@ -145,6 +144,25 @@ func (f *finder) condition(e ast.Expr) {
 		}
 	}
 }
+
+// results that a function returns. Beside a false, or an error, the others are not looked at.
+func (f *finder) results(list []ast.Expr) {
+	for _, r := range list {
+		f.condition(r)
+	}
+	if len(list) < 2 {
+		return
+	}
+	last := list[len(list)-1]
+	id, named := last.(*ast.Ident)
+	if named && id.Name == "false" || !(named && (id.Name == "nil" || id.Name == "true")) && types.Implements(f.typeOf(last), errorType) {
+		for _, r := range list[:len(list)-1] {
+			f.fix(r)
+		}
+	}
+}
+
+var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
 
 // caseOf is a word that a switch compares with: it is made another.
 func (f *finder) caseOf(e ast.Expr) {

@@ -62,6 +62,8 @@ func TestTimesOfDayAreReadAsPeopleWriteThem(t *testing.T) {
 		{"an abbreviation that is not known", "2026-07-15T10:00:00Z", "resets at 17:45 XYZ", "", berlin},
 		{"another word of the sentence", "2026-07-15T10:00:00Z", "resets at 17:45 today", "2026-07-15T15:45:00Z", berlin},
 		{"a time that this day's clocks skip is tomorrow's", "2026-03-28T23:30:00Z", "resets at 2:30 am", "2026-03-30T00:30:00Z", berlin},
+		{"one that tomorrow's clocks skip is the day after's", "2026-03-28T10:00:00Z", "resets at 2:30 am", "2026-03-30T00:30:00Z", berlin},
+		{"half an hour can be skipped, too", "2026-10-03T14:00:00Z", "resets at 2:15 am (Australia/Lord_Howe)", "2026-10-04T15:15:00Z", nil},
 		{"half a minute ago is still believed", "2026-01-15T10:00:20Z", "resets at 10:00", "2026-01-15T10:00:00Z", nil},
 		{"longer ago is tomorrow", "2026-01-15T10:00:30Z", "resets at 10:00", "2026-01-16T10:00:00Z", nil},
 	} {
@@ -125,6 +127,8 @@ func TestDatesThatAreNoneOrAnotherYearsAreNotRead(t *testing.T) {
 		"a year that is past":                          {"2026-01-10T10:00:00Z", "resets on Jan 12, 2025, 9:15 am", ""},
 		"a year that is given is not the next":         {"2026-12-30T10:00:00Z", "resets on Jan 2, 2026, 9:15 am", ""},
 		"a day that the month has not":                 {"2026-02-27T10:00:00Z", "resets on Feb 30, 9:15 am", ""},
+		"a time that the day's clocks skip":            {"2026-03-28T10:00:00Z", "resets on Mar 29, 2:30 am (Europe/Berlin)", ""},
+		"a half hour that they skip":                   {"2026-10-03T10:00:00Z", "resets on Oct 4, 2:15 am (Australia/Lord_Howe)", ""},
 		"a word that begins like a month":              {"2026-01-10T10:00:00Z", "resets on Janus 12, 9:15 am", ""},
 		"September in four letters":                    {"2026-09-10T10:00:00Z", "resets on Sept 12, 9:15 am", "2026-09-12T09:15:00Z"},
 		"a date with a time that is none":              {"2026-01-10T10:00:00Z", "resets on Jan 12, 29:15", ""},

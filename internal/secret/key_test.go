@@ -30,6 +30,9 @@ func TestParseKey(t *testing.T) {
 		"16 bytes of hex":              {strings.Repeat("0a", 16), false},
 		"31 bytes of base64":           {base64.StdEncoding.EncodeToString(raw[:31]), false},
 		"33 bytes of base64":           {base64.StdEncoding.EncodeToString(append(raw, 1)), false},
+		"more behind 64 hex digits":    {strings.Repeat("0a", 31) + "ffx", false},
+		"more behind the base64":       {base64.RawStdEncoding.EncodeToString(raw) + "!", false},
+		"more behind that of URLs":     {base64.RawURLEncoding.EncodeToString(raw) + "!", false},
 		"32 bytes that are all zeroes": {strings.Repeat("00", 32), false},
 	} {
 		key, err := ParseKey(test.text)
@@ -185,4 +188,12 @@ func FuzzParseKey(f *testing.F) {
 			t.Errorf("%q is a key of %d bytes, written and read again %v, %v", text, len(key.bytes()), again, err)
 		}
 	})
+}
+
+// Stored values and the names of former key files carry a key's id, so it stays what it is.
+func TestTheIDOfAKeyStaysWhatItIs(t *testing.T) {
+	key, err := ParseKey(strings.Repeat("0a", 31) + "ff")
+	if err != nil || key.ID() != "71ca10dc" {
+		t.Errorf("its id is %s, %v", key.ID(), err)
+	}
 }

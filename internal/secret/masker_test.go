@@ -48,6 +48,12 @@ func TestMask(t *testing.T) { // C229
 		"the lines of such a key, in JSON":    {[]string{"first line\nsecond line"}, `"first line\nsecond line"`, `"***"`},
 		"a text that is not UTF-8":            {[]string{"sk-123456"}, "\xff sk-123456 \xfe", "\xff *** \xfe"},
 		"a secret that is not UTF-8":          {[]string{"\xff\xfe\xfd\xfc\xfb\xfa"}, "x\xff\xfe\xfd\xfc\xfb\xfay", "x***y"},
+		"in JSON without escapes for HTML":    {[]string{key}, `{"error":"p@ss/word+\"quoted\" & more"}`, `{"error":"***"}`},
+		"a control character beyond ASCII":    {[]string{"pass\u0080word"}, `{"a":"pass\u0080word"}`, `{"a":"***"}`},
+		"credentials of six bytes":            {[]string{"Bearer abcdef"}, "got abcdef", "got ***"},
+		"credentials of five bytes":           {[]string{"Bearer abcde"}, "got abcde", "got abcde"},
+		"a line of six bytes":                 {[]string{"123456\nabcdefgh"}, "got 123456", "got ***"},
+		"a line of five bytes":                {[]string{"12345\nabcdefgh"}, "got 12345", "got 12345"},
 		"a value with spaces around its line": {[]string{"  padded-secret  "}, "[padded-secret]", "[***]"},
 	} {
 		if got := NewMasker(test.secrets...).Mask(test.text); got != test.want {
