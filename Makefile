@@ -53,12 +53,12 @@ scenarios: ## print each scenario of the specification's sources with its test; 
 	@$(GO) test -count=1 -v -run '^TestEveryScenarioHasATest$$' ./internal/archtest
 
 .PHONY: mutants
-mutants: ## change the rules' code in one place after the other and list what no test misses; it goes on where it was broken off (PACKAGES="internal/domain")
+mutants: ## change the rules' code in one place after the other and list what no test notices; it goes on where it was broken off (PACKAGES="internal/domain")
 	$(GO) run ./internal/mutants $(PACKAGES)
 
 .PHONY: mutants-changed
-mutants-changed: ## the same for a sample of the lines changed since a commit, in two minutes at most (SINCE=HEAD~1)
-	$(GO) run ./internal/mutants -changed "$(SINCE)" -sample 70 -limit 2m $(PACKAGES)
+mutants-changed: ## the same for a sample of the lines changed since a commit, for a minute (SINCE=HEAD~1)
+	$(GO) run ./internal/mutants -changed "$(SINCE)" -sample 42 -limit 1m $(PACKAGES)
 
 .PHONY: test-model
 test-model: ## the queue against its model, the full form: 2,000 sequences of 50 steps one by one, as many at once, and 1,000 of each about tasks and money

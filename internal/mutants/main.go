@@ -1,4 +1,4 @@
-// Command mutants finds what no test would miss. It changes the code of a package in one small place after the other (a mutant), runs the
+// Command mutants finds changes of the code that no test notices. It changes the code of a package in one small place after the other (a mutant), runs the
 // package's tests against each, and lists the mutants that no test fails for. All mutants of a package are compiled into one test
 // program, which an environment variable makes one of them: so a mutant costs a run of the tests and no build.
 package main

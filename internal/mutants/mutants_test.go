@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// module is a package of two functions with tests: of the one they miss nothing, of the other nearly all.
+// module is a package of two functions with tests: they notice all changes of the one and nearly none of the other.
 func module(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -68,11 +68,11 @@ func TestMay(t *testing.T) {
 	}
 }
 
-func TestMutantsThatTestsMissAreFoundAndOthersAreNot(t *testing.T) {
+func TestMutantsThatNoTestNoticesAreFoundAndOthersAreNot(t *testing.T) {
 	module(t)
 	err := run([]string{"-results", "results", "-explain", "none.txt", "rules"})
 	if err == nil || !strings.Contains(err.Error(), "of its mutants are killed") {
-		t.Errorf("what the tests miss is no failure: %v", err)
+		t.Errorf("what no test notices is no failure: %v", err)
 	}
 	fates := fatesIn(t)
 	for key, want := range map[string]string{
@@ -114,7 +114,7 @@ func fatesIn(t *testing.T) map[string]string {
 func TestAReasonHoldsForTheMutantsBehindIt(t *testing.T) {
 	module(t)
 	if err := run([]string{"-results", "results", "-explain", "none.txt", "rules"}); err == nil {
-		t.Fatal("what the tests miss is no failure")
+		t.Fatal("what no test notices is no failure")
 	}
 	text := "# why\nNobody asks for it.\n"
 	for key, fate := range fatesIn(t) {

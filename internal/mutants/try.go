@@ -28,8 +28,8 @@ const (
 // program is the test program of a package with all its mutants.
 type program struct {
 	path, dir string
-	took      time.Duration // without any of them
-	met       map[int]bool
+	took      time.Duration    // without any of them
+	met       map[int][]string // by which tests
 }
 
 // build compiles it in a folder and runs it once as it is.
@@ -58,7 +58,7 @@ func (p *pack) build(folder string) (*program, error) {
 	if err := errors.Join(append(problems, err, os.WriteFile(filepath.Join(folder, "overlay.json"), overlay, 0o644))...); err != nil {
 		return nil, err
 	}
-	t := &program{path: filepath.Join(folder, "test"), dir: p.dir, met: map[int]bool{}}
+	t := &program{path: filepath.Join(folder, "test"), dir: p.dir, met: map[int][]string{}}
 	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", filepath.Join(folder, "overlay.json"), "-o", t.path, "./"+p.dir)
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build it with its mutants: %w: %s", err, bytes.TrimSpace(out))
@@ -66,45 +66,63 @@ func (p *pack) build(folder string) (*program, error) {
 	return t, t.asItIs(filepath.Join(folder, "met"))
 }
 
-// asItIs runs the tests without a mutant, and notes which they meet.
+// asItIs runs the tests without a mutant, each by itself, and notes which mutants it meets.
 func (t *program) asItIs(met string) error {
-	if err := os.WriteFile(met, nil, 0o644); err != nil {
-		return err
+	list, err := t.run(context.Background(), "-test.list=.")
+	if err != nil {
+		return fmt.Errorf("list its tests: %w: %s", err, list)
 	}
-	began := time.Now()
-	if out, err := t.run(context.Background(), "ROUSE_MUTANTS_MET="+met); err != nil {
-		return fmt.Errorf("its tests fail without a mutant: %w: %s", err, out)
+	for _, test := range strings.Fields(string(list)) {
+		if err := os.WriteFile(met, nil, 0o644); err != nil {
+			return err
+		}
+		began := time.Now()
+		if out, err := t.run(context.Background(), only(test), "ROUSE_MUTANTS_MET="+met); err != nil {
+			return fmt.Errorf("%s fails without a mutant: %w: %s", test, err, out)
+		}
+		t.took += time.Since(began)
+		if err := t.note(test, met); err != nil {
+			return err
+		}
 	}
-	t.took = time.Since(began)
+	return nil
+}
+
+// note reads which mutants a test met.
+func (t *program) note(test, met string) error {
 	file, err := os.Open(met)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
 		id, err := strconv.Atoi(lines.Text())
 		if err != nil {
 			return err
 		}
-		t.met[id] = true
+		t.met[id] = append(t.met[id], test)
 	}
-	return nil
+	return lines.Err()
 }
 
-func (t *program) run(ctx context.Context, variable string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, t.path, "-test.failfast", "-test.short")
-	cmd.Dir, cmd.Env, cmd.WaitDelay = t.dir, append(os.Environ(), variable), time.Second
+// only names tests for -test.run.
+func only(tests ...string) string { return "-test.run=^(" + strings.Join(tests, "|") + ")$" }
+
+func (t *program) run(ctx context.Context, which string, environment ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, t.path, which, "-test.failfast", "-test.short")
+	cmd.Dir, cmd.Env, cmd.WaitDelay = t.dir, append(os.Environ(), environment...), time.Second
 	return cmd.CombinedOutput()
 }
 
-// fate runs the tests with one mutant. They fail, or they pass; those that take ten times as long as they should hang.
+// fate runs the tests that meet a mutant with it. They fail, or they pass; those that take ten times as long as all should hang.
 func (t *program) fate(m mutant) string {
-	if !t.met[m.id] {
+	if len(t.met[m.id]) == 0 {
 		return unmet
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*t.took+5*time.Second)
 	defer cancel()
-	if _, err := t.run(ctx, "ROUSE_MUTANT="+strconv.Itoa(m.id)); err != nil {
+	if _, err := t.run(ctx, only(t.met[m.id]...), "ROUSE_MUTANT="+strconv.Itoa(m.id)); err != nil {
 		return killed
 	}
 	return survived
