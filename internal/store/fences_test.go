@@ -48,7 +48,7 @@ func TestATaskThatFallsFreeCallsOnlyThoseThatItsLockHeld(t *testing.T) {
 	for _, reason := range []domain.EndReason{domain.EndReasonCheckoutHeld, domain.EndReasonBacklogFull, domain.EndReasonIdleSkipped} {
 		id := xid.New("wkp")
 		w.sql(`INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, causation_id, scope, source, wake_class, person_waiting, reason, payload, status, end_reason, finished_at, recovered, resends, hops, retry_count)
-VALUES ($1, $2, $3, $4, 'cau', 'task:' || $4::text, 'SELF', 'EVENT', false, 'test', '{}', 'SKIPPED', $5, now(), false, 0, 0, 0)`, id, w.workspace, other, task, reason)
+VALUES ($1, $2, $3, $4, 'cau', $6, 'SELF', 'EVENT', false, 'test', '{}', 'SKIPPED', $5, now(), false, 0, 0, 0)`, id, w.workspace, other, task, reason, "task:"+string(task))
 		skipped[reason] = id
 	}
 	w.ok(w.inTx(t.Context(), func(x *tx) error { return x.resendHeld(t.Context(), w.workspace, task) }))
