@@ -15,7 +15,7 @@ import (
 // workshop is a folder that agents of any account can work in.
 type workshop struct{ dir string }
 
-func newWorkshop(t *testing.T) workshop {
+func newWorkshop(t testing.TB) workshop {
 	t.Helper()
 	w := workshop{pgtest.Folder(t)}
 	if err := os.Chmod(w.dir, 0o777); err != nil {

@@ -23,16 +23,24 @@ import (
 	"rouse.dev/rouse/internal/pgtest"
 )
 
-// floodVariable makes this binary flood "<address> <seconds>", as a process of an account without a token would.
-const floodVariable = "ROUSE_TEST_FLOOD"
+// floodVariable makes this binary flood "<address> <seconds>", as a process of an account without a token would. With floodToken and floodTask it
+// does so with the token of a run, as an agent that was led astray.
+const (
+	floodVariable = "ROUSE_TEST_FLOOD"
+	floodToken    = "ROUSE_TEST_FLOOD_TOKEN"
+	floodTask     = "ROUSE_TEST_FLOOD_TASK"
+)
 
-// flooding are the ways in which it does, each with how many at once. What they cost the machine by themselves is kept
-// small: one processor's time at most, at the lowest priority.
-var flooding = []struct {
+// floodKind is a way to flood, and how many at once.
+type floodKind struct {
 	name string
 	many int
 	once func(address string) error
-}{
+}
+
+// flooding are the ways in which it does, each with how many at once. What they cost the machine by themselves is kept
+// small: one processor's time at most, at the lowest priority.
+var flooding = []floodKind{
 	{"connections that come and go", 4, comeAndGo},
 	{"connections that stay", 1000, stay},
 	{"headers that never end", 1500, neverEnd},
@@ -48,6 +56,33 @@ var flooding = []struct {
 	}},
 	{"probes", 8, func(address string) error { return ask(address, "GET", "/readyz", "", "") }},
 	{"the console's files", 8, func(address string) error { return ask(address, "GET", "/", "", "") }},
+}
+
+// agentFlooding is what an agent can do with the token of its run: all that such a token allows, over and over.
+func agentFlooding(token, task string) []floodKind {
+	header := "Authorization: Bearer " + token
+	asking := func(query string) func(string) error {
+		return func(address string) error { return ask(address, "POST", "/graphql", header, query) }
+	}
+	move := func(to string) string {
+		return `{"query":"mutation { moveTask(input: {taskId: \"` + task + `\", to: ` + to + `}) { userErrors { code } } }"}`
+	}
+	return []floodKind{
+		{"moves", 100, asking(move("IN_PROGRESS"))},
+		{"moves to and fro", 100, asking(move("TODO"))},
+		{"comments", 100, asking(`{"query":"mutation { commentOnTask(input: {taskId: \"` + task + `\", body: \"again\"}) { userErrors { code } } }"}`)},
+		{"what it may not", 100, asking(`{"query":"{ workspaces(first: 100) { edges { node { id } } } }"}`)},
+		{"large bodies", 100, asking(`{"query":"{ process { version } }", "extensions": {"x": "` + strings.Repeat("x", 200<<10) + `"}}`)},
+		{"new connections", 100, func(address string) error {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			_, err = fmt.Fprintf(c, "POST /graphql HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", header)
+			return err
+		}},
+	}
 }
 
 func comeAndGo(address string) error {
@@ -118,9 +153,13 @@ func flood(task string) int {
 	runtime.GOMAXPROCS(1)
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // its own work is not what is measured
 	end := time.Now().Add(time.Duration(seconds) * time.Second)
-	counts := make([]atomic.Int64, len(flooding))
+	kinds := flooding
+	if token := os.Getenv(floodToken); token != "" {
+		kinds = agentFlooding(token, os.Getenv(floodTask))
+	}
+	counts := make([]atomic.Int64, len(kinds))
 	only := os.Getenv("ROUSE_TEST_FLOOD_KIND")
-	for i, kind := range flooding {
+	for i, kind := range kinds {
 		if only != "" && only != strconv.Itoa(i) {
 			continue
 		}
@@ -134,7 +173,7 @@ func flood(task string) int {
 		}
 	}
 	time.Sleep(time.Until(end)) // the connections end with the process
-	for i, kind := range flooding {
+	for i, kind := range kinds {
 		fmt.Println(kind.name+":", counts[i].Load())
 	}
 	return 0
@@ -157,7 +196,7 @@ func (p *program) processorTime(t testing.TB) time.Duration {
 }
 
 // startFlood floods a program from an account that owns nothing here, when the tests run as root.
-func startFlood(t testing.TB, p *program, seconds int) (done <-chan string) {
+func startFlood(t testing.TB, p *program, seconds int, env ...string) (done <-chan string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -173,7 +212,7 @@ func startFlood(t testing.TB, p *program, seconds int) (done <-chan string) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(file)
-	cmd.Env = []string{"ROUSE_TEST_FLOOD_KIND=" + os.Getenv("ROUSE_TEST_FLOOD_KIND"), fmt.Sprintf("%s=%s %d", floodVariable, hostOf(t, p.url), seconds)}
+	cmd.Env = append(env, "ROUSE_TEST_FLOOD_KIND=" + os.Getenv("ROUSE_TEST_FLOOD_KIND"), fmt.Sprintf("%s=%s %d", floodVariable, hostOf(t, p.url), seconds))
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as another account's; where the kernel weighs sessions, those of the database are not outweighed
 	if os.Geteuid() == 0 {
@@ -247,7 +286,7 @@ type floodFigures struct {
 	did                                                string
 }
 
-func measureFlood(t testing.TB, p *program, seconds int) floodFigures {
+func measureFlood(t testing.TB, p *program, seconds int, env ...string) floodFigures {
 	t.Helper()
 	o := owner{p, &http.Client{Timeout: patience, Transport: &http.Transport{}}}
 	during := func(d time.Duration) context.Context {
@@ -259,7 +298,7 @@ func measureFlood(t testing.TB, p *program, seconds int) floodFigures {
 	f.quietStaying, f.quietFresh = o.askFor(t, during(time.Duration(seconds)*time.Second/2))
 	f.before = resident(t, p)
 	spent, began := p.processorTime(t), time.Now()
-	done := startFlood(t, p, seconds)
+	done := startFlood(t, p, seconds, env...)
 	f.floodStaying, f.floodFresh = o.askFor(t, during(time.Duration(seconds)*time.Second))
 	f.processor = (p.processorTime(t) - spent).Seconds() / time.Since(began).Seconds()
 	f.after = resident(t, p)
@@ -327,6 +366,55 @@ func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
 	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("the end took %v", took)
+	}
+}
+
+// An agent at work does with its run's token whatever it can, for some seconds. The owner is served, another agent's run keeps its lease, and wakes
+// are launched.
+func TestAFloodByAnAgentHarmsNobodyElse(t *testing.T) {
+	o := openOffice(t, "--lease", "5s")
+	patient := o.script("Patient", `cat >/dev/null; echo ready; until [ -e `+o.path("over")+` ]; do sleep 0.1; done; echo '{"summary": "undisturbed"}'`)
+	run := o.wake(patient)
+	eventually(t, "the other agent works", patience, func() bool { return len(o.linesOf(run, 1)) > 0 })
+	env := o.astray()
+	var f floodFigures
+	for range 3 {
+		if f = measureFlood(t, o.program, 8, env...); f.isFair() {
+			break
+		}
+		t.Log(f)
+	}
+	if !f.isFair() {
+		t.Errorf("three times in a row the owner waited too long: %v", f)
+	}
+	ended := startFlood(t, o.program, 8, env...)
+	quick := o.script("Quick", `cat >/dev/null; echo '{"summary": "here"}'`)
+	if end := o.end(o.wake(quick)); end.Status != "FINISHED" || end.Summary != "here" {
+		t.Errorf("a wake during the flood: %+v", end)
+	}
+	<-ended
+	o.touch(t, "over")
+	if end := o.end(run); end.Status != "FINISHED" || end.Summary != "undisturbed" || end.attempts() != "SUCCEEDED" {
+		t.Errorf("another agent's run: %+v", end)
+	}
+}
+
+// astray makes an agent that works on a task, and gives what a flood needs to be that agent.
+func (o office) astray() (env []string) {
+	o.t.Helper()
+	a := o.worker("Astray")
+	o.hold(a)
+	task, _ := o.create(map[string]any{"title": "Mine", "assigneeId": a})
+	o.wantWake(a, 1, "TASK_ASSIGNED")
+	return []string{floodToken + "=" + o.tokenOf(a), floodTask + "=" + task}
+}
+
+// BenchmarkAgentFlood is BenchmarkFlood by an agent with the token of its run.
+func BenchmarkAgentFlood(b *testing.B) {
+	o := openOffice(b)
+	env := o.astray()
+	for b.Loop() {
+		b.Log(measureFlood(b, o.program, 20, env...))
 	}
 }
 

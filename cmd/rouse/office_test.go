@@ -30,14 +30,14 @@ type house struct {
 }
 
 // newHouse is a place for a program, with an empty database.
-func newHouse(t *testing.T) house {
+func newHouse(t testing.TB) house {
 	t.Helper()
 	db, url := pgtest.NewURL(t)
 	return house{db, url, pgtest.Folder(t)}
 }
 
 // start starts a program there.
-func (h house) start(t *testing.T, args ...string) *program {
+func (h house) start(t testing.TB, args ...string) *program {
 	t.Helper()
 	return start(t, h.data, []string{"ROUSE_DATABASE_URL=" + h.url}, args...)
 }
@@ -143,6 +143,17 @@ func (o office) remove(name string) {
 // hold keeps the agent's runs at work until it is let go.
 func (o office) hold(agent string)  { o.t.Helper(); o.write(agent+".hold", "") }
 func (o office) letGo(agent string) { o.t.Helper(); o.remove(agent + ".hold") }
+
+// tokenOf is the token of the run that an agent is at.
+func (o office) tokenOf(agent string) (token string) {
+	o.t.Helper()
+	eventually(o.t, "the token of the agent's run", patience, func() bool {
+		text, err := os.ReadFile(o.path(agent + ".token"))
+		token = strings.TrimSpace(string(text))
+		return err == nil && token != ""
+	})
+	return token
+}
 
 // answers lays out what the agent's next runs answer with.
 func (o office) answers(agent string, actions ...map[string]any) {
@@ -390,7 +401,7 @@ func (o office) decide(task, decision, note string) taskPayload {
 }
 
 // openOffice starts a program with one workspace that has no window.
-func openOffice(t *testing.T, args ...string) office {
+func openOffice(t testing.TB, args ...string) office {
 	t.Helper()
 	h := newHouse(t)
 	return furnish(office{newJourney(h.start(t, args...)), newWorkshop(t), h})

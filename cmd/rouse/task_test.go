@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -147,12 +146,7 @@ func TestRunTokenActsOnItsOwnTaskAlone(t *testing.T) {
 	task, _ := o.create(map[string]any{"title": "Mine", "assigneeId": a})
 	other, _ := o.create(map[string]any{"title": "Not mine"})
 	o.wantWake(a, 1, "TASK_ASSIGNED")
-	var token string
-	eventually(t, "the token", patience, func() bool {
-		text, err := os.ReadFile(o.path(a + ".token"))
-		token = strings.TrimSpace(string(text))
-		return err == nil && token != ""
-	})
+	token := o.tokenOf(a)
 	const comment = `mutation($t: ID!, $a: ID) { commentOnTask(input: {taskId: $t, body: "from inside", authorAgentId: $a}) {
 		comment { author { ... on Agent { id } } } wakeupRequests { id } userErrors { code } } }`
 	_, body := o.post(token, comment, map[string]any{"t": task})

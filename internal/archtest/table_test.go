@@ -42,6 +42,7 @@ var rooms = []room{
 	{"internal/sparing", nil, "it counts lines of the log, whatever they say"},
 	{"internal/lifecycle", nil, "every loop stands on it"},
 	{"internal/secret", nil, "it seals and masks bytes, whosoever they are"},
+	{"internal/share", nil, "it counts places, whosesoever they are"},
 	{"internal/batch", nil, "it gathers keys, whatever they stand for"},
 	{"internal/config", []string{"internal/account", "internal/domain", "internal/secret"}, "settings are plain values"},
 	{"internal/auth", []string{"internal/domain", "internal/secret", "internal/xid"}, "who calls is settled without the database"},
@@ -50,7 +51,7 @@ var rooms = []room{
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
 	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/preset", "internal/proc", "internal/xid"}, "an executor runs one request and never sees the store"},
-	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/sparing", "internal/xid"}, "limits and access hold for any schema"},
+	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/share", "internal/sparing", "internal/xid"}, "limits and access hold for any schema"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
 
 	// Storage: every write and all SQL.
@@ -72,7 +73,7 @@ var rooms = []room{
 		"internal/domain", "internal/event", "internal/lifecycle", "internal/metrics", "internal/proc", "internal/sparing", "internal/store", "internal/worker", "internal/xid",
 	}, "a loop holds neither a rule nor SQL"},
 	{"internal/webhook", []string{
-		"internal/auth", "internal/batch", "internal/domain", "internal/metrics", "internal/secret", "internal/sparing", "internal/store", "internal/xid",
+		"internal/auth", "internal/batch", "internal/domain", "internal/metrics", "internal/secret", "internal/share", "internal/sparing", "internal/store", "internal/xid",
 	}, "parse, one call, answer; what runs agents is reached through the store's rows"},
 	{"graph/model", []string{anyEnt, "internal/domain", "internal/xid"}, "the API's types"},
 	{"graph", []string{

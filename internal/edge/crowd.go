@@ -2,6 +2,7 @@ package edge
 
 import (
 	"container/list"
+	"context"
 	"math"
 	"net"
 	"sync"
@@ -29,6 +30,8 @@ type strangerConn struct {
 	born   time.Time // when it was let in
 	proved bool
 	caller string // who has proved itself
+	ended  bool
+	cancel context.CancelFunc // ends what is done for its requests; nil: nothing is yet
 }
 
 // Read reads what was read before, and then the connection.
@@ -45,7 +48,7 @@ func (c *strangerConn) Read(p []byte) (int, error) {
 
 // Close closes the connection.
 func (c *strangerConn) Close() error {
-	c.once.Do(func() { c.strangers.leave(c) })
+	c.once.Do(func() { c.strangers.leave(c)() })
 	return c.Conn.Close()
 }
 
@@ -139,8 +142,19 @@ func (s *Strangers) inLobby(d *door) (conns []*strangerConn) {
 	return conns
 }
 
-// leave takes out a connection that ends.
-func (s *Strangers) leave(c *strangerConn) {
+// follow lets cancel be called when the connection ends. http.Server notices that only once it has read the body of a request: without this, what
+// waits for its turn with a body unread would wait on for a connection that was closed for another.
+func (s *Strangers) follow(c *strangerConn, cancel context.CancelFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.ended {
+		cancel()
+	}
+	c.cancel = cancel
+}
+
+// leave takes out a connection that ends, and gives back what ends its requests.
+func (s *Strangers) leave(c *strangerConn) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.among != nil {
@@ -149,4 +163,9 @@ func (s *Strangers) leave(c *strangerConn) {
 	if c.proved {
 		s.release(c)
 	}
+	c.ended = true
+	if c.cancel == nil {
+		return func() {}
+	}
+	return c.cancel
 }

@@ -60,6 +60,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (*graphql.Respon
 	if refused != nil {
 		return nil, refused
 	}
+	leave, refused := s.agents.enter(ctx)
+	if refused != nil {
+		return nil, refused
+	}
+	defer leave()
 	params, refused := s.readRequest(w, r)
 	if refused != nil {
 		return nil, refused

@@ -160,6 +160,11 @@ func (c *socket) subscribe(m message) {
 
 // run executes one operation and returns the message that ends it.
 func (c *socket) run(ctx context.Context, op *operation, params *graphql.RawParams) message {
+	leave, refused := c.server.agents.enter(ctx)
+	if refused != nil {
+		return errorMessage(op.id, refused.errors)
+	}
+	defer leave()
 	oc, refused := c.server.prepare(ctx, params)
 	if refused != nil {
 		return errorMessage(op.id, refused.errors)

@@ -66,6 +66,8 @@ type Limits struct {
 	PageMax       int   // largest page when @page does not say (100)
 	CachedQueries int   // parsed and validated documents kept (256)
 	Errors        int   // in one response (10)
+	PerAgent      int   // requests at once by the tokens of one agent's runs; others wait (2)
+	Agents        int   // operations at once by those of all agents (8)
 
 	QueryTimeout    time.Duration // (15 s)
 	MutationTimeout time.Duration // (30 s)
@@ -98,6 +100,8 @@ func (l Limits) withDefaults() Limits {
 		PageMax:       cmp.Or(l.PageMax, 100),
 		CachedQueries: cmp.Or(l.CachedQueries, 256),
 		Errors:        cmp.Or(l.Errors, 10),
+		PerAgent:      cmp.Or(l.PerAgent, 2),
+		Agents:        cmp.Or(l.Agents, 8),
 
 		QueryTimeout:    cmp.Or(l.QueryTimeout, 15*time.Second),
 		MutationTimeout: cmp.Or(l.MutationTimeout, 30*time.Second),

@@ -24,11 +24,13 @@ type Server struct {
 	limits  Limits
 	log     *slog.Logger
 	sockets sockets
+	agents  agents
 }
 
 // New makes a Server. Every zero field of options means its default.
 func New(schema graphql.ExecutableSchema, options Options) *Server {
 	s := &Server{exec: executor.New(schema), options: options, limits: options.Limits.withDefaults(), log: options.Log}
+	s.agents = newAgents(s.limits)
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -103,6 +105,11 @@ func (s *Server) execute(ctx context.Context, oc *graphql.OperationContext) (res
 			resp = errorResponse(internalError(s.logPanic(ctx, p)))
 		}
 	}()
+	done, ok := s.agents.work(ctx)
+	if !ok {
+		return errorResponse(timeoutError())
+	}
+	defer done()
 	handler, ctx := s.exec.DispatchOperation(withErrorBudget(ctx), oc)
 	if resp = handler(ctx); resp == nil {
 		resp = errorResponse(timeoutError())

@@ -87,8 +87,13 @@ func (s *Strangers) Handler(next http.Handler) http.Handler {
 
 type strangerKey struct{}
 
-// ConnContext is the hook of http.Server that lets Proved find the connection of a request.
+// ConnContext is the hook of http.Server that lets Proved find the connection of a request, and ends its context with the connection.
 func (s *Strangers) ConnContext(ctx context.Context, c net.Conn) context.Context {
+	if c, ok := c.(*strangerConn); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		s.follow(c, cancel)
+	}
 	return context.WithValue(ctx, strangerKey{}, c)
 }
 

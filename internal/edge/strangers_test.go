@@ -407,6 +407,40 @@ func TestOneHTTPServerTellsStrangersFromCallers(t *testing.T) {
 	}
 }
 
+// Whoever waits for its turn with a body unread ends with its connection: http.Server would not notice.
+func TestWhatWaitsEndsWithItsConnection(t *testing.T) {
+	strangers := NewStrangers(StrangerLimits{Connections: 1, Life: time.Nanosecond, Answers: 1, Moment: time.Hour})
+	waits, ended := make(chan struct{}, 2), make(chan error, 2)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		waits <- struct{}{}
+		strangers.Wait(r.Context())
+		ended <- r.Context().Err()
+	}))
+	server.Config.ConnContext = strangers.ConnContext
+	server.Listener = strangers.Listener(server.Listener)
+	server.Start()
+	defer server.Close()
+	strangers.pace <- struct{}{} // the only turn there is
+	for range 2 {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		<-waits
+	}
+	if err := <-ended; err == nil {
+		t.Error("a connection was closed for another, and what it asked for had its turn")
+	}
+	strangers.Close()
+	if err := <-ended; err == nil {
+		t.Error("a connection was closed, and what it asked for had its turn")
+	}
+}
+
 // The holder of a run's token that has ended may report, at the pace and with the share of a stranger.
 func TestAnEndedTokenIsAStrangers(t *testing.T) {
 	strangers := NewStrangers(StrangerLimits{})

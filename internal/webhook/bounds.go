@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"rouse.dev/rouse/internal/share"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -34,63 +35,31 @@ func (everybody) Proved(context.Context, string) {}
 
 // places bounds how many bodies are read at once.
 type places struct {
-	all chan struct{}
-
-	mu   sync.Mutex
-	each map[xid.ID]*place
-}
-
-type place struct {
-	taken chan struct{}
-	users int
+	all  chan struct{}
+	each *share.Each
 }
 
 func newPlaces() *places {
-	return &places{all: make(chan struct{}, bodiesMost), each: map[xid.ID]*place{}}
+	return &places{all: make(chan struct{}, bodiesMost), each: share.NewEach(bodiesEach)}
 }
 
 // take waits for a place to read a body for a trigger. Each trigger has few places of its own, so that one webhook does
 // not take them all. free gives the place back.
 func (p *places) take(ctx context.Context, trigger xid.ID) (free func(), err error) {
-	own := p.enter(trigger)
-	select {
-	case own.taken <- struct{}{}:
-	case <-ctx.Done():
-		p.leave(trigger, own)
-		return nil, ctx.Err()
+	own, err := p.each.Take(ctx, string(trigger))
+	if err != nil {
+		return nil, err
 	}
 	select {
 	case p.all <- struct{}{}:
 	case <-ctx.Done():
-		<-own.taken
-		p.leave(trigger, own)
+		own()
 		return nil, ctx.Err()
 	}
 	return func() {
 		<-p.all
-		<-own.taken
-		p.leave(trigger, own)
+		own()
 	}, nil
-}
-
-func (p *places) enter(trigger xid.ID) *place {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	own := p.each[trigger]
-	if own == nil {
-		own = &place{taken: make(chan struct{}, bodiesEach)}
-		p.each[trigger] = own
-	}
-	own.users++
-	return own
-}
-
-func (p *places) leave(trigger xid.ID, own *place) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if own.users--; own.users == 0 {
-		delete(p.each, trigger)
-	}
 }
 
 // rests remembers which triggers were over their rate a moment ago: what comes then is refused as the database would.
