@@ -89,14 +89,23 @@ func (s *Strangers) enter(c *strangerConn) []*strangerConn {
 	return s.conns.join(c, s.limits.Connections, math.MaxInt)
 }
 
-// full is how long it takes until a new connection would displace none that is younger than Life.
+// full is how long it takes until the next of the line may be let in: it displaces none that is younger than Life, and no more are let in than
+// are answered.
 func (s *Strangers) full() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conns.Len() < s.limits.Connections {
-		return 0
+		next := s.let
+		return next.take(time.Now(), s.limits.Answers, s.limits.Moment/time.Duration(s.limits.Answers))
 	}
 	return s.limits.Life - time.Since(s.conns.Front().Value.(*strangerConn).born)
+}
+
+// next notes that one of the line is let in.
+func (s *Strangers) next() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.let.take(time.Now(), s.limits.Answers, s.limits.Moment/time.Duration(s.limits.Answers))
 }
 
 // enterLobby takes in a connection that has asked nothing yet, and gives back those to close for it.

@@ -47,6 +47,7 @@ func (d *door) Accept() (net.Conn, error) {
 		case c := <-d.known:
 			return d.letIn(c), nil
 		case c := <-line:
+			d.strangers.next()
 			return d.letIn(c), nil
 		case <-later: // look again
 		case err := <-d.failed:

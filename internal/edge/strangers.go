@@ -19,9 +19,11 @@ type Strangers struct {
 	known  func(token string) bool
 
 	mu     sync.Mutex
-	lobby  crowd          // have not asked anything yet
-	conns  crowd          // were let in
-	proved map[string]int // connections of each caller
+	lobby  crowd              // have not asked anything yet
+	conns  crowd              // were let in
+	proved map[string]int     // connections of each caller
+	came   map[string]*bucket // new connections by token
+	let    bucket             // connections let in from the line
 }
 
 // StrangerLimits bounds strangers. Zero means the default in parentheses.
@@ -34,6 +36,7 @@ type StrangerLimits struct {
 	Answers     int           // to strangers within Moment; further ones wait their turn (256)
 	Moment      time.Duration // (256 ms)
 	PerCaller   int           // connections that one caller may take out of the reach of strangers (256)
+	NewPerToken int           // new connections a second that pass by strangers for their token; further ones stand in line (100)
 }
 
 // NewStrangers makes the bounds of a process, for all of its listeners together.
@@ -47,6 +50,7 @@ func NewStrangers(l StrangerLimits) *Strangers {
 		Answers:     cmp.Or(l.Answers, 256),
 		Moment:      cmp.Or(l.Moment, 256*time.Millisecond),
 		PerCaller:   cmp.Or(l.PerCaller, 256),
+		NewPerToken: cmp.Or(l.NewPerToken, 100),
 	}
 	return &Strangers{limits: l, pace: make(chan struct{}, l.Answers), proved: map[string]int{}}
 }
@@ -62,8 +66,24 @@ func (s *Strangers) knows(token string) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proved[token] < s.limits.PerCaller
+	return s.proved[token] < s.limits.PerCaller && s.arrives(token)
 }
+
+// arrives says whether the token comes within its rate. s.mu is held.
+func (s *Strangers) arrives(token string) bool {
+	b := s.came[token]
+	if b == nil {
+		if s.came == nil || len(s.came) >= arrivalsKept { // those in use are soon counted again
+			s.came = map[string]*bucket{}
+		}
+		b = &bucket{}
+		s.came[token] = b
+	}
+	return b.take(time.Now(), s.limits.NewPerToken, time.Second/time.Duration(s.limits.NewPerToken)) == 0
+}
+
+// arrivalsKept is of how many tokens it is remembered how often they come.
+const arrivalsKept = 10_000
 
 // Wait returns when a stranger may be answered, or with ctx. Callers wait in the order in which they came; who goes away leaves the queue.
 func (s *Strangers) Wait(ctx context.Context) {

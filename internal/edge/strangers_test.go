@@ -232,6 +232,30 @@ func TestWhoHasAskedNothingWaitsInTheLobby(t *testing.T) {
 	})
 }
 
+// Strangers are let in no faster than they are answered; a token passes them by so often a second, and then stands in line as they do.
+func TestNewConnectionsHaveAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := NewStrangers(StrangerLimits{Answers: 2, Moment: 2 * time.Second, NewPerToken: 1}), &porch{conns: make(chan net.Conn)}
+		s.Know(func(token string) bool { return token != "" })
+		l := s.Listener(p)
+		defer l.Close()
+		began := time.Now()
+		var at []string
+		for _, token := range []string{"", "", "", "a", "b", "a"} {
+			go p.come(t, "GET / HTTP/1.1\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			at = append(at, time.Since(began).String())
+		}
+		if got := strings.Join(at, " "); got != "0s 0s 1s 1s 1s 2s" {
+			t.Error(got)
+		}
+	})
+}
+
 // Long headers cost no more than all connections together may.
 func TestHeadersInTheLobbyTakeBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
