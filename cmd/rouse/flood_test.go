@@ -212,7 +212,7 @@ func startFlood(t testing.TB, p *program, seconds int, env ...string) (done <-ch
 		t.Fatal(err)
 	}
 	cmd := exec.Command(file)
-	cmd.Env = append(env, "ROUSE_TEST_FLOOD_KIND=" + os.Getenv("ROUSE_TEST_FLOOD_KIND"), fmt.Sprintf("%s=%s %d", floodVariable, hostOf(t, p.url), seconds))
+	cmd.Env = append(env, "ROUSE_TEST_FLOOD_KIND="+os.Getenv("ROUSE_TEST_FLOOD_KIND"), fmt.Sprintf("%s=%s %d", floodVariable, hostOf(t, p.url), seconds))
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as another account's; where the kernel weighs sessions, those of the database are not outweighed
 	if os.Geteuid() == 0 {

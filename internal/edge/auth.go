@@ -92,6 +92,9 @@ func (s *Server) authError(ctx context.Context, err error) *Error {
 			return e
 		}
 	}
+	if ctx.Err() != nil { // the caller went away, or was closed for another: no failure of ours, and nothing for the log
+		return &Error{Code: CodeUnavailable, Message: "the request ended before its token was looked up; send it again"}
+	}
 	id := RequestID(ctx)
 	s.log.ErrorContext(ctx, "graphql authentication failed to run", "request_id", id, "error", err)
 	return internalError(id)

@@ -31,6 +31,17 @@ func tokens(ctx context.Context, c Credentials) (context.Context, error) {
 	return nil, &Error{Code: CodeUnauthenticated, Message: "send a valid token: Authorization: Bearer rse_…"}
 }
 
+// Whoever goes away while its token is looked up is no failure of the server: a flood of them would fill the log.
+func TestWhoGoesAwayBeforeItIsKnownIsNoLine(t *testing.T) {
+	f := newFixture(t, Options{Authenticate: func(ctx context.Context, _ Credentials) (context.Context, error) { return nil, ctx.Err() }})
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	f.askAs(ctx, "good")
+	if f.log.String() != "" {
+		t.Error(f.log)
+	}
+}
+
 func TestAuthenticationOnHTTP(t *testing.T) {
 	f := newFixture(t, Options{Authenticate: tokens, PresentError: translate})
 	tests := []struct {

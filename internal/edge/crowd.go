@@ -94,11 +94,12 @@ func (s *Strangers) enter(c *strangerConn) []*strangerConn {
 func (s *Strangers) full() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	next := s.let
+	wait := next.take(time.Now(), s.limits.Answers, s.limits.Moment/time.Duration(s.limits.Answers))
 	if s.conns.Len() < s.limits.Connections {
-		next := s.let
-		return next.take(time.Now(), s.limits.Answers, s.limits.Moment/time.Duration(s.limits.Answers))
+		return wait
 	}
-	return s.limits.Life - time.Since(s.conns.Front().Value.(*strangerConn).born)
+	return max(wait, s.limits.Life-time.Since(s.conns.Front().Value.(*strangerConn).born))
 }
 
 // next notes that one of the line is let in.
