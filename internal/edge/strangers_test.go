@@ -433,7 +433,7 @@ func TestOneHTTPServerTellsStrangersFromCallers(t *testing.T) {
 
 // Whoever waits for its turn with a body unread ends with its connection: http.Server would not notice.
 func TestWhatWaitsEndsWithItsConnection(t *testing.T) {
-	strangers := NewStrangers(StrangerLimits{Connections: 1, Life: time.Nanosecond, Answers: 1, Moment: time.Hour})
+	strangers := NewStrangers(StrangerLimits{Connections: 1, Life: time.Nanosecond, Answers: 2, Moment: time.Hour})
 	waits, ended := make(chan struct{}, 2), make(chan error, 2)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		waits <- struct{}{}
@@ -444,7 +444,9 @@ func TestWhatWaitsEndsWithItsConnection(t *testing.T) {
 	server.Listener = strangers.Listener(server.Listener)
 	server.Start()
 	defer server.Close()
-	strangers.pace <- struct{}{} // the only turn there is
+	for range cap(strangers.pace) { // all turns there are
+		strangers.pace <- struct{}{}
+	}
 	for range 2 {
 		c, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
