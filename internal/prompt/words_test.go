@@ -16,6 +16,8 @@ func TestEachCauseSaysWhatIsToBeDone(t *testing.T) {
 	}{
 		"a routine that a webhook fired": {Wake{Source: domain.WakeupSourceRoutine, Routine: "Watch", Payload: &domain.RoutinePayload{RoutineID: "rtn_1", TriggerID: "trg_1"}},
 			[]string{"was fired from outside, by its trigger trg_1."}, []string{"You missed", "Variables"}},
+		"a routine that missed one slot": {Wake{Source: domain.WakeupSourceRoutine, Routine: "Watch", Payload: &domain.RoutinePayload{RoutineID: "rtn_1", TriggerID: "trg_1", MissedTicks: 1, Variables: map[string]string{"region": "north"}}},
+			[]string{"You missed 1 tick.", "Variables:\n> {\"region\":\"north\"}"}, nil},
 		"a routine that a person fired": {Wake{Source: domain.WakeupSourceRoutine, Routine: "Watch", Payload: &domain.RoutinePayload{RoutineID: "rtn_1"}},
 			[]string{"A person fired your routine"}, []string{"trigger"}},
 		"a task that waits for an approver": {Wake{Source: domain.WakeupSourceTaskAssigned, Payload: &domain.TaskPayload{TaskID: "tsk_1", Basis: domain.WakeBasisApprover},
