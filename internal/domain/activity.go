@@ -37,7 +37,7 @@ var activityDetails = map[ActivityCode]ActivityDetails{
 	ActivityCodeAgentPaused:           {[]string{"agent", "status", "pauseReason"}, []string{"note"}},
 	ActivityCodeAgentResumed:          {[]string{"agent", "was", "resent"}, nil},
 	ActivityCodeTaskChanged:           {[]string{"task_id"}, []string{"agent", "created", "changed", "from", "to", "step", "note", "blockedBy", "reviewers", "approvers", "archived"}},
-	ActivityCodeTaskCommented:         {[]string{"task_id", "commentId"}, []string{"agent"}},
+	ActivityCodeTaskCommented:         {[]string{"task_id", "commentId"}, []string{"agent", "notWoken"}},
 	ActivityCodeApprovalRequested:     {[]string{"task_id", "approvalId", "completion"}, []string{"agent"}},
 	ActivityCodeApprovalDecided:       {[]string{"task_id", "approvalId", "completion", "status"}, []string{"agent"}},
 	ActivityCodeBudgetChanged:         {[]string{"budgetId", "subjectKind", "subjectId", "limitUsd", "period", "onExceed"}, []string{"agent", "created", "deleted"}},
