@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,10 +26,11 @@ type options struct {
 	limit    time.Duration // after which no further mutant is begun; 0: none
 	explain  string        // the file that says why mutants survive
 	least    float64       // share that must be killed
+	out      io.Writer
 }
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
@@ -55,11 +57,12 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-func run(args []string) error {
+func run(args []string, out io.Writer) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
 	}
+	o.out = out
 	reasons, err := readReasons(o.explain)
 	if err != nil {
 		return err

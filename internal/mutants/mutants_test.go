@@ -70,7 +70,7 @@ func TestMay(t *testing.T) {
 
 func TestMutantsThatNoTestNoticesAreFoundAndOthersAreNot(t *testing.T) {
 	module(t)
-	err := run([]string{"-results", "results", "-explain", "none.txt", "rules"})
+	err := run([]string{"-results", "results", "-explain", "none.txt", "rules"}, t.Output())
 	if err == nil || !strings.Contains(err.Error(), "of its mutants are killed") {
 		t.Errorf("what no test notices is no failure: %v", err)
 	}
@@ -113,7 +113,7 @@ func fatesIn(t *testing.T) map[string]string {
 
 func TestAReasonHoldsForTheMutantsBehindIt(t *testing.T) {
 	module(t)
-	if err := run([]string{"-results", "results", "-explain", "none.txt", "rules"}); err == nil {
+	if err := run([]string{"-results", "results", "-explain", "none.txt", "rules"}, t.Output()); err == nil {
 		t.Fatal("what no test notices is no failure")
 	}
 	text := "# why\nNobody asks for it.\n"
@@ -125,14 +125,14 @@ func TestAReasonHoldsForTheMutantsBehindIt(t *testing.T) {
 	if err := os.WriteFile("reasons.txt", []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{"-results", "results", "-explain", "reasons.txt", "-least", "0.1", "rules"}); err != nil {
+	if err := run([]string{"-results", "results", "-explain", "reasons.txt", "-least", "0.1", "rules"}, t.Output()); err != nil {
 		t.Errorf("with a reason for each: %v", err)
 	}
 	_, all, _ := strings.Cut(text, "\t")
 	if err := os.WriteFile("reasons.txt", []byte("Nobody.\n\t"+all[strings.Index(all, "\t")+1:]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{"-results", "results", "-explain", "reasons.txt", "-least", "0.1", "rules"}); err == nil || !strings.Contains(err.Error(), "1 mutants") {
+	if err := run([]string{"-results", "results", "-explain", "reasons.txt", "-least", "0.1", "rules"}, t.Output()); err == nil || !strings.Contains(err.Error(), "1 mutants") {
 		t.Errorf("with a reason too few: %v", err)
 	}
 }

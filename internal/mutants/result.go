@@ -37,7 +37,7 @@ func (p *pack) known(folder string) (results, error) {
 		if err != nil {
 			return results{}, err
 		}
-		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
 	}
 	r := results{Mutex: &sync.Mutex{}, dir: p.dir, fate: map[string]string{},
 		file: filepath.Join(folder, fmt.Sprintf("%s-%x.tsv", strings.ReplaceAll(p.dir, "/", "_"), sum.Sum(nil)[:6]))}
@@ -85,9 +85,9 @@ func (r results) judge(o options, reasons map[string]string) error {
 	if tried == 0 {
 		return nil
 	}
-	fmt.Printf("%s: %d of %d killed (%.1f %%), %d survivors without a reason\n", r.dir, dead, tried, 100*float64(dead)/float64(tried), len(unexplained))
+	_, _ = fmt.Fprintf(o.out, "%s: %d of %d killed (%.1f %%), %d survivors without a reason\n", r.dir, dead, tried, 100*float64(dead)/float64(tried), len(unexplained))
 	for _, line := range unexplained {
-		fmt.Println(line)
+		_, _ = fmt.Fprintln(o.out, line)
 	}
 	switch share := float64(dead) / float64(tried); {
 	case o.sample > 0: // a sample is for who reads the change

@@ -143,12 +143,12 @@ func (p *pack) try(o options, chosen []mutant, began time.Time) (results, error)
 	if err != nil {
 		return r, err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }() // what is left of it is in the way of nobody
 	t, err := p.build(folder)
 	if err != nil {
 		return r, err
 	}
-	fmt.Printf("%s: %d mutants, %d of them to try; its tests take %v\n", p.dir, len(chosen), len(todo), t.took.Round(time.Millisecond))
+	_, _ = fmt.Fprintf(o.out, "%s: %d mutants, %d of them to try; its tests take %v\n", p.dir, len(chosen), len(todo), t.took.Round(time.Millisecond))
 	queue := make(chan mutant)
 	var workers sync.WaitGroup
 	var problems errorList
