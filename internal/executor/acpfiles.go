@@ -22,7 +22,7 @@ const maxFile = 4 << 20
 
 // folder is an agent's folder. Every request stays inside, symlinks included. os.Root binds the kernel's own path walk
 // to the folder, so that a link which is swapped in between leads nowhere. The account that the agent runs as gets
-// through rouse no more than it could open by itself.
+// through rouse no more than it could open by itself: files are opened and made with its rights.
 type folder struct {
 	root       *os.Root
 	names      []string // the folder as it was configured, and as it is called without symlinks
@@ -30,7 +30,7 @@ type folder struct {
 }
 
 func openFolder(path string, credential *syscall.Credential) (*folder, error) {
-	root, err := os.OpenRoot(path)
+	root, err := openRoot(path, credential)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,16 @@ func (f *folder) inside(path string) (string, error) {
 }
 
 // read returns limit lines of a file from line on, counted from 1; 0 is from the first, and all.
-func (f *folder) read(path string, line, limit int) (string, error) {
+func (f *folder) read(path string, line, limit int) (text string, err error) {
+	err = withRightsOf(f.credential, func() (err error) {
+		text, err = f.readAs(path, line, limit)
+		return err
+	})
+	return text, err
+}
+
+// readAs is read with the rights that this thread has.
+func (f *folder) readAs(path string, line, limit int) (string, error) {
 	rel, err := f.inside(path)
 	if err != nil {
 		return "", err
@@ -116,6 +125,11 @@ func readLine(r *bufio.Reader, to *strings.Builder) error {
 
 // write replaces a file's content, and makes the file and the folders to it when they are missing.
 func (f *folder) write(path, content string) error {
+	return withRightsOf(f.credential, func() error { return f.writeAs(path, content) })
+}
+
+// writeAs is write with the rights that this thread has.
+func (f *folder) writeAs(path, content string) error {
 	rel, err := f.inside(path)
 	if err != nil {
 		return err
@@ -187,13 +201,11 @@ func (f *folder) makeFolders(rel, path string) error {
 
 // checkName is check for a folder in which something is to be made.
 func (f *folder) checkName(rel, path string) error {
-	dir, err := f.root.Open(rel)
+	info, err := f.root.Stat(rel)
 	if err != nil {
 		return plainPathError(path, err)
 	}
-	defer dir.Close() // a handle only
-	info, err := dir.Stat()
-	if err == nil && !mayUse(info, f.credential, 0o3) {
+	if !mayUse(info, f.credential, 0o3) {
 		err = fmt.Errorf("%s may not be written by the agent's account", path)
 	}
 	return err
@@ -206,7 +218,7 @@ func (f *folder) check(file *os.File, path string, bit fs.FileMode) error {
 	switch {
 	case err != nil:
 		return plainPathError(path, err)
-	case !info.Mode().IsRegular():
+	case !info.Mode().IsRegular() || isKernels(file):
 		return fmt.Errorf("%s is no file", path)
 	case !mayUse(info, f.credential, bit):
 		return fmt.Errorf("%s may not be opened by the agent's account", path)
@@ -238,8 +250,11 @@ func plainPathError(path string, err error) error {
 	if errors.As(err, &pe) {
 		reason = pe.Err
 	}
-	if errors.Is(err, unix.ENXIO) {
+	switch {
+	case errors.Is(err, unix.ENXIO):
 		return fmt.Errorf("%s is no file", path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s may not be opened by the agent's account: it, or a folder on the way to it, is shut: %w", path, reason)
 	}
 	return fmt.Errorf("%s: %w", path, reason)
 }

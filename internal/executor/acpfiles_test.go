@@ -97,10 +97,7 @@ func TestALineLongerThanTheBoundIsRefusedBeforeItIsHeld(t *testing.T) {
 }
 
 func TestTheAgentsAccountGetsNoMoreThroughRouseThanByItself(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := passableFolder(t)
 	f, err := openFolder(dir, &syscall.Credential{Uid: 54321, Gid: 54321})
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +126,18 @@ func TestTheAgentsAccountGetsNoMoreThroughRouseThanByItself(t *testing.T) {
 	if text, err := os.ReadFile(open); err != nil || string(text) != "text" {
 		t.Errorf("got %q, %v", text, err)
 	}
+}
+
+// passableFolder is a folder that every account can enter.
+func passableFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, dir := range []string{filepath.Dir(dir), dir} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 func TestPermissions(t *testing.T) {

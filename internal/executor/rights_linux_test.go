@@ -1,0 +1,117 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestAShutFolderIsShutThroughRouseToo: what lies in a folder that the agent's account may not enter, such as the home of another
+// workspace's agents, is open to everybody by its own permissions more often than not.
+func TestAShutFolderIsShutThroughRouseToo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // only root can take the rights of another account
+	}
+	agent := &syscall.Credential{Uid: 54321, Gid: 54321}
+	dir := passableFolder(t)
+	home, shared, secret := filepath.Join(dir, "home"), filepath.Join(dir, "home", "shared"), filepath.Join(dir, "home", "secret")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(home, 0o700))
+	must(os.Mkdir(shared, 0o777))
+	must(os.Chmod(shared, 0o777)) // whatever the umask
+	must(os.WriteFile(secret, []byte("text"), 0o666))
+	must(os.Chmod(secret, 0o666)) // as above
+	f, err := openFolder(dir, agent)
+	must(err)
+	defer f.close()
+
+	if got, err := f.read(secret, 0, 0); err == nil || !strings.Contains(err.Error(), "account") {
+		t.Errorf("a file in a shut folder was read: %q, %v", got, err)
+	}
+	for _, name := range []string{secret, filepath.Join(shared, "new"), filepath.Join(shared, "folder", "new")} {
+		if err := f.write(name, "x"); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+	if text, err := os.ReadFile(secret); err != nil || string(text) != "text" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	if left, err := os.ReadDir(shared); err != nil || len(left) != 0 {
+		t.Errorf("made %v, %v", left, err)
+	}
+	if f, err := openFolder(shared, agent); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("the agent got a folder below a shut one: %v, %v", f, err)
+	}
+}
+
+// TestTheRightsOfAnAccountAreNotRoots: neither over what the kernel tells of others' processes, nor after the call.
+func TestTheRightsOfAnAccountAreNotRoots(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // only root can take the rights of another account
+	}
+	agent := &syscall.Credential{Uid: 54321, Gid: 54321}
+	f, err := openFolder("/proc", agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	if _, err := f.read(fmt.Sprintf("/proc/%d/maps", os.Getpid()), 1, 1); err == nil {
+		t.Error("an agent read where rouse's memory is")
+	}
+	other := exec.Command("/bin/cat")
+	input, err := other.StdinPipe()
+	if err == nil {
+		err = other.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps := fmt.Sprintf("/proc/%d/maps", other.Process.Pid)
+	look := func() error {
+		_, err := os.ReadFile(maps)
+		return err
+	}
+	if err := withRightsOf(agent, look); err == nil {
+		t.Error("an agent's rights open what the kernel tells of root's processes")
+	}
+	if err := look(); err != nil {
+		t.Errorf("rouse kept the agent's rights: %v", err)
+	}
+	if err := errors.Join(input.Close(), other.Wait()); err != nil {
+		t.Fatal(err)
+	}
+
+	dir := passableFolder(t)
+	if err := os.Chown(dir, 54321, 54321); err != nil {
+		t.Fatal(err)
+	}
+	own, err := openFolder(dir, agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.close()
+	name := filepath.Join(dir, "a", "b", "new")
+	if err := own.write(name, "text"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Dir(filepath.Dir(name)), filepath.Dir(name), name} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stat := info.Sys().(*syscall.Stat_t); stat.Uid != 54321 || stat.Gid != 54321 {
+			t.Errorf("%s belongs to %d:%d", path, stat.Uid, stat.Gid)
+		}
+	}
+}
