@@ -11,6 +11,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/internal/account"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/executor"
@@ -42,6 +43,9 @@ func RunAgentShell(ctx context.Context, o ShellOptions) (int, error) {
 		if id, err = o.workspace(ctx, agents); err != nil {
 			return -1, err
 		}
+		if err := agents.checkHome(id); err != nil {
+			return -1, err
+		}
 		a, err := agents.of(id)
 		if err != nil {
 			return -1, err
@@ -54,6 +58,17 @@ func RunAgentShell(ctx context.Context, o ShellOptions) (int, error) {
 		o.tell("Agents of all workspaces run as %s.\n", agents)
 	}
 	return agents.options(o.Config, filepath.Join(dir, "work"), "").RunShell(ctx, executor.Shell{Workspace: id, Argv: o.Argv, In: os.Stdin, Out: os.Stdout, Errors: os.Stderr})
+}
+
+// checkHome refuses a home whose owner is outside the range of ids. Handing it over would end the agents that run there now, and it is
+// the server's alone to do that, when it starts with another range.
+func (a agentAccount) checkHome(workspace xid.ID) error {
+	owner := account.OwnerOf(filepath.Join(homes(a.dir), workspace.String()))
+	if owner == 0 || a.claims.IDs().Holds(owner) {
+		return nil
+	}
+	return fmt.Errorf("the agents of the workspace %s have uid %d, which is not in --agent-uids %s: another uid would take their home from those that run now; "+
+		"give the --agent-uids (ROUSE_AGENT_UIDS) that the server has", workspace, owner, a.claims.IDs())
 }
 
 // tell prints something for the person at the terminal, if the terminal is still there.
