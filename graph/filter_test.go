@@ -110,8 +110,8 @@ func TestNarrowTokensSeeNoMoreThroughInterfaces(t *testing.T) {
 	}
 }
 
-// What an agent names as a blocker of a child it does not read by that: its token reads its task, that one's children, parent and
-// blockers, and no other.
+// What an agent names as a blocker of a child it does not read by that, nor what became a blocker of its task while its run was at work:
+// its token reads its task, that one's children, parent and the blockers that it had before the run began, and no other.
 func TestRunTokensReadOnlyTasksLinkedWithTheirOwn(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent("Ada")
@@ -122,17 +122,34 @@ func TestRunTokensReadOnlyTasksLinkedWithTheirOwn(t *testing.T) {
 			t.Fatal(problems)
 		}
 	}
-	task := w.newTask("Work", map[string]any{"parentId": parent, "assigneeId": agent}).Task.ID
+	task := w.newTask("Work", map[string]any{"parentId": parent, "assigneeId": agent, "blockedByIds": []string{blocker}}).Task.ID
+	w.must("moveTask", "", map[string]any{"taskId": blocker, "to": "DONE"})
 	attempt := w.start()
-	if _, problems := w.taskMutation("setTaskBlockers", "task { id }", map[string]any{"taskId": task, "blockedByIds": []string{blocker}}); problems != "" {
-		t.Fatal(problems)
-	}
+	late := w.newTask("Late", map[string]any{"description": "hidden plans"}).Task.ID
+	w.must("setTaskBlockers", "", map[string]any{"taskId": task, "blockedByIds": []string{blocker, late, foreign}})
 	run := w.As(auth.Principal{Kind: auth.KindRun, WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(agent), TaskID: xid.ID(task), RunID: attempt.RunID, Attempt: attempt.Number})
+	for name, ask := range map[string]string{
+		"a node":         `{ node(id: $task) { ... on Task { title } } }`,
+		"nodes":          `{ nodes(ids: [$foreign]) { ... on Task { title } } }`,
+		"a task":         `{ task(id: $foreign) { title comments { edges { node { body } } } } }`,
+		"its own task":   `{ task(id: $task) { title } }`,
+		"a search":       `{ workspace(id: $w) { tasks(filter: {search: "Foreign"}) { edges { node { title } } } } }`,
+		"the feed":       `{ workspace(id: $w) { activity { edges { node { summary } } } } }`,
+		"a run":          `{ run(id: $run) { assembledPrompt } }`,
+		"the feed, live": `subscription { workspaceActivity(workspaceId: $w) { summary } }`,
+		"a run, live":    `subscription { runUpdated(runId: $run) { id } }`,
+		"events, live":   `subscription { runEvents(runId: $run) { __typename } }`,
+	} {
+		ask = strings.NewReplacer("$w", strconv.Quote(w.workspace), "$task", strconv.Quote(task), "$foreign", strconv.Quote(foreign), "$run", strconv.Quote(string(attempt.RunID))).Replace(ask)
+		if data, errs := run.Subscribe(t.Context(), ask, nil)(); codeOf(errs) != graph.CodeForbidden || strings.Contains(string(data), "secret") {
+			t.Errorf("%s: %s, %v", name, data, errs)
+		}
+	}
 	const texts = `edges { node { title description comments { edges { node { body } } } } }`
 	for _, c := range []struct{ mutation, names, hides string }{
 		{`r: createTask(input: {workspaceId: $w, title: "Child", blockedByIds: [$foreign]}) { task { title blockedBy { ` + texts + ` } parent { title } } userErrors { message } }`, "Child Work", "Foreign secret"},
 		{`r: moveTask(input: {taskId: $task, to: IN_PROGRESS}) { task { title parent { title comments { edges { node { body } } } } blockedBy { ` + texts + ` } children { ` + texts + ` } } userErrors { message } }`,
-			"Work Parent interest Blocker Child", "Foreign secret concern"},
+			"Work Parent interest Blocker Child", "Foreign secret concern Late hidden"},
 		{`r: moveTask(input: {taskId: $task, to: IN_PROGRESS}) { task { children { edges { node { blockedBy { ` + texts + ` } } } } } userErrors { message } }`, "edges", "Foreign secret"},
 	} {
 		mutation := strings.NewReplacer("$w", strconv.Quote(w.workspace), "$task", strconv.Quote(task), "$foreign", strconv.Quote(foreign)).Replace(c.mutation)

@@ -2,8 +2,9 @@ package graph
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -13,39 +14,54 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
-// Callers without READ are agents with their run's token, and workers with EXECUTE. They get records only as answers to
-// what they may do. Of these types they see these fields; of others they see all but the hidden ones. Behind these
-// borders lie other agents' prompts and executors, routines, webhooks, the inbox and the feed (SPEC S7.4).
-var (
-	shownToNarrow = map[string][]string{
-		"Workspace": {"id", "name", "slug"}, "Agent": {"id", "name", "role"}, "Project": {"id", "name"},
-		"Routine": {"id", "name"}, "RoutineRun": {"id", "status"},
-		"ScheduleTrigger": {"id"}, "WebhookTrigger": {"id"}, "ManualTrigger": {"id"},
-	}
-	hiddenFromNarrow = map[string][]string{"Task": {"executor", "runs", "sessions"}}
-)
+//go:embed fieldscopes.txt
+var fieldScopesText string
 
-// narrow refuses an operation of a caller without READ that reaches beyond; nil when it does not.
+// fieldScopes says of each field, by the names of its type and itself, which scopes see it beside READ.
+var fieldScopes = readFieldScopes(fieldScopesText)
+
+func readFieldScopes(text string) map[string][]domain.TokenScope {
+	out := map[string][]domain.TokenScope{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		scopes := []domain.TokenScope{}
+		for _, word := range words[1:] {
+			scopes = append(scopes, domain.TokenScope(word))
+		}
+		out[words[0]] = scopes
+	}
+	return out
+}
+
+// narrow refuses an operation of a caller without READ that reaches beyond what such callers see; nil when it does not. What is not
+// in the table is beyond.
 func narrow(ctx context.Context, schema *ast.Schema, operation *graphql.OperationContext) *gqlerror.Error {
 	caller, _ := auth.FromContext(ctx)
 	if operation.Operation == nil || caller.Kind == "" || caller.Allows(domain.TokenScopeRead) {
 		return nil
 	}
-	return narrowSelection(schema, operation.Operation.SelectionSet)
+	return border{schema, caller}.selections(operation.Operation.SelectionSet)
 }
 
-func narrowSelection(schema *ast.Schema, selections ast.SelectionSet) *gqlerror.Error {
+// border is what a caller without READ does not reach beyond.
+type border struct {
+	schema *ast.Schema
+	caller auth.Principal
+}
+
+func (b border) selections(selections ast.SelectionSet) *gqlerror.Error {
 	for _, s := range selections {
 		var err *gqlerror.Error
 		switch s := s.(type) {
 		case *ast.Field:
-			if err = narrowField(schema, s); err == nil {
-				err = narrowSelection(schema, s.SelectionSet)
-			}
+			err = b.field(s)
 		case *ast.InlineFragment:
-			err = narrowSelection(schema, s.SelectionSet)
+			err = b.selections(s.SelectionSet)
 		case *ast.FragmentSpread: // validated: it exists, and none contains itself
-			err = narrowSelection(schema, s.Definition.SelectionSet)
+			err = b.selections(s.Definition.SelectionSet)
 		}
 		if err != nil {
 			return err
@@ -54,22 +70,46 @@ func narrowSelection(schema *ast.Schema, selections ast.SelectionSet) *gqlerror.
 	return nil
 }
 
-func narrowField(schema *ast.Schema, f *ast.Field) *gqlerror.Error {
-	if f.ObjectDefinition == nil || f.Name == "__typename" {
+func (b border) field(f *ast.Field) *gqlerror.Error {
+	of := f.ObjectDefinition
+	switch {
+	case strings.HasPrefix(f.Name, "__") || of != nil && strings.HasPrefix(of.Name, "__"): // the schema itself
 		return nil
+	case of == b.schema.Query || of == b.schema.Mutation || of == b.schema.Subscription:
+		if !b.caller.AllowsAny(neededFor(f)...) {
+			return nil // @requires refuses the field, and says better why
+		}
+	case !b.shows(of, f.Name):
+		refused := &Error{Code: CodeForbidden, Message: fmt.Sprintf("%s.%s needs scope %s, which the token does not have; leave the field out", of.Name, f.Name, domain.TokenScopeRead)}
+		return &gqlerror.Error{Err: refused, Message: refused.Message, Extensions: map[string]any{"code": refused.Code},
+			Locations: []gqlerror.Location{{Line: f.Position.Line, Column: f.Position.Column}}}
 	}
-	types := []*ast.Definition{f.ObjectDefinition}
-	if f.ObjectDefinition.IsAbstractType() { // a field of an interface is one of every type behind it
-		types = schema.GetPossibleTypes(f.ObjectDefinition)
+	return b.selections(f.SelectionSet)
+}
+
+// shows says whether the caller sees a field of a type. One of an interface is one of every type behind it.
+func (b border) shows(of *ast.Definition, field string) bool {
+	if of == nil {
+		return false
+	}
+	types := []*ast.Definition{of}
+	if of.IsAbstractType() {
+		types = b.schema.GetPossibleTypes(of)
 	}
 	for _, d := range types {
-		shown, limited := shownToNarrow[d.Name]
-		if limited && !slices.Contains(shown, f.Name) || slices.Contains(hiddenFromNarrow[d.Name], f.Name) {
-			refused := &Error{Code: CodeForbidden, Message: fmt.Sprintf("%s.%s needs scope %s, which the token does not have; leave the field out",
-				f.ObjectDefinition.Name, f.Name, domain.TokenScopeRead)}
-			return &gqlerror.Error{Err: refused, Message: refused.Message, Extensions: map[string]any{"code": refused.Code},
-				Locations: []gqlerror.Location{{Line: f.Position.Line, Column: f.Position.Column}}}
+		if !b.caller.AllowsAny(fieldScopes[d.Name+"."+field]...) {
+			return false
 		}
 	}
-	return nil
+	return len(types) > 0
+}
+
+// neededFor are the scopes of @requires of a field.
+func neededFor(f *ast.Field) (scopes []domain.TokenScope) {
+	if d := f.Definition.Directives.ForName("requires"); d != nil {
+		for _, v := range d.Arguments.ForName("scopes").Value.Children {
+			scopes = append(scopes, domain.TokenScope(v.Value.Raw))
+		}
+	}
+	return scopes
 }

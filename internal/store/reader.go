@@ -9,6 +9,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/intercept"
+	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/workspace"
@@ -55,18 +56,28 @@ func taskColumn(q intercept.Query) string {
 	return ""
 }
 
-// aboutTask lets through what is about a run's task, its children, its parent or its blockers, or a task whose approvals its
-// agent decides. The blockers of a child are not among them: its run chose them, and would read any task by naming it.
+// aboutTask lets through what is about a run's task, its children, its parent or the blockers that it had before the run began, or a
+// task whose approvals its agent decides. The blockers of a child are not among them: its run chose them, and would read any task by
+// naming it.
 func aboutTask(sel *entsql.Selector, column string, caller auth.Principal) *entsql.Predicate {
 	id := string(caller.TaskID)
 	tasks, parents, links := entsql.Table(task.Table).As("own_child"), entsql.Table(task.Table).As("own_task"), entsql.Table(taskblocker.Table).As("own_blocker")
 	children := entsql.Select(tasks.C(task.FieldID)).From(tasks).Where(entsql.EQ(tasks.C(task.FieldParentID), id))
 	parent := entsql.Select(parents.C(task.FieldParentID)).From(parents).Where(entsql.EQ(parents.C(task.FieldID), id))
-	blockers := entsql.Select(links.C(taskblocker.FieldBlockerID)).From(links).Where(entsql.EQ(links.C(taskblocker.FieldTaskID), id))
+	blockers := entsql.Select(links.C(taskblocker.FieldBlockerID)).From(links).Where(entsql.And(entsql.EQ(links.C(taskblocker.FieldTaskID), id), hadBefore(links, caller)))
 	roles := entsql.Table(task.ApproversTable).As("own_role")
 	judged := entsql.Select(roles.C(task.ApproversPrimaryKey[0])).From(roles).Where(entsql.EQ(roles.C(task.ApproversPrimaryKey[1]), string(caller.AgentID)))
 	at := sel.C(column)
 	return entsql.Or(entsql.EQ(at, id), entsql.In(at, children), entsql.In(at, parent), entsql.In(at, blockers), entsql.In(at, judged))
+}
+
+// hadBefore holds of links that were there before the caller's run began: its first attempt. Without one it holds of none.
+func hadBefore(links *entsql.SelectTable, caller auth.Principal) *entsql.Predicate {
+	attempts := entsql.Table(runattempt.Table).As("own_attempt")
+	began := entsql.Select(entsql.Min(attempts.C(runattempt.FieldStartedAt))).From(attempts).Where(entsql.EQ(attempts.C(runattempt.FieldRunID), string(caller.RunID)))
+	return entsql.P(func(b *entsql.Builder) {
+		b.Ident(links.C(taskblocker.FieldCreatedAt)).WriteString(" < ").Wrap(func(b *entsql.Builder) { b.Join(began) })
+	})
 }
 
 func withinWorkspace(ctx context.Context, q intercept.Query) error {
