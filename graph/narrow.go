@@ -96,12 +96,16 @@ func (b border) shows(of *ast.Definition, field string) bool {
 	if of.IsAbstractType() {
 		types = b.schema.GetPossibleTypes(of)
 	}
+	seen := false
 	for _, d := range types {
-		if !b.caller.AllowsAny(fieldScopes[d.Name+"."+field]...) {
+		if d.IsAbstractType() { // an interface of the interface, whose types are among these
+			continue
+		}
+		if seen = b.caller.AllowsAny(fieldScopes[d.Name+"."+field]...); !seen {
 			return false
 		}
 	}
-	return len(types) > 0
+	return seen
 }
 
 // neededFor are the scopes of @requires of a field.
