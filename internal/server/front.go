@@ -182,6 +182,7 @@ func (f *front) webhookMux(hooks http.Handler) http.Handler {
 // addHealth adds /healthz, which says that the process answers, and /readyz, which says that it can work.
 func addHealth(mux *http.ServeMux, ready func(context.Context) error) {
 	addHealthz(mux)
+	mux.HandleFunc("/readyz", notByGet)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(r.Context()); err != nil {
 			answer(w, http.StatusServiceUnavailable, err.Error()+"\n")
@@ -192,7 +193,14 @@ func addHealth(mux *http.ServeMux, ready func(context.Context) error) {
 }
 
 func addHealthz(mux *http.ServeMux) {
+	mux.HandleFunc("/healthz", notByGet)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") })
+}
+
+// notByGet refuses other methods than GET, which a mux that serves all other paths as well would call not found.
+func notByGet(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	answer(w, http.StatusMethodNotAllowed, "send a GET\n")
 }
 
 func answer(w http.ResponseWriter, status int, text string) {
