@@ -58,7 +58,7 @@ func BenchmarkLongBacklog(b *testing.B) {
 		beside()
 		took("settling_all", func() { steps(func() bool { return w.queuedOf(agent) == 0 }) })
 		took("resume", func() { w.resume(agent) })
-		w.sql(`UPDATE agent_lanes SET eligible_at = 'infinity' WHERE agent_id = $1`, agent) // its own runs stay
+		w.sql(`UPDATE agent_lanes SET eligible_at = '2126-01-01Z' WHERE agent_id = $1`, agent) // its own runs stay
 		took("sending_all_again", func() {
 			steps(func() bool {
 				return one[bool](w, `SELECT resend_from IS NULL FROM agent_lanes WHERE agent_id = $1`, agent)
