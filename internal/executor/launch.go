@@ -140,8 +140,10 @@ func (o Options) directory(wanted string, agent xid.ID) (string, *Failure) {
 	if !filepath.IsAbs(wanted) {
 		return "", permanentLaunch("the working directory %q is not absolute: write it from / on", wanted)
 	}
-	info, err := os.Stat(wanted)
+	info, err := o.look(wanted)
 	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "", o.unenterable(wanted, cmp.Or(barrier(wanted, o.Credential), wanted))
 	case errors.Is(err, fs.ErrNotExist):
 		return "", launchFailure(err, "the working directory %s does not exist: make it, or change workingDirectory of the executor", wanted)
 	case err != nil:
@@ -150,9 +152,22 @@ func (o Options) directory(wanted string, agent xid.ID) (string, *Failure) {
 		return "", launchFailure(nil, "the working directory %s is not a folder: change workingDirectory of the executor", wanted)
 	}
 	if shut := barrier(wanted, o.Credential); shut != "" {
-		return "", launchFailure(nil, "the working directory %s may not be entered by %s: change the permissions of %s (chmod o+x), or use another", wanted, o.who(), shut)
+		return "", o.unenterable(wanted, shut)
 	}
 	return wanted, nil
+}
+
+// look is what there is at a path, as far as the account could see it by itself.
+func (o Options) look(path string) (info fs.FileInfo, err error) {
+	err = withRightsOf(o.Credential, func() (err error) {
+		info, err = os.Stat(path)
+		return err
+	})
+	return info, err
+}
+
+func (o Options) unenterable(wanted, shut string) *Failure {
+	return launchFailure(nil, "the working directory %s may not be entered by %s: change the permissions of %s (chmod o+x), or use another", wanted, o.who(), shut)
 }
 
 // agentDirectory makes the agent's own folder below the work root, owned by the account that runs agents.

@@ -14,8 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// findProgram resolves argv[0] as a shell would, in the agent's PATH and as the agent's account.
-func (o Options) findProgram(name, directory, path string) (string, *Failure) {
+// findProgram resolves argv[0] as a shell would, in the agent's PATH and as the agent's account, which is told of no file that it
+// could not see by itself.
+func (o Options) findProgram(name, directory, path string) (file string, failure *Failure) {
+	err := withRightsOf(o.Credential, func() error {
+		file, failure = o.seekProgram(name, directory, path)
+		return nil
+	})
+	if err != nil {
+		return "", launchFailure(err, "the program %q cannot be looked for: %v", name, err)
+	}
+	return file, failure
+}
+
+// seekProgram is findProgram with the rights that this thread has.
+func (o Options) seekProgram(name, directory, path string) (string, *Failure) {
 	if strings.Contains(name, "/") {
 		file := name
 		if !filepath.IsAbs(file) {
@@ -48,6 +61,8 @@ func (o Options) checkProgram(file string) *Failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return missingProgram("the program %s does not exist: install it, or correct argv", file)
+	case errors.Is(err, fs.ErrPermission):
+		return o.unrunnable(file)
 	case err != nil:
 		return launchFailure(err, "the program %s cannot be read: %v", file, err)
 	case !info.Mode().IsRegular():
@@ -55,9 +70,13 @@ func (o Options) checkProgram(file string) *Failure {
 	case info.Mode().Perm()&0o111 == 0:
 		return launchFailure(fs.ErrPermission, "%s is not executable: run chmod +x on it, or name its interpreter first in argv", file)
 	case !mayEnter(filepath.Dir(file), o.Credential) || !mayRun(file, info, o.Credential):
-		return launchFailure(fs.ErrPermission, "%s may not be run by %s: install it where everybody may run it, e.g. /usr/local/bin", file, o.who())
+		return o.unrunnable(file)
 	}
 	return nil
+}
+
+func (o Options) unrunnable(file string) *Failure {
+	return launchFailure(fs.ErrPermission, "%s may not be run by %s: install it where everybody may run it, e.g. /usr/local/bin", file, o.who())
 }
 
 // mayEnter reports whether the account may pass every folder from / to dir.

@@ -115,3 +115,38 @@ func TestTheRightsOfAnAccountAreNotRoots(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsInAShutFolderIsNotTold: neither whether it is there nor what it is, also by way of a link.
+func TestWhatIsInAShutFolderIsNotTold(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // only root can take the rights of another account
+	}
+	dir := passableFolder(t)
+	home := filepath.Join(dir, "home")
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(filepath.Join(home, "folder"), 0o755), os.WriteFile(filepath.Join(home, "program"), nil, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Credential: &syscall.Credential{Uid: 54321, Gid: 54321}}
+	said := map[string]string{}
+	for _, name := range []string{"folder", "program", "nothing"} {
+		link := filepath.Join(dir, "to-"+name)
+		if err := os.Symlink(filepath.Join(home, name), link); err != nil {
+			t.Fatal(err)
+		}
+		for way, path := range map[string]string{"directly": filepath.Join(home, name), "by a link": link} {
+			_, asFolder := o.directory(path, "")
+			_, asProgram := o.findProgram(path, "/", "")
+			if asFolder == nil || asProgram == nil {
+				t.Fatalf("%s, %s: it was accepted", name, way)
+			}
+			answer := strings.ReplaceAll(asFolder.Message+"; "+asProgram.Message, name, "NAME")
+			if first := said[way]; first != "" && first != answer {
+				t.Errorf("%s, %s: %s; of others it is said: %s", name, way, answer, first)
+			}
+			said[way] = answer
+		}
+	}
+	if want := home + " (chmod o+x)"; !strings.Contains(said["directly"], want) {
+		t.Errorf("%q does not name what is shut: %s", said["directly"], want)
+	}
+}
