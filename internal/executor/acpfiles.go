@@ -205,7 +205,7 @@ func (f *folder) checkName(rel, path string) error {
 	if err != nil {
 		return plainPathError(path, err)
 	}
-	if !mayUse(info, f.credential, 0o3) {
+	if !kernelJudges(f.credential) && !mayUse(info, f.credential, 0o3) {
 		err = fmt.Errorf("%s may not be written by the agent's account", path)
 	}
 	return err
@@ -220,7 +220,7 @@ func (f *folder) check(file *os.File, path string, bit fs.FileMode) error {
 		return plainPathError(path, err)
 	case !info.Mode().IsRegular() || isKernels(file):
 		return fmt.Errorf("%s is no file", path)
-	case !mayUse(info, f.credential, bit):
+	case !kernelJudges(f.credential) && !mayUse(info, f.credential, bit):
 		return fmt.Errorf("%s may not be opened by the agent's account", path)
 	}
 	return nil

@@ -39,6 +39,11 @@ func (o Options) mayWrite(folder string) bool {
 	if o.Credential == nil {
 		return unix.Access(folder, unix.W_OK|unix.X_OK) == nil
 	}
+	if kernelJudges(o.Credential) {
+		return withRightsOf(o.Credential, func() error {
+			return unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+		}) == nil
+	}
 	info, err := os.Stat(folder)
 	return err == nil && mayUse(info, o.Credential, 0o3)
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestAShutFolderIsShutThroughRouseToo: what lies in a folder that the agent's account may not enter, such as the home of another
@@ -148,5 +151,54 @@ func TestWhatIsInAShutFolderIsNotTold(t *testing.T) {
 	}
 	if want := home + " (chmod o+x)"; !strings.Contains(said["directly"], want) {
 		t.Errorf("%q does not name what is shut: %s", said["directly"], want)
+	}
+}
+
+// TestAnAccessListCounts: it is what the doctor's hint makes with setfacl.
+func TestAnAccessListCounts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // only root can take the rights of another account
+	}
+	dir := passableFolder(t)
+	name := filepath.Join(dir, "file")
+	if err := os.WriteFile(name, []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const uid = 54321
+	o := Options{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	if o.mayWrite(dir) {
+		t.Error("the account may write before it is let")
+	}
+	grant(t, dir, uid, 7)
+	grant(t, name, uid, 6)
+	if !o.mayWrite(dir) {
+		t.Error("the account may not write, though the folder's list lets it")
+	}
+	f, err := openFolder(dir, o.Credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	if err := errors.Join(f.write(name, "other"), f.write(filepath.Join(dir, "new"), "x")); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != "other" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
+// grant gives a file an access list that lets one account do more than others.
+func grant(t *testing.T, path string, uid uint32, bits uint16) {
+	t.Helper()
+	const none = 1<<32 - 1
+	list := binary.LittleEndian.AppendUint32(nil, 2)
+	for _, e := range []struct {
+		tag, bits uint16
+		id        uint32
+	}{{1, bits, none}, {2, bits, uid}, {4, bits &^ 2, none}, {16, bits, none}, {32, bits &^ 2, none}} {
+		list = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(list, e.tag), e.bits), e.id)
+	}
+	if err := unix.Setxattr(path, "system.posix_acl_access", list, 0); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,6 +11,9 @@ import (
 // own permissions then.
 func withRightsOf(_ *syscall.Credential, do func() error) error { return do() }
 
+// kernelJudges is of Linux alone.
+func kernelJudges(*syscall.Credential) bool { return false }
+
 // isKernels is of Linux alone.
 func isKernels(*os.File) bool { return false }
 
