@@ -288,7 +288,7 @@ union Actor = Agent | UserActor | ChannelActor | SystemActor
 type UserActor {
   "Id of the person or of the token, or ` + "`" + `local` + "`" + `."
   userId: String!
-  "Name of the token, such as the one of the server's data folder; null where userId is none that the caller sees."
+  "Name of the token, such as the one of the server's data folder; null when the caller does not see that token."
   name: String
 }
 
@@ -582,7 +582,7 @@ input UpdateAgentInput {
   cooldown: Duration
   "Skip periodic wakes without actionable tasks; null: as its role does."
   skipIdleWakeups: Boolean
-  "What it is told at the start of each full prompt, at most 64 KiB; null: nothing."
+  "Stands at the start of each full prompt, at most 64 KiB; null clears it."
   instructions: Markdown
   "Agent it reports to; null: none."
   managerId: ID
@@ -598,7 +598,7 @@ input UpdateAgentInput {
 type UpdateAgentPayload implements MutationPayload {
   "The agent; null on error."
   agent: Agent
-  "Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps."
+  "Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret."
   removedSecrets: [String!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
@@ -813,7 +813,7 @@ enum BudgetSubjectKind {
   AGENT
 }
 
-"How often a budget starts anew."
+"How often the spending of a budget starts again at zero."
 enum BudgetPeriod {
   "Day."
   DAY
@@ -902,7 +902,7 @@ extend type Agent {
 }
 
 extend type Mutation {
-  "Make or change the budget of one subject. What was spent in the running period counts; agents that no budget holds any more are resumed after it, each in a transaction of its own; the feed tells what that sends again."
+  "Make or change the budget of one subject. What was spent in the running period counts. Agents that no budget holds any more are resumed afterwards, each in a transaction of its own. The feed shows what that sends again."
   upsertBudget("Input." input: UpsertBudgetInput!): UpsertBudgetPayload! @requires(scopes: [ADMIN])
   "Remove a budget; agents that only it held are resumed after it, each in a transaction of its own; the feed tells what that sends again."
   deleteBudget("Input." input: DeleteBudgetInput!): DeleteBudgetPayload! @requires(scopes: [ADMIN])
@@ -984,7 +984,7 @@ type ChannelActor {
 }
 
 extend type Mutation {
-  "Add a comment; wakes the assignee unless it wrote it, and who is mentioned."
+  "Add a comment. It wakes the assignee, unless the assignee wrote it, and every agent that it mentions."
   commentOnTask("Input." input: CommentOnTaskInput!): CommentOnTaskPayload! @requires(scopes: [OPERATE, RUN])
 }
 
@@ -2764,7 +2764,7 @@ type PullExecutor {
   lease: Duration!
 }
 
-"Answers with its prompt; for a first try and for tests, it is no agent."
+"Answers with its prompt, without an agent; for a first try and for tests."
 type EchoExecutor {
   "Pause before the answer."
   delay: Duration!
@@ -2836,7 +2836,7 @@ input HttpExecutorInput {
   keepSecret: Boolean! = false
   "Ended after, PT1S..PT24H."
   timeout: Duration! = "PT30M"
-  "For the service's report, PT0S..PT5M, once a run that it accepted with 202 was cancelled or is past its timeout: heartbeats tell it to end, and its end with what it used is taken."
+  "For the service's report, PT0S..PT5M, once a run that it accepted with 202 was cancelled or is past its timeout. Heartbeats then ask the service to end, and an end with what it used is taken."
   grace: Duration! = "PT30S"
 }
 
@@ -3093,7 +3093,7 @@ type LoopGateEvidence {
 enum LoopGateCondition {
   "Its task is open, and no run of it is queued or live."
   NO_LIVE_RUN
-  "Its run is parked by a rate limit, for want of a worker, by a guard that cannot be evaluated, or by blockers."
+  "Its run is parked by a rate limit, without a worker, by a guard that cannot be evaluated, or by blockers."
   RUN_PARKED
 }
 
@@ -3252,7 +3252,7 @@ type TemplatePreview {
 type ResolvedVariable {
   "Name."
   name: String!
-  "Value; null when there is none, and the name stays as written."
+  "Value; null when the variable has none: the name then stays as it is written."
   value: String
   "Origin."
   origin: VariableOrigin!
@@ -3290,7 +3290,7 @@ input RenderTemplateInput {
   description: Markdown! = ""
   "Declarations."
   variables: [RoutineVariableInput!]! = []
-  "Values; one that is no string is taken as its JSON text."
+  "Values; one that is not a string is taken as its JSON text."
   values: JSONObject
   "Pretend it is now."
   at: DateTime
@@ -3403,7 +3403,7 @@ input UpdateProjectInput {
 type UpdateProjectPayload implements MutationPayload {
   "The project; null on error."
   project: Project
-  "Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps."
+  "Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret."
   removedSecrets: [String!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
@@ -3502,7 +3502,7 @@ extend type Subscription {
 }
 `, BuiltIn: false},
 	{Name: "../schema/routine.graphql", Input: `extend type Routine {
-  "Who is woken; null once that agent is deleted."
+  "The agent that is woken; null once it is deleted."
   assignee: Agent
   "Heavy or lightweight."
   kind: RoutineKind!
@@ -3709,7 +3709,7 @@ input UpdateRoutineInput {
   name: String
   "Text; the prompt of a lightweight fire; null: none."
   description: Markdown
-  "Who is woken; null is refused. What the former assignee was sent stays with it."
+  "The agent that is woken; null is refused. What the former assignee was sent stays with it."
   assigneeId: ID
   "When a fire meets an active one; null: COALESCE_IF_ACTIVE."
   concurrencyPolicy: ConcurrencyPolicy
@@ -3795,7 +3795,7 @@ input FireRoutineInput {
   routineId: ID!
   "Trigger that the fire is recorded under; none by default."
   triggerId: ID
-  "Values of its variables, at most 32 KiB; a value that is no string is taken as its JSON text."
+  "Values of its variables, at most 32 KiB; a value that is not a string is taken as its JSON text."
   variables: JSONObject
   "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
   idempotencyKey: String
@@ -4109,7 +4109,7 @@ extend type Query {
 extend type Mutation {
   "Cancel a queued or live run."
   cancelRun("Input." input: CancelRunInput!): CancelRunPayload! @requires(scopes: [OPERATE])
-  "Let a run be tried now. A parked one is due at once, whatever it waits for but open blockers; of one that FAILED or was CANCELLED the wakeups are sent again, the same ones, into a new run. Counts of failures, limits and losses start anew."
+  "Let a run be tried now. A parked run is due at once, whatever it waits for but open blockers. The wakeups of a run that FAILED or was CANCELLED are sent again, the same rows, into a new run. Counts of failures, limits and losses are reset."
   retryRun("Input." input: RetryRunInput!): RetryRunPayload! @requires(scopes: [OPERATE])
 }
 
@@ -4386,7 +4386,7 @@ type UpdateTaskPayload implements MutationPayload {
   task: Task
   "Wakeups it caused, routed."
   wakeupRequests: [WakeupRequest!]!
-  "Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps."
+  "Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret."
   removedSecrets: [String!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
@@ -5100,7 +5100,7 @@ input AcquireRunInput {
   agentIds: [ID!]
   "Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier."
   waitUpTo: Duration = "PT0S"
-  "Names this call, 1..255 characters: made again with the same key since its answer was lost, it gives the same attempt with a new token, as long as the attempt has shown no sign of life. The former token ends."
+  "Names this call, 1..255 characters. When the answer was lost, a call with the same key gives the same attempt with a new token, as long as the attempt has shown no sign of life. The former token ends."
   idempotencyKey: String
 }
 
@@ -5218,13 +5218,13 @@ input ReportRunFailedInput {
   message: String!
   "Class."
   code: RunErrorCode! = OTHER
-  "The words of an error, in which a rate limit and its end are looked for, at most 8 KiB; message by default. What the agent printed ordinarily is no evidence."
+  "The words of an error, in which a rate limit and its end are looked for, at most 8 KiB; message by default. What the agent printed otherwise is not evidence."
   evidence: String
   "A limit ends after this long, as data has it, at most 35 days."
   retryAfter: Duration
   "Trying again cannot help: the run fails at once and escalates, whatever the code."
   permanent: Boolean! = false
-  "What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events."
+  "What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and the run's events list them."
   result: JSONObject
   "A session that the agent named and can resume, for the task's next run; what result.session_id says by default."
   sessionId: String
@@ -5248,7 +5248,7 @@ type ReportRunFailedPayload implements MutationPayload {
 input ReportRunHandedBackInput {
   "The lease."
   lease: RunLeaseInput!
-  "What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events."
+  "What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and the run's events list them."
   result: JSONObject
   "A session that the agent named and can resume, for the task's next run; what result.session_id says by default."
   sessionId: String
@@ -5496,7 +5496,7 @@ type UpdateWorkspaceSettingsPayload implements MutationPayload {
   workspace: Workspace
   "Fields whose value was clamped."
   clamped: [String!]!
-  "Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps."
+  "Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret."
   removedSecrets: [String!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!

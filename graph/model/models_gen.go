@@ -88,7 +88,7 @@ type AcquireRunInput struct {
 	AgentIds []xid.ID `json:"agentIds,omitempty"`
 	// Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier.
 	WaitUpTo *time.Duration `json:"waitUpTo,omitempty"`
-	// Names this call, 1..255 characters: made again with the same key since its answer was lost, it gives the same attempt with a new token, as long as the attempt has shown no sign of life. The former token ends.
+	// Names this call, 1..255 characters. When the answer was lost, a call with the same key gives the same attempt with a new token, as long as the attempt has shown no sign of life. The former token ends.
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
 }
 
@@ -766,7 +766,7 @@ type DeleteTriggerPayload struct {
 
 func (DeleteTriggerPayload) IsMutationPayload() {}
 
-// Answers with its prompt; for a first try and for tests, it is no agent.
+// Answers with its prompt, without an agent; for a first try and for tests.
 type EchoExecutor struct {
 	// Pause before the answer.
 	Delay time.Duration `json:"delay"`
@@ -832,7 +832,7 @@ type FireRoutineInput struct {
 	RoutineID xid.ID `json:"routineId"`
 	// Trigger that the fire is recorded under; none by default.
 	TriggerID *xid.ID `json:"triggerId,omitempty"`
-	// Values of its variables, at most 32 KiB; a value that is no string is taken as its JSON text.
+	// Values of its variables, at most 32 KiB; a value that is not a string is taken as its JSON text.
 	Variables map[string]any `json:"variables,omitempty"`
 	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
@@ -880,7 +880,7 @@ type HTTPExecutorInput struct {
 	KeepSecret bool `json:"keepSecret"`
 	// Ended after, PT1S..PT24H.
 	Timeout time.Duration `json:"timeout"`
-	// For the service's report, PT0S..PT5M, once a run that it accepted with 202 was cancelled or is past its timeout: heartbeats tell it to end, and its end with what it used is taken.
+	// For the service's report, PT0S..PT5M, once a run that it accepted with 202 was cancelled or is past its timeout. Heartbeats then ask the service to end, and an end with what it used is taken.
 	Grace time.Duration `json:"grace"`
 }
 
@@ -1178,7 +1178,7 @@ type RenderTemplateInput struct {
 	Description string `json:"description"`
 	// Declarations.
 	Variables []*RoutineVariableInput `json:"variables"`
-	// Values; one that is no string is taken as its JSON text.
+	// Values; one that is not a string is taken as its JSON text.
 	Values map[string]any `json:"values,omitempty"`
 	// Pretend it is now.
 	At *time.Time `json:"at,omitempty"`
@@ -1194,13 +1194,13 @@ type ReportRunFailedInput struct {
 	Message string `json:"message"`
 	// Class.
 	Code domain.RunErrorCode `json:"code"`
-	// The words of an error, in which a rate limit and its end are looked for, at most 8 KiB; message by default. What the agent printed ordinarily is no evidence.
+	// The words of an error, in which a rate limit and its end are looked for, at most 8 KiB; message by default. What the agent printed otherwise is not evidence.
 	Evidence *string `json:"evidence,omitempty"`
 	// A limit ends after this long, as data has it, at most 35 days.
 	RetryAfter *time.Duration `json:"retryAfter,omitempty"`
 	// Trying again cannot help: the run fails at once and escalates, whatever the code.
 	Permanent bool `json:"permanent"`
-	// What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events.
+	// What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and the run's events list them.
 	Result map[string]any `json:"result,omitempty"`
 	// A session that the agent named and can resume, for the task's next run; what result.session_id says by default.
 	SessionID *string `json:"sessionId,omitempty"`
@@ -1226,7 +1226,7 @@ func (ReportRunFailedPayload) IsMutationPayload() {}
 type ReportRunHandedBackInput struct {
 	// The lease.
 	Lease *RunLeaseInput `json:"lease"`
-	// What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and are told of in the run's events.
+	// What the agent gave with it, at most 256 KiB: the run's result. Its actions are not carried out, and the run's events list them.
 	Result map[string]any `json:"result,omitempty"`
 	// A session that the agent named and can resume, for the task's next run; what result.session_id says by default.
 	SessionID *string `json:"sessionId,omitempty"`
@@ -1936,7 +1936,7 @@ type UpdateAgentInput struct {
 	Cooldown graphql.Omittable[*time.Duration] `json:"cooldown,omitempty"`
 	// Skip periodic wakes without actionable tasks; null: as its role does.
 	SkipIdleWakeups graphql.Omittable[*bool] `json:"skipIdleWakeups,omitempty"`
-	// What it is told at the start of each full prompt, at most 64 KiB; null: nothing.
+	// Stands at the start of each full prompt, at most 64 KiB; null clears it.
 	Instructions graphql.Omittable[*string] `json:"instructions,omitempty"`
 	// Agent it reports to; null: none.
 	ManagerID graphql.Omittable[*xid.ID] `json:"managerId,omitempty"`
@@ -1952,7 +1952,7 @@ type UpdateAgentInput struct {
 type UpdateAgentPayload struct {
 	// The agent; null on error.
 	Agent *ent.Agent `json:"agent,omitempty"`
-	// Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps.
+	// Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret.
 	RemovedSecrets []string `json:"removedSecrets"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
@@ -1976,7 +1976,7 @@ type UpdateProjectInput struct {
 type UpdateProjectPayload struct {
 	// The project; null on error.
 	Project *ent.Project `json:"project,omitempty"`
-	// Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps.
+	// Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret.
 	RemovedSecrets []string `json:"removedSecrets"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
@@ -1994,7 +1994,7 @@ type UpdateRoutineInput struct {
 	Name graphql.Omittable[*string] `json:"name,omitempty"`
 	// Text; the prompt of a lightweight fire; null: none.
 	Description graphql.Omittable[*string] `json:"description,omitempty"`
-	// Who is woken; null is refused. What the former assignee was sent stays with it.
+	// The agent that is woken; null is refused. What the former assignee was sent stays with it.
 	AssigneeID graphql.Omittable[*xid.ID] `json:"assigneeId,omitempty"`
 	// When a fire meets an active one; null: COALESCE_IF_ACTIVE.
 	ConcurrencyPolicy graphql.Omittable[*domain.ConcurrencyPolicy] `json:"concurrencyPolicy,omitempty"`
@@ -2044,7 +2044,7 @@ type UpdateTaskPayload struct {
 	Task *ent.Task `json:"task,omitempty"`
 	// Wakeups it caused, routed.
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
-	// Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps.
+	// Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret.
 	RemovedSecrets []string `json:"removedSecrets"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
@@ -2110,7 +2110,7 @@ type UpdateWorkspaceSettingsPayload struct {
 	Workspace *ent.Workspace `json:"workspace,omitempty"`
 	// Fields whose value was clamped.
 	Clamped []string `json:"clamped"`
-	// Secrets that were stored and are no more, as the paths they had, e.g. command.environment.API_KEY or http.secret: what a new executor neither gives nor keeps.
+	// Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret.
 	RemovedSecrets []string `json:"removedSecrets"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
@@ -2154,7 +2154,7 @@ func (UpsertBudgetPayload) IsMutationPayload() {}
 type UserActor struct {
 	// Id of the person or of the token, or `local`.
 	UserID string `json:"userId"`
-	// Name of the token, such as the one of the server's data folder; null where userId is none that the caller sees.
+	// Name of the token, such as the one of the server's data folder; null when the caller does not see that token.
 	Name *string `json:"name,omitempty"`
 }
 
