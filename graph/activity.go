@@ -12,7 +12,7 @@ import (
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -73,22 +73,22 @@ func letsThrough(f *model.ActivityFilter, a *ent.Activity) bool {
 }
 
 // activityCursor writes a position in a workspace's log.
-func activityCursor(workspaceID xid.ID, at store.ActivityPosition) ent.Cursor {
+func activityCursor(workspaceID xid.ID, at reads.ActivityPosition) ent.Cursor {
 	return ent.Cursor{ID: workspaceID, Value: fmt.Sprintf("%d.%s", at.Tx, at.ID)}
 }
 
 // activityPosition reads a cursor of the workspace's log.
-func activityPosition(c ent.Cursor, workspaceID xid.ID) (store.ActivityPosition, error) {
+func activityPosition(c ent.Cursor, workspaceID xid.ID) (reads.ActivityPosition, error) {
 	value, _ := c.Value.(string)
 	number, id, ok := strings.Cut(value, ".")
 	if c.ID != workspaceID || !ok {
-		return store.ActivityPosition{}, badInput("the cursor is none of this workspace's log; take the cursor of an activity or its eventCursor, or begin without one")
+		return reads.ActivityPosition{}, badInput("the cursor is none of this workspace's log; take the cursor of an activity or its eventCursor, or begin without one")
 	}
 	tx, err := strconv.ParseInt(number, 10, 64)
 	if _, idErr := xid.Parse(id); err != nil || tx < 0 || strconv.FormatInt(tx, 10) != number || id != "" && idErr != nil {
-		return store.ActivityPosition{}, badInput("the cursor is damaged; take the cursor of an activity or eventCursor as it was sent, or begin without one")
+		return reads.ActivityPosition{}, badInput("the cursor is damaged; take the cursor of an activity or eventCursor as it was sent, or begin without one")
 	}
-	return store.ActivityPosition{Tx: tx, ID: xid.ID(id)}, nil
+	return reads.ActivityPosition{Tx: tx, ID: xid.ID(id)}, nil
 }
 
 // actorOf shows who did something.

@@ -8,7 +8,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -22,7 +22,7 @@ type log struct {
 	patience    time.Duration
 	batch       int
 	filter      *model.ActivityFilter
-	read        func(ctx context.Context, after store.ActivityPosition, limit int) (entries []*ent.Activity, held bool, err error)
+	read        func(ctx context.Context, after reads.ActivityPosition, limit int) (entries []*ent.Activity, held bool, err error)
 }
 
 // streamActivity follows a workspace that the caller sees. It watches before it reads the head, so that nothing falls
@@ -37,7 +37,7 @@ func (r *Resolver) streamActivity(ctx context.Context, workspaceID xid.ID, after
 	}
 	f := log{tail: tail{look: r.Signals.WatchActivity(ctx, workspaceID), poll: r.Poll, log: r.Log.With("workspace_id", workspaceID)},
 		workspaceID: workspaceID, patience: r.Patience, batch: streamBatch, filter: filter}
-	f.read = func(ctx context.Context, at store.ActivityPosition, limit int) ([]*ent.Activity, bool, error) {
+	f.read = func(ctx context.Context, at reads.ActivityPosition, limit int) ([]*ent.Activity, bool, error) {
 		return r.Store.ActivityAfter(ctx, workspaceID, at, limit)
 	}
 	at, err := r.activityStart(ctx, workspaceID, after)
@@ -48,7 +48,7 @@ func (r *Resolver) streamActivity(ctx context.Context, workspaceID xid.ID, after
 }
 
 // activityStart is where a stream begins: after the cursor, or at the log's head.
-func (r *Resolver) activityStart(ctx context.Context, workspaceID xid.ID, after *ent.Cursor) (store.ActivityPosition, error) {
+func (r *Resolver) activityStart(ctx context.Context, workspaceID xid.ID, after *ent.Cursor) (reads.ActivityPosition, error) {
 	if after == nil {
 		return r.Store.ActivityHead(ctx)
 	}
@@ -57,7 +57,7 @@ func (r *Resolver) activityStart(ctx context.Context, workspaceID xid.ID, after 
 
 // items sends every entry after a position that the filter lets through, each once and in order. It returns an Error
 // SUBSCRIPTION_LAGGED when the reader left one untaken for too long.
-func (f *log) items(ctx context.Context, at store.ActivityPosition, out chan<- *model.Activity) error {
+func (f *log) items(ctx context.Context, at reads.ActivityPosition, out chan<- *model.Activity) error {
 	ticker := time.NewTicker(f.poll)
 	defer ticker.Stop()
 	for {
@@ -82,14 +82,14 @@ func (f *log) items(ctx context.Context, at store.ActivityPosition, out chan<- *
 }
 
 // send hands entries out; at is the position of the last one that was taken or passed.
-func (f *log) send(ctx context.Context, at store.ActivityPosition, entries []*ent.Activity, out chan<- *model.Activity) (store.ActivityPosition, error) {
+func (f *log) send(ctx context.Context, at reads.ActivityPosition, entries []*ent.Activity, out chan<- *model.Activity) (reads.ActivityPosition, error) {
 	for _, a := range entries {
 		if letsThrough(f.filter, a) {
 			if err := hand(ctx, f.patience, &model.Activity{Activity: a}, out, activityCursor(f.workspaceID, at)); err != nil {
 				return at, err
 			}
 		}
-		at = store.ActivityPosition{Tx: a.Tx, ID: a.ID}
+		at = reads.ActivityPosition{Tx: a.Tx, ID: a.ID}
 	}
 	return at, nil
 }

@@ -11,17 +11,18 @@ import (
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // lane is the hot state of an agent; one that has no lane is IDLE.
-func (r *Resolver) lane(ctx context.Context, a *ent.Agent) (store.Lane, error) {
+func (r *Resolver) lane(ctx context.Context, a *ent.Agent) (reads.Lane, error) {
 	lane, err := load(ctx).lanes.Load(ctx, a.ID)
 	if err != nil {
-		return store.Lane{}, err
+		return reads.Lane{}, err
 	}
 	if lane == nil {
-		return store.Lane{}, fmt.Errorf("agent %s has no lane", a.ID)
+		return reads.Lane{}, fmt.Errorf("agent %s has no lane", a.ID)
 	}
 	return *lane, nil
 }

@@ -9,8 +9,8 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// reads is a batch of texts that keeps how many ids each of its reads had.
-func reads(sizes *[]int) *batch[string] {
+// counted is a batch of texts that keeps how many ids each of its reads had.
+func counted(sizes *[]int) *batch[string] {
 	return newBatch("texts", func(_ context.Context, ids []xid.ID) (map[xid.ID]string, error) {
 		*sizes = append(*sizes, len(ids))
 		out := map[xid.ID]string{}
@@ -26,7 +26,7 @@ func reads(sizes *[]int) *batch[string] {
 
 func TestSiblingsAreReadAtOnceHoweverLateTheyAreAskedFor(t *testing.T) {
 	var sizes []int
-	b := reads(&sizes)
+	b := counted(&sizes)
 	b.expect("a", "", "b", "b", "c")
 	b.expect("c", "d")                                // c stays where it is
 	for _, id := range []xid.ID{"a", "b", "c", "b"} { // each after the one before was answered
@@ -47,7 +47,7 @@ func TestSiblingsAreReadAtOnceHoweverLateTheyAreAskedFor(t *testing.T) {
 
 func TestAReadThatFailsFailsForAllItsSiblings(t *testing.T) {
 	var sizes []int
-	b := reads(&sizes)
+	b := counted(&sizes)
 	b.expect("a", "bad")
 	for _, id := range []xid.ID{"a", "bad"} {
 		if _, err := b.Load(t.Context(), id); err == nil || err.Error() != "load texts: away" {

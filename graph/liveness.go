@@ -11,7 +11,7 @@ import (
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/liveness"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -24,7 +24,7 @@ const livenessBeat = 5 * time.Second
 // loopLiveness reads a workspace's verdict with its evidence.
 func (r *Resolver) loopLiveness(ctx context.Context, workspaceID xid.ID) (*model.LoopLiveness, error) {
 	out, err := r.readLiveness(ctx, workspaceID)
-	if unreadable, ok := errors.AsType[*store.UnreadableError](err); ok {
+	if unreadable, ok := errors.AsType[*reads.UnreadableError](err); ok {
 		return nil, r.unreadable(ctx, workspaceID, unreadable)
 	}
 	return out, err
@@ -33,14 +33,14 @@ func (r *Resolver) loopLiveness(ctx context.Context, workspaceID xid.ID) (*model
 // followedLiveness is loopLiveness for a stream, which an outage does not end: the database may come back (SPEC S8.6).
 func (r *Resolver) followedLiveness(ctx context.Context, workspaceID xid.ID) (*model.LoopLiveness, error) {
 	out, err := r.readLiveness(ctx, workspaceID)
-	if unreadable, ok := errors.AsType[*store.UnreadableError](err); ok && !unreadable.Outage() {
+	if unreadable, ok := errors.AsType[*reads.UnreadableError](err); ok && !unreadable.Outage() {
 		return nil, r.unreadable(ctx, workspaceID, unreadable)
 	}
 	return out, err
 }
 
 // unreadable is the error that a reader gets when an input cannot be read.
-func (r *Resolver) unreadable(ctx context.Context, workspaceID xid.ID, err *store.UnreadableError) error {
+func (r *Resolver) unreadable(ctx context.Context, workspaceID xid.ID, err *reads.UnreadableError) error {
 	r.Log.ErrorContext(ctx, "liveness not readable", "workspace_id", workspaceID, "input", err.Input, "error", err)
 	return &Error{Code: CodeLivenessUnreadable, Message: "an input of the verdict cannot be read, so there is none; the server's log has the cause",
 		Extensions: map[string]any{"input": err.Input}}
@@ -63,7 +63,7 @@ func (r *Resolver) readLiveness(ctx context.Context, workspaceID xid.ID) (*model
 	return out, nil
 }
 
-func triggerEvidence(e store.TriggerEvidence) *model.LoopTriggerEvidenceList {
+func triggerEvidence(e reads.TriggerEvidence) *model.LoopTriggerEvidenceList {
 	out := &model.LoopTriggerEvidenceList{Rows: []*model.LoopTriggerEvidence{}, Cap: liveness.Cap, Capped: e.Total > len(e.Rows), Total: e.Total}
 	for _, t := range e.Rows {
 		out.Rows = append(out.Rows, &model.LoopTriggerEvidence{TriggerID: t.ID, Condition: t.Condition, NextFireAt: t.NextRunAt, ClaimInstant: t.ClaimInstant, LateBy: t.LateBy})
@@ -71,7 +71,7 @@ func triggerEvidence(e store.TriggerEvidence) *model.LoopTriggerEvidenceList {
 	return out
 }
 
-func runEvidence(e store.RunEvidence, now time.Time) *model.LoopRunEvidenceList {
+func runEvidence(e reads.RunEvidence, now time.Time) *model.LoopRunEvidenceList {
 	out := &model.LoopRunEvidenceList{Rows: []*model.LoopRunEvidence{}, Cap: liveness.Cap, Capped: e.Total > len(e.Rows), Total: e.Total}
 	for _, x := range e.Rows {
 		out.Rows = append(out.Rows, &model.LoopRunEvidence{RunID: x.ID, Condition: x.Condition, Since: x.Since, Age: now.Sub(x.Since)})
@@ -79,7 +79,7 @@ func runEvidence(e store.RunEvidence, now time.Time) *model.LoopRunEvidenceList 
 	return out
 }
 
-func gateEvidence(e store.GateEvidence, now time.Time) *model.LoopGateEvidenceList {
+func gateEvidence(e reads.GateEvidence, now time.Time) *model.LoopGateEvidenceList {
 	out := &model.LoopGateEvidenceList{Rows: []*model.LoopGateEvidence{}, Cap: liveness.Cap, Capped: e.Total > len(e.Rows), Total: e.Total}
 	for _, x := range e.Rows {
 		out.Rows = append(out.Rows, &model.LoopGateEvidence{RoutineRunID: x.ID, TaskID: x.TaskID, RunID: x.RunID, Condition: x.Condition, Fires: x.Fires, Since: x.Since, Age: now.Sub(x.Since)})

@@ -32,7 +32,7 @@ import (
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -51,7 +51,7 @@ type loaders struct {
 	triggers   loader[*ent.RoutineTrigger]
 	runs       loader[*ent.Run]
 	contents   loader[*ent.RunContent]
-	lanes      loader[*store.Lane]
+	lanes      loader[*reads.Lane]
 	heads      loader[position]
 	triggersOf loader[[]*ent.RoutineTrigger] // by routine
 	attemptsOf loader[[]*ent.RunAttempt]     // by run
@@ -70,8 +70,8 @@ type loaders struct {
 	blocked    loader[bool]                // by task
 	actionable loader[int]                 // by agent
 
-	participants loader[*store.Participants]            // by task
-	head         func() (store.ActivityPosition, error) // of the log, read once: no later than its first use
+	participants loader[*reads.Participants]            // by task
+	head         func() (reads.ActivityPosition, error) // of the log, read once: no later than its first use
 	waiting      loader[*domain.Waiting]                // by run
 
 	waitingRequests loader[*domain.Waiting] // by wakeup request
@@ -80,7 +80,7 @@ type loaders struct {
 
 	budgets    loader[*model.Budget]
 	budgetOf   loader[*ent.BudgetPolicy]      // by what it limits
-	deliveries loader[[]store.LoggedDelivery] // by trigger, newest first
+	deliveries loader[[]reads.LoggedDelivery] // by trigger, newest first
 	scheduled  loader[bool]                   // by agent: a schedule targets it
 
 	activities loader[*ent.Activity]
@@ -169,10 +169,10 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
 			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
 		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),
-		deliveries: newBatch("deliveries of webhooks", func(ctx context.Context, ids []xid.ID) (map[xid.ID][]store.LoggedDelivery, error) {
+		deliveries: newBatch("deliveries of webhooks", func(ctx context.Context, ids []xid.ID) (map[xid.ID][]reads.LoggedDelivery, error) {
 			return r.Store.Deliveries(ctx, ids, deliveriesMost)
 		}),
-		head: sync.OnceValues(func() (store.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
+		head: sync.OnceValues(func() (reads.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
 		now:  sync.OnceValues(func() (time.Time, error) { return r.Store.Now(ctx) }),
 
 		expects: expects,

@@ -12,7 +12,7 @@ import (
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/graph/model"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -164,7 +164,7 @@ func (r *Resolver) pageOfEvents(ctx context.Context, runID xid.ID, after *ent.Cu
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	at := func(e store.RunEvent) ent.Cursor { return eventPlace(runID, e.Seq).cursor() }
+	at := func(e reads.RunEvent) ent.Cursor { return eventPlace(runID, e.Seq).cursor() }
 	events, _, more := cut(p, events, at)
 	info := infoOf(p, events, at, p.after != nil, more) // a run keeps all its events: those up to the cursor's are there
 	out := &model.RunEventConnection{Edges: []*model.RunEventEdge{}, PageInfo: &info}
@@ -199,28 +199,28 @@ func (r *Resolver) pageOfLines(ctx context.Context, runID xid.ID, after *ent.Cur
 	if err != nil {
 		return nil, fmt.Errorf("list log lines: %w", err)
 	}
-	at := func(l store.LogRow) ent.Cursor { return linePlace(runID, l.LogPosition).cursor() }
+	at := func(l reads.LogRow) ent.Cursor { return linePlace(runID, l.LogPosition).cursor() }
 	lines, met, more := cut(p, lines, at)
 	if p.after != nil && !met { // the filter hides the line of the cursor
-		oldest, err := r.Store.Log(ctx, runID, filter, store.LogPosition{}, 1)
+		oldest, err := r.Store.Log(ctx, runID, filter, reads.LogPosition{}, 1)
 		if err != nil {
 			return nil, fmt.Errorf("look before the start of a page of log lines: %w", err)
 		}
 		met = len(oldest) > 0 && oldest[0].UpTo(from.line)
 	}
 	info := infoOf(p, lines, at, met, more)
-	return &model.RunLogConnection{PageInfo: &info, Edges: edges(lines, func(l store.LogRow) *model.RunLogEdge {
+	return &model.RunLogConnection{PageInfo: &info, Edges: edges(lines, func(l reads.LogRow) *model.RunLogEdge {
 		node := lineOf(l, linePlace(runID, l.LogPosition))
 		return &model.RunLogEdge{Cursor: node.Cursor, Node: node}
 	})}, nil
 }
 
-func logFilter(f *model.RunLogFilter) (store.LogFilter, error) {
+func logFilter(f *model.RunLogFilter) (reads.LogFilter, error) {
 	if f == nil {
-		return store.LogFilter{}, nil
+		return reads.LogFilter{}, nil
 	}
 	if f.Attempt != nil && *f.Attempt < 1 {
-		return store.LogFilter{}, badInput("attempts are counted from 1, not from %d", *f.Attempt)
+		return reads.LogFilter{}, badInput("attempts are counted from 1, not from %d", *f.Attempt)
 	}
-	return store.LogFilter{Streams: f.Stream, Attempt: valueOf(f.Attempt), Search: valueOf(f.Search)}, checkText("filter.search", f.Search)
+	return reads.LogFilter{Streams: f.Stream, Attempt: valueOf(f.Attempt), Search: valueOf(f.Search)}, checkText("filter.search", f.Search)
 }

@@ -10,7 +10,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/run"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -20,19 +20,19 @@ import (
 type position struct {
 	run   xid.ID
 	event int64 // sequence of the newest event; 0: none, unknown: as many as the line says
-	line  store.LogPosition
+	line  reads.LogPosition
 }
 
 // unknown stands for the half of a position that a list did not know.
 const unknown = -1
 
-var unknownLine = store.LogPosition{Attempt: unknown}
+var unknownLine = reads.LogPosition{Attempt: unknown}
 
 // eventPlace is the position of an event in a list of events.
 func eventPlace(runID xid.ID, seq int64) position { return position{runID, seq, unknownLine} }
 
 // linePlace is the position of a line in a list of lines.
-func linePlace(runID xid.ID, at store.LogPosition) position { return position{runID, unknown, at} }
+func linePlace(runID xid.ID, at reads.LogPosition) position { return position{runID, unknown, at} }
 
 // cursor writes the position; what is not known is a dash.
 func (p position) cursor() ent.Cursor {
@@ -78,7 +78,7 @@ func positionOf(c *ent.Cursor, runID xid.ID) (position, error) {
 		}
 		numbers[i] = n
 	}
-	p.event, p.line = numbers[0], store.LogPosition{Attempt: int(numbers[1]), Seq: numbers[2]}
+	p.event, p.line = numbers[0], reads.LogPosition{Attempt: int(numbers[1]), Seq: numbers[2]}
 	switch {
 	case p.line.Attempt == unknown && p.line.Seq == unknown:
 		p.line = unknownLine
@@ -111,13 +111,13 @@ func (r *Resolver) found(ctx context.Context, p position) (position, error) {
 }
 
 // withEvent is the position after an event was sent.
-func (p position) withEvent(e store.RunEvent) position {
+func (p position) withEvent(e reads.RunEvent) position {
 	p.event = e.Seq
 	return p
 }
 
 // withLine is the position after a log line was sent.
-func (p position) withLine(l store.LogRow) position {
+func (p position) withLine(l reads.LogRow) position {
 	p.line = l.LogPosition
 	return p
 }
@@ -144,7 +144,7 @@ func (r *Resolver) heads(ctx context.Context, ids []xid.ID) (map[xid.ID]position
 	}
 	out := make(map[xid.ID]position, len(found))
 	for _, row := range found {
-		out[row.ID] = position{row.ID, row.EventSeq, store.LogPosition{Attempt: row.Attempt, Seq: row.Seq}}
+		out[row.ID] = position{row.ID, row.EventSeq, reads.LogPosition{Attempt: row.Attempt, Seq: row.Seq}}
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -119,11 +120,11 @@ func (r *Resolver) streamEvents(ctx context.Context, runID xid.ID, after *ent.Cu
 		return nil, fmt.Errorf("find the place of a cursor: %w", err)
 	}
 	f := feed{tail: t, patience: r.Patience, batch: streamBatch}
-	f.events = func(ctx context.Context, seq int64, limit int) ([]store.RunEvent, error) {
+	f.events = func(ctx context.Context, seq int64, limit int) ([]reads.RunEvent, error) {
 		return r.Store.RunEventsAfter(ctx, runID, seq, limit)
 	}
 	if includeLogs {
-		f.lines = func(ctx context.Context, line store.LogPosition, limit int) ([]store.LogRow, error) {
+		f.lines = func(ctx context.Context, line reads.LogPosition, limit int) ([]reads.LogRow, error) {
 			return r.Store.LogAfter(ctx, runID, line, limit)
 		}
 	}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/graph/model"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 )
 
 // eventOf shows an event that ends at a position.
-func eventOf(e store.RunEvent, at position) (*model.RunEvent, error) {
+func eventOf(e reads.RunEvent, at position) (*model.RunEvent, error) {
 	data, err := objectOrEmpty(e.Data)
 	if err != nil {
 		return nil, fmt.Errorf("read data of event %d of run %s: %w", e.Seq, at.run, err)
@@ -20,6 +20,6 @@ func eventOf(e store.RunEvent, at position) (*model.RunEvent, error) {
 	return out, nil
 }
 
-func lineOf(l store.LogRow, at position) *model.RunLogLine {
+func lineOf(l reads.LogRow, at position) *model.RunLogLine {
 	return &model.RunLogLine{Cursor: at.cursor(), Stream: l.Stream, Text: l.Text, At: l.At}
 }

@@ -7,15 +7,15 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
 func TestAPositionSurvivesItsCursor(t *testing.T) {
 	id := xid.New("run")
 	for _, want := range []position{
-		{run: id}, {run: id, event: 12}, {run: id, event: 3, line: store.LogPosition{Attempt: 2, Seq: 1 << 40}},
-		eventPlace(id, 7), linePlace(id, store.LogPosition{Attempt: 1, Seq: 9}),
+		{run: id}, {run: id, event: 12}, {run: id, event: 3, line: reads.LogPosition{Attempt: 2, Seq: 1 << 40}},
+		eventPlace(id, 7), linePlace(id, reads.LogPosition{Attempt: 1, Seq: 9}),
 	} {
 		var c ent.Cursor
 		if err := c.UnmarshalGQL(model.CursorText(want.cursor())); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 )
 
 // tail follows one run. It reads at once, then at each signal, and at each poll at the latest. A read that fails is
@@ -90,8 +90,8 @@ type feed struct {
 	tail
 	patience time.Duration
 	batch    int
-	events   func(ctx context.Context, after int64, limit int) ([]store.RunEvent, error)
-	lines    func(ctx context.Context, after store.LogPosition, limit int) ([]store.LogRow, error)
+	events   func(ctx context.Context, after int64, limit int) ([]reads.RunEvent, error)
+	lines    func(ctx context.Context, after reads.LogPosition, limit int) ([]reads.LogRow, error)
 }
 
 // items sends everything after a position, each item once and in order. It returns nil when the run has ended and its last
@@ -134,7 +134,7 @@ func (f *feed) send(ctx context.Context, at position, out chan<- model.RunStream
 	if err != nil {
 		return at, false, fmt.Errorf("read events: %w", err)
 	}
-	var lines []store.LogRow
+	var lines []reads.LogRow
 	if f.lines != nil {
 		if lines, err = f.lines(ctx, at.line, f.batch); err != nil {
 			return at, false, fmt.Errorf("read log: %w", err)
@@ -182,13 +182,13 @@ func hand[T any](ctx context.Context, patience time.Duration, item T, out chan<-
 }
 
 // eventFirst merges by instant; at the same instant the event goes first.
-func eventFirst(events []store.RunEvent, lines []store.LogRow) bool {
+func eventFirst(events []reads.RunEvent, lines []reads.LogRow) bool {
 	return len(lines) == 0 || len(events) > 0 && !events[0].OccurredAt.After(lines[0].At)
 }
 
 // cutToHorizon cuts one stream at the end of the other's full batch, because more rows to merge lie behind that end and
 // have not been read yet.
-func cutToHorizon(events []store.RunEvent, lines []store.LogRow, batch int) ([]store.RunEvent, []store.LogRow) {
+func cutToHorizon(events []reads.RunEvent, lines []reads.LogRow, batch int) ([]reads.RunEvent, []reads.LogRow) {
 	eventsFull, linesFull := len(events) == batch, len(lines) == batch
 	if eventsFull {
 		end := events[len(events)-1].OccurredAt

@@ -14,15 +14,15 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 )
 
 // history is a run as the tables would hold it.
 type history struct {
 	mu     sync.Mutex
 	run    ent.Run
-	events []store.RunEvent
-	lines  []store.LogRow
+	events []reads.RunEvent
+	lines  []reads.LogRow
 	look   chan struct{}
 	fail   error // of the next read of events
 }
@@ -49,11 +49,11 @@ func (h *history) step(kind domain.RunEventKind, status domain.RunStatus) {
 		h.run.Status = status
 		h.run.Revision++
 	}
-	h.events = append(h.events, store.RunEvent{Seq: h.run.EventSeq, Kind: kind, OccurredAt: time.Now()})
+	h.events = append(h.events, reads.RunEvent{Seq: h.run.EventSeq, Kind: kind, OccurredAt: time.Now()})
 }
 
 func (h *history) print(text string) {
-	h.lines = append(h.lines, store.LogRow{LogPosition: store.LogPosition{Attempt: 1, Seq: int64(len(h.lines) + 1)}, Text: text, At: time.Now()})
+	h.lines = append(h.lines, reads.LogRow{LogPosition: reads.LogPosition{Attempt: 1, Seq: int64(len(h.lines) + 1)}, Text: text, At: time.Now()})
 }
 
 func (h *history) tail() tail {
@@ -67,7 +67,7 @@ func (h *history) tail() tail {
 func (h *history) feed(batch int) feed {
 	return feed{
 		tail: h.tail(), patience: 8 * time.Second, batch: batch,
-		events: func(_ context.Context, after int64, limit int) ([]store.RunEvent, error) {
+		events: func(_ context.Context, after int64, limit int) ([]reads.RunEvent, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if err := h.fail; err != nil {
@@ -77,7 +77,7 @@ func (h *history) feed(batch int) feed {
 			rest := h.events[min(int(after), len(h.events)):]
 			return slices.Clone(rest[:min(limit, len(rest))]), nil
 		},
-		lines: func(_ context.Context, after store.LogPosition, limit int) ([]store.LogRow, error) {
+		lines: func(_ context.Context, after reads.LogPosition, limit int) ([]reads.LogRow, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			rest := h.lines[min(int(after.Seq), len(h.lines)):]

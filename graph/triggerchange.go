@@ -14,6 +14,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -188,7 +189,7 @@ func orNil(text string) *string {
 // deliveriesMost bounds WebhookTrigger.deliveries.
 const deliveriesMost = 100
 
-func deliveries(logged []store.LoggedDelivery, first int) []*model.WebhookDelivery {
+func deliveries(logged []reads.LoggedDelivery, first int) []*model.WebhookDelivery {
 	out := []*model.WebhookDelivery{}
 	for _, d := range logged[:min(len(logged), first)] {
 		out = append(out, &model.WebhookDelivery{ReceivedAt: d.ReceivedAt, Status: d.Status, Outcome: d.Outcome, Detail: orNil(d.Detail), RoutineRunID: d.RoutineRunID})

@@ -57,8 +57,13 @@ var rooms = []room{
 	// Storage: every write and all SQL.
 	{"ent/schema", []string{"internal/domain", "internal/xid"}, "tables take their words from the vocabulary"},
 	{"internal/store/migrations", nil, "files"},
+	{"internal/store/pgtx", []string{"ent/...", "internal/domain", "internal/event", "internal/metrics", "internal/postgres", "internal/xid"}, "it runs transactions, whatever they do: it knows no table"},
+	{"internal/store/guard", []string{"internal/domain", "internal/store/pgtx", "internal/xid"}, "what a claim looks at, and what the API shows of it: it changes nothing"},
+	{"internal/store/reads", []string{
+		anyEnt, pure, "internal/auth", "internal/metrics", "internal/postgres", "internal/store/guard", "internal/store/pgtx", "internal/xid",
+	}, "what the API shows: it is given the read pool alone, and cannot reach what writes"},
 	{"internal/store", []string{
-		anyEnt, pure, "internal/auth", "internal/event", "internal/metrics", "internal/postgres", "internal/secret", "internal/sparing", "internal/store/migrations", "internal/xid",
+		anyEnt, pure, "internal/auth", "internal/event", "internal/metrics", "internal/postgres", "internal/secret", "internal/sparing", "internal/store/guard", "internal/store/migrations", "internal/store/pgtx", "internal/store/reads", "internal/xid",
 	}, "a storage method is one transaction: it runs no agent and answers no request"},
 
 	// What drives the store.
@@ -77,7 +82,7 @@ var rooms = []room{
 	}, "parse, one call, answer; what runs agents is reached through the store's rows"},
 	{"graph/model", []string{anyEnt, "internal/domain", "internal/xid"}, "the API's types"},
 	{"graph", []string{
-		anyEnt, pure, "graph/model", "internal/auth", "internal/event", "internal/metrics", "internal/secret", "internal/store", "internal/xid",
+		anyEnt, pure, "graph/model", "internal/auth", "internal/event", "internal/metrics", "internal/secret", "internal/store", "internal/store/reads", "internal/xid",
 	}, "parse, one call, answer; what runs agents is reached through small interfaces that server wires"},
 
 	// The wiring.

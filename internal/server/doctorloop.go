@@ -7,7 +7,7 @@ import (
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/store/reads"
 )
 
 // loops asks of each workspace whether its loop is alive (SPEC S10.4). Only DEAD is unwell: a due trigger did not fire.
@@ -33,7 +33,7 @@ func (d *doctor) loops(ctx context.Context, db *Database) {
 }
 
 // loopCheck is a verdict as a finding.
-func loopCheck(l *store.Liveness) domain.Check {
+func loopCheck(l *reads.Liveness) domain.Check {
 	c := domain.Check{Name: "loop", OK: l.Verdict != domain.LoopVerdictDead, Detail: string(l.Verdict)}
 	c.Hint = loopHints[l.Verdict]
 	if n := l.Triggers.Total; n > 0 {
@@ -61,7 +61,7 @@ var gateTexts = map[domain.LoopGateCondition]string{
 }
 
 // fires counts those that wait for the fires that are shown.
-func fires(e store.GateEvidence) (n int) {
+func fires(e reads.GateEvidence) (n int) {
 	for _, g := range e.Rows {
 		n += g.Fires
 	}

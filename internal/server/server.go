@@ -237,11 +237,11 @@ func (s *Server) startLoops(ctx context.Context) error {
 	s.command = executor.NewCommand(s.agents.options(c, s.files.work(), s.identity))
 	s.registry = executor.NewRegistry(s.command, allowed)
 	s.pool = worker.New(worker.Options{
-		Store: s.store, Executor: s.registry, Secrets: s.box, Watcher: s.hub,
+		Store: s.store.Attempts, Executor: s.registry, Secrets: s.box, Watcher: s.hub,
 		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
 	})
 	s.loops = scheduler.New(scheduler.Options{
-		Store: s.store, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
+		Store: s.store.Records, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
 	})
 	if s.options.Standby {
 		s.log.Warn("on standby: no schedule fires, no run is started, and none of another process is ended; start without --standby when all is as it should be")
@@ -262,7 +262,7 @@ func (s *Server) serve(context.Context) error {
 	s.front.strangers.Know(tokens.knows)
 	s.gatekeeper = &gatekeeper{tokens: tokens, open: s.front.open, sockets: &liveSockets{},
 		ending: func() bool { return s.front.leaving.Err() != nil }}
-	s.front.serve(s.newAPI(), webhook.New(s.store, s.box, s.front.strangers, s.log), s.ready, s.adminPages, s.fail)
+	s.front.serve(s.newAPI(), webhook.New(s.store.Routines, s.box, s.front.strangers, s.log), s.ready, s.adminPages, s.fail)
 	return nil
 }
 

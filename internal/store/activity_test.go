@@ -13,12 +13,14 @@ import (
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // feed reads the log after a position until none of it waits for another transaction: those of other tests count too, since
 // they run on the same server.
-func (w *world) feed(after ActivityPosition) []*ent.Activity {
+func (w *world) feed(after reads.ActivityPosition) []*ent.Activity {
 	w.Helper()
 	entries, held, err := w.ActivityAfter(w.Context(), w.workspace, after, 1000)
 	again := time.NewTicker(10 * time.Millisecond)
@@ -31,7 +33,7 @@ func (w *world) feed(after ActivityPosition) []*ent.Activity {
 }
 
 // codes are the codes of feed.
-func (w *world) codes(after ActivityPosition) []string {
+func (w *world) codes(after reads.ActivityPosition) []string {
 	w.Helper()
 	var out []string
 	for _, e := range w.feed(after) {
@@ -41,11 +43,11 @@ func (w *world) codes(after ActivityPosition) []string {
 }
 
 // head is behind all that the log holds by now.
-func (w *world) head() ActivityPosition {
+func (w *world) head() reads.ActivityPosition {
 	w.Helper()
-	if all := w.feed(ActivityPosition{}); len(all) > 0 {
+	if all := w.feed(reads.ActivityPosition{}); len(all) > 0 {
 		last := all[len(all)-1]
-		return ActivityPosition{Tx: last.Tx, ID: last.ID}
+		return reads.ActivityPosition{Tx: last.Tx, ID: last.ID}
 	}
 	head, err := w.ActivityHead(w.Context())
 	return must(w, head, err)
@@ -173,7 +175,7 @@ func TestInboxItemsAreHandledTogetherOrNotAtAll(t *testing.T) {
 		}
 		return nil
 	}))
-	items, err := collect(t.Context(), w.db, scanOne[xid.ID], `SELECT id FROM inbox_items ORDER BY id`)
+	items, err := pgtx.Collect(t.Context(), w.db, pgtx.ScanOne[xid.ID], `SELECT id FROM inbox_items ORDER BY id`)
 	w.ok(err)
 	open := func() int { return one[int](w, `SELECT count(*) FROM inbox_items WHERE resolved_at IS NULL`) }
 	w.refused(w.ResolveInboxItems(t.Context(), w.workspace, append(items[:2:2], xid.New("inb"))), domain.UserErrorCodeNotFound)

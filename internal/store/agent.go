@@ -9,6 +9,8 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -30,7 +32,7 @@ type CreateAgent struct {
 }
 
 // CreateAgent makes an agent and its lane.
-func (s *Store) CreateAgent(ctx context.Context, in CreateAgent) (made Made, err error) {
+func (s *Records) CreateAgent(ctx context.Context, in CreateAgent) (made Made, err error) {
 	in, err = in.normalised()
 	if err != nil {
 		return Made{}, err
@@ -39,7 +41,7 @@ func (s *Store) CreateAgent(ctx context.Context, in CreateAgent) (made Made, err
 		made, err = t.once(ctx, in.WorkspaceID, "createAgent", in.Idempotency, func() (Made, error) { return t.createAgent(ctx, in) })
 		return err
 	})
-	return made, wrap("create agent", err)
+	return made, pgtx.Wrap("create agent", err)
 }
 
 func (in CreateAgent) normalised() (CreateAgent, error) {
@@ -47,7 +49,7 @@ func (in CreateAgent) normalised() (CreateAgent, error) {
 		SessionMaxRuns: in.SessionMaxRuns, SessionMaxAge: in.SessionMaxAge}.Check()
 	in.Name = settings.Name
 	if in.SkipIdleWakeups == nil {
-		in.SkipIdleWakeups = ptr(in.Role.SkipsIdleWakeups())
+		in.SkipIdleWakeups = pgtx.Ptr(in.Role.SkipsIdleWakeups())
 	}
 	if in.ID == "" {
 		in.ID = xid.New("agt")
@@ -72,16 +74,16 @@ func (t *tx) createAgent(ctx context.Context, in CreateAgent) (Made, error) {
 		create.SetExecutor(in.Executor)
 	}
 	if err := create.Exec(ctx); err != nil {
-		if uniqueViolation(err) != "" {
+		if pgtx.UniqueViolation(err) != "" {
 			return Made{}, nameTaken("agent", in.Name)
 		}
 		return Made{}, fmt.Errorf("insert agent: %w", err)
 	}
 	const insertLane = `INSERT INTO agent_lanes (agent_id, workspace_id, status, max_sessions, cooldown_ms) VALUES ($1, $2, 'IDLE', $3, $4)`
-	if err := execOne(ctx, t, insertLane, in.ID, in.WorkspaceID, in.MaxConcurrentSessions, in.Cooldown.Milliseconds()); err != nil {
+	if err := pgtx.ExecOne(ctx, t, insertLane, in.ID, in.WorkspaceID, in.MaxConcurrentSessions, in.Cooldown.Milliseconds()); err != nil {
 		return Made{}, fmt.Errorf("insert the agent's lane: %w", err)
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return Made{}, err
 	}
 	err := t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"),
@@ -101,38 +103,37 @@ func (t *tx) checkManager(ctx context.Context, workspaceID, managerID xid.ID) er
 		err = sql.ErrNoRows
 	}
 	if err != nil {
-		return notFound(err, []string{"managerId"}, "agent", managerID)
+		return pgtx.NotFound(err, []string{"managerId"}, "agent", managerID)
 	}
 	return nil
 }
 
-// Lane is an agent's hot state as the API shows it. Status is WORKING while a run is live; AvailableAt is nil when the
-// agent may be claimed now.
-type Lane struct {
-	AgentID        xid.ID
-	Status         domain.AgentStatus
-	PauseReason    *domain.AgentPauseReason
-	Running        int
-	AvailableAt    *time.Time
-	LastFinishedAt *time.Time
-}
-
-// Lanes reads the hot state of several agents in one query.
-func (s *Store) Lanes(ctx context.Context, agentIDs []xid.ID) (map[xid.ID]*Lane, error) {
-	const query = `
-SELECT agent_id, CASE WHEN status = 'IDLE' AND running > 0 THEN 'WORKING' ELSE status END, pause_reason, running,
-  CASE WHEN eligible_at > clock_timestamp() THEN eligible_at END, last_finished_at
-FROM agent_lanes WHERE agent_id = ANY($1)`
-	lanes, err := collect(ctx, s.reads, func(rows *sql.Rows) (*Lane, error) {
-		var l Lane
-		return &l, rows.Scan(&l.AgentID, &l.Status, &l.PauseReason, &l.Running, &l.AvailableAt, &l.LastFinishedAt)
-	}, query, ids(agentIDs))
-	if err != nil {
-		return nil, fmt.Errorf("read lanes: %w", err)
+// installHeartbeat gives a new coordinator the routine that wakes it every five minutes, in a savepoint: that it fails
+// never fails the agent; it is logged, and the agent shows that it has no scheduled wake-ups (SPEC S4.11). The routine is
+// like any other: people may change, pause and delete it.
+func (t *tx) installHeartbeat(ctx context.Context, in CreateAgent) error {
+	err := t.savepoint(ctx, func() error {
+		taken, err := pgtx.QueryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM routines WHERE workspace_id = $1 AND name = $2 AND deleted_at IS NULL)`,
+			in.WorkspaceID, domain.HeartbeatName(""))
+		if err != nil {
+			return fmt.Errorf("look for another heartbeat: %w", err)
+		}
+		name := domain.HeartbeatName("")
+		if taken {
+			name = domain.HeartbeatName(in.Name)
+		}
+		_, err = t.createRoutine(ctx, CreateRoutine{WorkspaceID: in.WorkspaceID, Name: name, Description: domain.HeartbeatText, AssigneeID: in.ID,
+			ConcurrencyPolicy: domain.ConcurrencyPolicyCoalesceIfActive, CatchUpPolicy: domain.CatchUpPolicyEnqueueMissedWithCap,
+			CatchUpMax: domain.DefaultCatchUpMax, Variables: []domain.RoutineVariable{},
+			Triggers: []TriggerSpec{{Kind: domain.TriggerKindSchedule, Cron: domain.HeartbeatCron, Enabled: true}}})
+		return err
+	})
+	if err == nil || ctx.Err() != nil || postgres.Away(err) || pgtx.Retryable(err) {
+		return err
 	}
-	byAgent := make(map[xid.ID]*Lane, len(lanes))
-	for _, l := range lanes {
-		byAgent[l.AgentID] = l
-	}
-	return byAgent, nil
+	t.onCommit(func(s *base) {
+		s.log.Warn("the coordinator's heartbeat could not be installed: it has no scheduled wake-ups until somebody makes a routine for it",
+			"agent_id", in.ID, "workspace_id", in.WorkspaceID, "error", err)
+	})
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -23,7 +24,7 @@ type UpdateAgent struct {
 // UpdateAgent changes an agent. Capacity and cooldown go to its lane: below the runs that are live, a capacity only keeps
 // new ones from being claimed (C311); a cooldown counts from the last launch that ended, also for the rest of one that has
 // begun. A change that changes nothing leaves the revision alone. It returns the paths of the secrets that the executor has no more.
-func (s *Store) UpdateAgent(ctx context.Context, in UpdateAgent) (removed []string, err error) {
+func (s *Records) UpdateAgent(ctx context.Context, in UpdateAgent) (removed []string, err error) {
 	err = s.withAgent(ctx, in.WorkspaceID, in.AgentID, func(t *tx, l lane) error {
 		row, err := t.Agent.Query().Where(agent.ID(in.AgentID)).Only(ctx)
 		if err != nil {
@@ -51,7 +52,7 @@ func (s *Store) UpdateAgent(ctx context.Context, in UpdateAgent) (removed []stri
 	if err == nil && in.Executor.Set {
 		s.followExecutor(ctx, in.WorkspaceID)
 	}
-	return removed, wrap("update agent", err)
+	return removed, pgtx.Wrap("update agent", err)
 }
 
 func (t *tx) updateAgent(ctx context.Context, l lane, in UpdateAgent, next domain.AgentSettings, changed []string) error {
@@ -74,13 +75,13 @@ func settingsOf(a *ent.Agent) domain.AgentSettings {
 		Cooldown: time.Duration(a.CooldownMs) * time.Millisecond, SkipIdleWakeups: a.SkipIdleWakeups, ManagerID: string(a.ManagerID),
 		SessionMaxRuns: a.SessionMaxRuns}
 	if a.SessionMaxAgeMs != nil {
-		s.SessionMaxAge = ptr(time.Duration(*a.SessionMaxAgeMs) * time.Millisecond)
+		s.SessionMaxAge = pgtx.Ptr(time.Duration(*a.SessionMaxAgeMs) * time.Millisecond)
 	}
 	return s
 }
 
 func (t *tx) writeAgent(ctx context.Context, in UpdateAgent, s domain.AgentSettings) error {
-	u := t.Agent.UpdateOneID(in.AgentID).AddRevision(1).SetUpdatedAt(t.now).SetName(s.Name).SetInstructions(s.Instructions).
+	u := t.Agent.UpdateOneID(in.AgentID).AddRevision(1).SetUpdatedAt(t.Now).SetName(s.Name).SetInstructions(s.Instructions).
 		SetMaxConcurrentSessions(s.Sessions).SetCooldownMs(s.Cooldown.Milliseconds()).SetSkipIdleWakeups(s.SkipIdleWakeups).
 		ClearManager().ClearSessionMaxRuns().SetNillableSessionMaxRuns(s.SessionMaxRuns).ClearSessionMaxAgeMs()
 	if s.ManagerID != "" {
@@ -96,7 +97,7 @@ func (t *tx) writeAgent(ctx context.Context, in UpdateAgent, s domain.AgentSetti
 		u.SetExecutor(in.Executor.Value)
 	}
 	err := u.Exec(ctx)
-	if uniqueViolation(err) != "" {
+	if pgtx.UniqueViolation(err) != "" {
 		return nameTaken("agent", s.Name)
 	}
 	if err != nil {
@@ -115,7 +116,7 @@ func (t *tx) writeCapacity(ctx context.Context, l lane, s domain.AgentSettings) 
 UPDATE agent_lanes SET max_sessions = $2, cooldown_ms = $3, released_at = CASE WHEN running >= max_sessions AND running < $2 THEN $4 ELSE released_at END,
   eligible_at = CASE WHEN cooldown_ms = $3 OR last_finished_at IS NULL THEN eligible_at ELSE last_finished_at + $3 * interval '1 millisecond' END
 WHERE agent_id = $1`
-	if err := execOne(ctx, t, query, l.agentID, s.Sessions, s.Cooldown.Milliseconds(), t.now); err != nil {
+	if err := pgtx.ExecOne(ctx, t, query, l.agentID, s.Sessions, s.Cooldown.Milliseconds(), t.Now); err != nil {
 		return fmt.Errorf("write the agent's capacity: %w", err)
 	}
 	return t.fixHead(ctx, l)
@@ -132,7 +133,7 @@ WITH RECURSIVE chain AS (
   UNION ALL
   SELECT a.id, a.manager_id, c.depth + 1 FROM chain c JOIN agents a ON a.id = c.manager_id WHERE c.depth < 50)
 SELECT EXISTS (SELECT 1 FROM chain WHERE id = $2)`
-	loops, err := queryOne[bool](ctx, t, query, managerID, agentID)
+	loops, err := pgtx.QueryOne[bool](ctx, t, query, managerID, agentID)
 	if err != nil {
 		return fmt.Errorf("follow the managers: %w", err)
 	}
@@ -140,17 +141,4 @@ SELECT EXISTS (SELECT 1 FROM chain WHERE id = $2)`
 		return domain.RefuseField([]string{"managerId"}, domain.UserErrorCodeInvalid, "the agent would report to itself; choose a manager that does not report to it")
 	}
 	return t.checkManager(ctx, workspaceID, managerID)
-}
-
-// checkRevision refuses a change of a record that was changed since the caller read it.
-func checkRevision(expected *int, is int, what string) error {
-	if expected == nil || *expected == is {
-		return nil
-	}
-	return domain.RefuseField([]string{"expectedRevision"}, domain.UserErrorCodeConflict,
-		"the %s was changed meanwhile: its revision is %d, not %d; read it again and decide anew", what, is, *expected)
-}
-
-func nameTaken(what, name string) error {
-	return domain.RefuseField([]string{"name"}, domain.UserErrorCodeTaken, "another %s of this workspace is called %q; choose another name", what, name)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -61,14 +62,14 @@ func TestAnUpdateOfAnAgent(t *testing.T) {
 	w.refused(w.update(agent, domain.AgentPatch{ManagerID: domain.To(string(agent))}), domain.UserErrorCodeInvalid)
 	w.refused(w.update(agent, domain.AgentPatch{ManagerID: domain.To(string(xid.New("agt")))}), domain.UserErrorCodeNotFound)
 	w.refused(w.update(agent, domain.AgentPatch{Name: domain.To("Bob")}), domain.UserErrorCodeTaken)
-	w.refused(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: ptr(7)})), domain.UserErrorCodeConflict)
+	w.refused(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: pgtx.Ptr(7)})), domain.UserErrorCodeConflict)
 	w.refused(w.update(xid.New("agt"), domain.AgentPatch{}), domain.UserErrorCodeNotFound)
 	revision := func() int { return one[int](w, `SELECT revision FROM agents WHERE id = $1`, agent) }
 	w.ok(w.update(agent, domain.AgentPatch{Name: domain.To("Ada")}))
 	if revision() != 1 {
 		t.Errorf("the revision is %d after a change of nothing, want 1", revision())
 	}
-	w.ok(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: ptr(1),
+	w.ok(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, ExpectedRevision: pgtx.Ptr(1),
 		Patch: domain.AgentPatch{Instructions: domain.To("Be kind.")}, Executor: domain.Change[domain.ExecutorSpec]{Set: true}})))
 	if revision() != 2 || one[string](w, `SELECT instructions FROM agents WHERE id = $1 AND executor IS NULL`, agent) != "Be kind." {
 		t.Errorf("the change is not there, or the revision is %d", revision())

@@ -14,6 +14,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/sparing"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -344,12 +345,12 @@ func TestARepairThatIsRepeatedCountsOnce(t *testing.T) {
 func TestEachEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := 0
-	failed, err := each(ctx, []xid.ID{"a_1", "a_2", "a_3"}, func(id xid.ID) error {
+	failed, err := pgtx.Each(ctx, []xid.ID{"a_1", "a_2", "a_3"}, func(id xid.ID) error {
 		if done++; id == "a_2" {
 			cancel()
 		}
 		return errFault
-	}, blaming("do"))
+	}, pgtx.Blaming("do"))
 	if done != 2 || len(failed) != 2 || err.Error() != "do a_1: "+errFault.Error()+"\ndo a_2: "+errFault.Error() {
 		t.Errorf("it did %d and says %v", done, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -24,11 +25,11 @@ type ProcessGroup struct {
 }
 
 // RecordProcess notes the process group on the lease; ErrFenced when the attempt is not the live one any more.
-func (s *Store) RecordProcess(ctx context.Context, a Attempt, g ProcessGroup) error {
+func (s *Attempts) RecordProcess(ctx context.Context, a Attempt, g ProcessGroup) error {
 	const query = `
 UPDATE attempt_leases SET process_group = $4, process_started = $5, host = $6, boot_id = $7
 WHERE run_id = $1 AND attempt = $2 AND owner = $3`
-	n, err := exec(ctx, s.db, query, a.RunID, a.Number, a.Owner, g.PGID, g.Started, g.Host, g.BootID)
+	n, err := pgtx.Exec(ctx, s.db, query, a.RunID, a.Number, a.Owner, g.PGID, g.Started, g.Host, g.BootID)
 	if err != nil {
 		return fmt.Errorf("record the agent's process group: %w", err)
 	}
@@ -40,40 +41,40 @@ WHERE run_id = $1 AND attempt = $2 AND owner = $3`
 
 // RecordSession notes the agent's session on the run and the attempt, before the launch returns
 // (AC-OFFICE-LOOP-LIVENESS-002.7), and moves the attempt to RUNNING. An empty id is never stored.
-func (s *Store) RecordSession(ctx context.Context, a Attempt, sessionID string) error {
+func (s *Attempts) RecordSession(ctx context.Context, a Attempt, sessionID string) error {
 	err := s.withLive(ctx, a, func(t *tx, _ lane, run runRow) error {
 		if sessionID == "" {
 			return nil // the end counts a launch that yielded none
 		}
 		const query = `
 WITH r AS (UPDATE runs SET session_id = $3, revision = revision + 1 WHERE id = $1)
-UPDATE run_attempts SET session_id = $3, status = 'RUNNING' WHERE run_id = $1 AND number = $2`
-		if err := execOne(ctx, t, query, run.id, a.Number, sessionID); err != nil {
+UPDATE run_attempts SET session_id = $3, status = '` + string(domain.RunAttemptStatusRunning) + `' WHERE run_id = $1 AND number = $2`
+		if err := pgtx.ExecOne(ctx, t, query, run.id, a.Number, sessionID); err != nil {
 			return err
 		}
 		t.countLaunch(run, sessionID)
 		return t.runEvent(ctx, run, domain.RunEventKindSessionRecorded, a.Number, map[string]any{"sessionId": sessionID})
 	})
-	return wrap("record session", err)
+	return pgtx.Wrap("record session", err)
 }
 
 // countLaunch counts a launch of an agent at the first session that its attempt stores: an agent that gives its session
 // another name was launched once (AC-OFFICE-LOOP-LIVENESS-003.9). run is as it was before.
 func (t *tx) countLaunch(run runRow, sessionID string) {
 	if sessionID != "" && run.sessionID == nil {
-		t.count(func(c *metrics.Counters) { c.AgentLaunched(run.workspaceID) })
+		t.Count(func(c *metrics.Counters) { c.AgentLaunched(run.workspaceID) })
 	}
 }
 
 // countLaunchWithoutSession counts a launch that says it ended well and never had a session (AC-OFFICE-LOOP-LIVENESS-002.8).
 func (t *tx) countLaunchWithoutSession(run runRow, sessionID string) {
 	if sessionID == "" && run.sessionID == nil {
-		t.count(func(c *metrics.Counters) { c.LaunchWithoutSession(run.workspaceID) })
+		t.Count(func(c *metrics.Counters) { c.LaunchWithoutSession(run.workspaceID) })
 	}
 }
 
 // SessionNotStored counts a session id that could not be stored (AC-OFFICE-LOOP-LIVENESS-002.11).
-func (s *Store) SessionNotStored(workspaceID xid.ID) { s.counters.SessionWriteFailed(workspaceID) }
+func (s *Attempts) SessionNotStored(workspaceID xid.ID) { s.counters.SessionWriteFailed(workspaceID) }
 
 // LogLine is one line of an agent's output. Seq counts from 1 within the attempt; Text is masked and at most 8 KiB.
 type LogLine struct {
@@ -84,7 +85,7 @@ type LogLine struct {
 }
 
 // AppendLog stores lines of a live attempt in one statement; ErrFenced when the attempt is not the live one any more.
-func (s *Store) AppendLog(ctx context.Context, a Attempt, lines []LogLine) error {
+func (s *Attempts) AppendLog(ctx context.Context, a Attempt, lines []LogLine) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -101,8 +102,8 @@ added AS (
   FROM live l, unnest($4::bigint[], $5::text[], $6::text[], $7::timestamptz[]) AS n (seq, stream, text, at)
   ON CONFLICT (run_id, attempt, seq) DO NOTHING)
 SELECT workspace_id FROM live`
-	workspaceID, err := queryOne[xid.ID](ctx, s.db, query, a.RunID, a.Number, a.Owner, pq.Array(seqs), pq.Array(streams), pq.Array(texts), pq.Array(ats))
-	if isNoRows(err) {
+	workspaceID, err := pgtx.QueryOne[xid.ID](ctx, s.db, query, a.RunID, a.Number, a.Owner, pq.Array(seqs), pq.Array(streams), pq.Array(texts), pq.Array(ats))
+	if pgtx.NoRows(err) {
 		return ErrFenced
 	}
 	if err != nil {
@@ -124,8 +125,8 @@ type AttemptState struct {
 // Heartbeat lengthens the leases of the owner's live attempts, in one statement when none fails. An attempt whose lease is
 // gone comes back Lost; one whose lease ran out but was not taken yet is renewed; one that fails is Busy, and keeps no other
 // from being renewed: an error says that none was.
-func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Duration) (states []AttemptState, err error) {
-	problems := apart(ctx, attempts, func(some []Attempt) error {
+func (s *Attempts) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Duration) (states []AttemptState, err error) {
+	problems := pgtx.Apart(ctx, attempts, func(some []Attempt) error {
 		renewed, err := s.renew(ctx, some, lease)
 		states = append(states, renewed...)
 		return err
@@ -135,7 +136,7 @@ func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Du
 		}
 		return fmt.Errorf("renew the lease of run %s: %w", some[0].RunID, err)
 	})
-	if err := errors.Join(problems...); endsAll(ctx, err) {
+	if err := errors.Join(problems...); pgtx.EndsAll(ctx, err) {
 		return nil, err
 	}
 	s.grumbles.Warn(s.log, "a lease could not be renewed; the run's process is ended before the lease ends, unless a later renewal succeeds", errors.Join(problems...))
@@ -144,7 +145,7 @@ func (s *Store) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Du
 
 // renew lengthens leases in one statement. A renewal is the attempt's sign of life, noted where nobody is about to end the
 // attempt: who ends it may hold its row and wait for the lease.
-func (s *Store) renew(ctx context.Context, attempts []Attempt, lease time.Duration) ([]AttemptState, error) {
+func (s *Attempts) renew(ctx context.Context, attempts []Attempt, lease time.Duration) ([]AttemptState, error) {
 	runIDs, numbers, owners := make([]string, len(attempts)), make([]int64, len(attempts)), make([]string, len(attempts))
 	for i, a := range attempts {
 		runIDs[i], numbers[i], owners[i] = string(a.RunID), int64(a.Number), string(a.Owner)
@@ -162,15 +163,15 @@ signs AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE id IN (
 SELECT a.run_id, a.attempt, a.owner, x.run_id IS NULL, x.run_id IS NOT NULL AND h.run_id IS NULL, r.cancel_requested_at IS NOT NULL,
   coalesce(h.lease_until, x.lease_until, clock_timestamp())
 FROM asked a LEFT JOIN there x USING (run_id, attempt, owner) LEFT JOIN held h USING (run_id, attempt, owner) LEFT JOIN runs r ON r.id = a.run_id`
-	states, err := collect(ctx, s.db, func(rows *sql.Rows) (st AttemptState, err error) {
+	states, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (st AttemptState, err error) {
 		return st, rows.Scan(&st.RunID, &st.Number, &st.Owner, &st.Lost, &st.Busy, &st.CancelRequested, &st.LeaseUntil)
 	}, query, pq.Array(runIDs), pq.Array(numbers), pq.Array(owners), lease.Seconds())
 	return states, err
 }
 
 // CancelRequested says whether somebody asked to cancel the run.
-func (s *Store) CancelRequested(ctx context.Context, runID xid.ID) (bool, error) {
-	asked, err := queryOne[bool](ctx, s.db, `SELECT cancel_requested_at IS NOT NULL FROM runs WHERE id = $1`, runID)
+func (s *Attempts) CancelRequested(ctx context.Context, runID xid.ID) (bool, error) {
+	asked, err := pgtx.QueryOne[bool](ctx, s.db, `SELECT cancel_requested_at IS NOT NULL FROM runs WHERE id = $1`, runID)
 	if err != nil {
 		return false, fmt.Errorf("read the run's cancel flag: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -19,32 +21,29 @@ const (
 	backlogLanes    = 4    // agents of one call
 )
 
-// laneBacklog says of a lane that it has something to be ended or sent again in steps.
-const laneBacklog = `(head_at IS NOT NULL AND status <> 'IDLE' OR resend_from IS NOT NULL AND status = 'IDLE' OR clearing)`
-
 // SettleBacklog goes on with what is too much for one transaction: it ends without a launch what held agents have queued
 // (SPEC S6.2) and all that deleted ones have, and sends again what the hold of resumed ones dropped (SPEC S6.3). One call
 // takes a bounded step of a few agents, in turn; while there is more, it tells the dispatchers to look again. An agent that
 // fails, or whose lane somebody holds, keeps no other.
-func (s *Store) SettleBacklog(ctx context.Context) error {
-	agents, err := collect(ctx, s.db, scanOne[xid.ID], backlogLanesQuery, string(s.turn.last()), backlogLanes+1)
+func (s *Queue) SettleBacklog(ctx context.Context) error {
+	agents, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], backlogLanesQuery, string(s.turn.last()), backlogLanes+1)
 	if err != nil {
 		return fmt.Errorf("list agents with a backlog: %w", err)
 	}
 	more := len(agents) > backlogLanes
 	agents = agents[:min(len(agents), backlogLanes)]
-	_, err = each(ctx, agents, func(agentID xid.ID) error {
+	_, err = pgtx.Each(ctx, agents, func(agentID xid.ID) error {
 		s.turn.set(agentID)
 		return s.inTx(ctx, func(t *tx) error { return t.stepBacklog(ctx, agentID, more) })
-	}, blaming("end or send again what is queued of agent"))
+	}, pgtx.Blaming("end or send again what is queued of agent"))
 	return err
 }
 
 // Those that come after the last one served come first.
 const backlogLanesQuery = `
-(SELECT agent_id FROM agent_lanes WHERE ` + laneBacklog + ` AND agent_id > $1 ORDER BY agent_id LIMIT $2)
+(SELECT agent_id FROM agent_lanes WHERE ` + guard.LaneBacklog + ` AND agent_id > $1 ORDER BY agent_id LIMIT $2)
 UNION ALL
-(SELECT agent_id FROM agent_lanes WHERE ` + laneBacklog + ` AND agent_id <= $1 ORDER BY agent_id LIMIT $2) LIMIT $2`
+(SELECT agent_id FROM agent_lanes WHERE ` + guard.LaneBacklog + ` AND agent_id <= $1 ORDER BY agent_id LIMIT $2) LIMIT $2`
 
 // turn is the agent whose backlog this process served last.
 type turn struct {
@@ -68,17 +67,17 @@ func (t *turn) set(agentID xid.ID) {
 func (t *tx) stepBacklog(ctx context.Context, agentID xid.ID, others bool) error {
 	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE SKIP LOCKED`, agentID)
 	if err != nil || len(lanes) == 0 {
-		return wrap("lock lane", err)
+		return pgtx.Wrap("lock lane", err)
 	}
 	l := lanes[0]
 	if others {
-		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+		t.Publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	}
 	var deleted bool
 	var from resendFrom
 	const query = `
 SELECT a.deleted_at IS NOT NULL, l.resend_from, l.resend_after FROM agents a JOIN agent_lanes l ON l.agent_id = a.id WHERE a.id = $1`
-	if err := queryRow(ctx, t, []any{&deleted, &from.at, &from.id}, query, agentID); err != nil {
+	if err := pgtx.QueryRow(ctx, t, []any{&deleted, &from.at, &from.id}, query, agentID); err != nil {
 		return fmt.Errorf("read how far the agent's backlog is: %w", err)
 	}
 	switch {
@@ -120,7 +119,7 @@ func (t *tx) someQueued(ctx context.Context, l lane, which, order string) (runs 
 	query := `
 WITH few AS MATERIALIZED (SELECT r.id FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND ` + which + ` ` + order + ` LIMIT $2)
 SELECT ` + runColumns + `, r.coalesced_count + 1 FROM few JOIN runs r ON r.id = few.id WHERE r.status = 'QUEUED' ` + order + ` FOR NO KEY UPDATE OF r`
-	found, err := collect(ctx, t, func(rows *sql.Rows) (q queuedRun, err error) {
+	found, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (q queuedRun, err error) {
 		q.runRow, err = scanRunAnd(rows, &q.requests)
 		return q, err
 	}, query, l.agentID, backlogRuns)

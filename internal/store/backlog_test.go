@@ -10,6 +10,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -92,7 +93,7 @@ func TestHeadsThatGuardsRefuseDelayNobody(t *testing.T) {
 	w := newWorldOn(t, db)
 	const lanes = 100
 	for i := range lanes {
-		idle := w.agent(fmt.Sprint("idle ", i), func(a *CreateAgent) { a.SkipIdleWakeups = ptr(true) })
+		idle := w.agent(fmt.Sprint("idle ", i), func(a *CreateAgent) { a.SkipIdleWakeups = pgtx.Ptr(true) })
 		for _, scope := range []string{"routine:a", "routine:b"} {
 			w.request(idle, func(r *newRequest) { r.scope, r.class = scope, domain.WakeClassPeriodic })
 		}
@@ -181,7 +182,7 @@ func (w *world) mixedQueue(agent xid.ID) {
 
 func (w *world) texts(query string, args ...any) []string {
 	w.Helper()
-	list, err := collect(w.background(), w.Store.db, scanOne[string], query, args...)
+	list, err := pgtx.Collect(w.background(), w.Store.db, pgtx.ScanOne[string], query, args...)
 	w.ok(err)
 	slices.Sort(list)
 	return list

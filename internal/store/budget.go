@@ -10,50 +10,10 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
-
-// budgetRow is a stored budget policy.
-type budgetRow struct {
-	domain.Budget
-	stored      domain.Budget // as it was read
-	workspaceID xid.ID
-	revision    int
-}
-
-const budgetColumns = `b.id, b.workspace_id, b.revision, b.subject_kind, b.subject_id, b.limit_usd::text, b.spent_usd::text, b.reserved_usd::text,
-  b.period, b.period_start, b.on_exceed, b.alert_thresholds, b.told_thresholds`
-
-func scanBudget(rows *sql.Rows) (b budgetRow, err error) {
-	var limit, spent, reserved string
-	var thresholds, told []byte
-	err = rows.Scan(&b.ID, &b.workspaceID, &b.revision, &b.SubjectKind, &b.SubjectID, &limit, &spent, &reserved,
-		&b.Period, &b.PeriodStart, &b.OnExceed, &thresholds, &told)
-	if err != nil {
-		return b, err
-	}
-	for _, amount := range []struct {
-		to   *domain.Money
-		text string
-	}{{&b.Limit, limit}, {&b.Spent, spent}, {&b.Reserved, reserved}} {
-		if *amount.to, err = domain.ParseMoney(amount.text); err != nil {
-			return b, fmt.Errorf("budget %s: %w", b.ID, err)
-		}
-	}
-	if err := json.Unmarshal(thresholds, &b.Thresholds); err != nil {
-		return b, fmt.Errorf("thresholds of budget %s: %w", b.ID, err)
-	}
-	if err := json.Unmarshal(told, &b.Told); err != nil {
-		return b, fmt.Errorf("thresholds of budget %s that were told of: %w", b.ID, err)
-	}
-	b.stored = b.Budget
-	return b, nil
-}
-
-// applies says whether a run of this agent, and of a task of this project ("" for none), is charged to the budget.
-func (b budgetRow) applies(workspaceID, agentID, projectID xid.ID) bool {
-	return b.Applies(domain.BudgetCharge{WorkspaceID: string(workspaceID), AgentID: string(agentID), ProjectID: string(projectID)})
-}
 
 // UpsertBudget is a limit of what a workspace, one of its projects or one of its agents may spend in a period. A subject
 // has at most one budget.
@@ -70,7 +30,7 @@ type UpsertBudget struct {
 
 // UpsertBudget makes or changes the budget of a subject and counts what was spent in the running period. Thresholds that
 // are reached already are told of at once; agents that no budget holds any more are resumed. It returns what that sends.
-func (s *Store) UpsertBudget(ctx context.Context, in UpsertBudget) (id xid.ID, caused Released, err error) {
+func (s *Queue) UpsertBudget(ctx context.Context, in UpsertBudget) (id xid.ID, caused Released, err error) {
 	limit, thresholds, problems := domain.BudgetSettings{LimitUSD: in.LimitUSD, Thresholds: in.Thresholds}.Check()
 	if err := domain.AsUserError(problems); err != nil {
 		return "", caused, err
@@ -83,7 +43,7 @@ func (s *Store) UpsertBudget(ctx context.Context, in UpsertBudget) (id xid.ID, c
 		return err
 	})
 	if err != nil {
-		return "", caused, wrap("set budget", err)
+		return "", caused, pgtx.Wrap("set budget", err)
 	}
 	caused.add(Resumed{Requests: alerts, Count: len(alerts)})
 	s.releaseBudgets(ctx, in.WorkspaceID, &caused)
@@ -94,24 +54,24 @@ func (t *tx) upsertBudget(ctx context.Context, in UpsertBudget, limit domain.Mon
 	if err := t.checkBudgetSubject(ctx, in); err != nil {
 		return "", err
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return "", err
 	}
 	const insert = `
 INSERT INTO budget_policies (id, workspace_id, subject_kind, subject_id, limit_usd, period, alert_thresholds, on_exceed, period_start, spent_usd, reserved_usd)
 VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $8, 0, 0) ON CONFLICT (workspace_id, subject_kind, subject_id) DO NOTHING`
-	made, err := exec(ctx, t, insert, xid.New("bud"), in.WorkspaceID, in.SubjectKind, in.SubjectID, limit.String(), in.Period, in.OnExceed, in.Period.Start(t.now))
+	made, err := pgtx.Exec(ctx, t, insert, xid.New("bud"), in.WorkspaceID, in.SubjectKind, in.SubjectID, limit.String(), in.Period, in.OnExceed, in.Period.Start(t.Now))
 	if err != nil {
 		return "", fmt.Errorf("insert budget: %w", err)
 	}
 	const lock = `
-SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = $1 AND subject_kind = $2 AND subject_id = $3 FOR NO KEY UPDATE`
-	found, err := collect(ctx, t, scanBudget, lock, in.WorkspaceID, in.SubjectKind, in.SubjectID)
+SELECT ` + guard.BudgetColumns + ` FROM budget_policies b WHERE workspace_id = $1 AND subject_kind = $2 AND subject_id = $3 FOR NO KEY UPDATE`
+	found, err := pgtx.Collect(ctx, t, guard.ScanBudget, lock, in.WorkspaceID, in.SubjectKind, in.SubjectID)
 	if err != nil {
 		return "", fmt.Errorf("lock budget: %w", err)
 	}
 	if len(found) == 0 {
-		return "", errChanged // it was there, and was deleted meanwhile
+		return "", pgtx.ErrChanged // it was there, and was deleted meanwhile
 	}
 	b := found[0]
 	if made > 0 && in.ExpectedRevision != nil {
@@ -119,29 +79,29 @@ SELECT ` + budgetColumns + ` FROM budget_policies b WHERE workspace_id = $1 AND 
 			"there is no such budget any more: it was deleted since revision %d; leave expectedRevision out to make one", *in.ExpectedRevision)
 	}
 	if made == 0 {
-		if err := checkRevision(in.ExpectedRevision, b.revision, "budget"); err != nil {
+		if err := checkRevision(in.ExpectedRevision, b.Revision, "budget"); err != nil {
 			return "", err
 		}
-		b.revision++
+		b.Revision++
 	}
 	return xid.ID(b.ID), t.changeBudget(ctx, b, in, limit, made > 0)
 }
 
 // changeBudget gives a locked budget its settings, its spending and its alerts, and a new one what live runs reserve of it.
-func (t *tx) changeBudget(ctx context.Context, b budgetRow, in UpsertBudget, limit domain.Money, made bool) error {
+func (t *tx) changeBudget(ctx context.Context, b guard.Budget, in UpsertBudget, limit domain.Money, made bool) error {
 	thresholds, err := json.Marshal(append([]int{}, in.Thresholds...))
 	if err != nil {
 		return fmt.Errorf("encode thresholds: %w", err)
 	}
 	const change = `
 UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, on_exceed = $5, revision = $6, updated_at = $7 WHERE id = $1`
-	if err := execOne(ctx, t, change, b.ID, limit.String(), in.Period, thresholds, in.OnExceed, b.revision, t.now); err != nil {
+	if err := pgtx.ExecOne(ctx, t, change, b.ID, limit.String(), in.Period, thresholds, in.OnExceed, b.Revision, t.Now); err != nil {
 		return fmt.Errorf("change budget: %w", err)
 	}
-	if b.Period != in.Period || b.PeriodStart.Before(in.Period.Start(t.now)) { // another period: nothing was told in it
+	if b.Period != in.Period || b.PeriodStart.Before(in.Period.Start(t.Now)) { // another period: nothing was told in it
 		b.Told = nil
 	}
-	b.Limit, b.Thresholds, b.OnExceed, b.Period, b.PeriodStart = limit, in.Thresholds, in.OnExceed, in.Period, in.Period.Start(t.now)
+	b.Limit, b.Thresholds, b.OnExceed, b.Period, b.PeriodStart = limit, in.Thresholds, in.OnExceed, in.Period, in.Period.Start(t.Now)
 	if b.Spent, err = t.spentOf(ctx, b); err != nil {
 		return err
 	}
@@ -154,17 +114,17 @@ UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, o
 	if b.SubjectKind == domain.BudgetSubjectKindAgent {
 		subject = xid.ID(b.SubjectID)
 	}
-	if err := t.writeBudgets(ctx, []*budgetRow{&b}, alertCause{agentID: subject, causationID: xid.New("cau"), hops: domain.NextHops(-1)}); err != nil {
+	if err := t.writeBudgets(ctx, []*guard.Budget{&b}, alertCause{agentID: subject, causationID: xid.New("cau"), hops: domain.NextHops(-1)}); err != nil {
 		return err
 	}
-	t.publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
+	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
 	return t.noteBudget(ctx, b, "The budget was set.", map[string]any{"created": made})
 }
 
 // holdLive reserves of a new budget what the live runs are expected to cost that are charged to it, as if it had been there
 // when they were claimed: also of one that was deleted and is made again. The runs are locked, because one that ends in this
 // very moment would leave its hold behind: it ends before the lock and is live no more, or after it and finds its hold.
-func (t *tx) holdLive(ctx context.Context, b *budgetRow) error {
+func (t *tx) holdLive(ctx context.Context, b *guard.Budget) error {
 	type live struct {
 		runID, agentID, projectID xid.ID
 		attempt                   int64
@@ -172,13 +132,13 @@ func (t *tx) holdLive(ctx context.Context, b *budgetRow) error {
 	const query = `
 SELECT r.id, r.attempt, r.agent_id, k.project_id FROM agent_lanes l JOIN runs r ON r.agent_id = l.agent_id AND r.status = 'CLAIMED' LEFT JOIN tasks k ON k.id = r.task_id
 WHERE l.workspace_id = $1 AND l.running > 0 ORDER BY r.id FOR SHARE OF r`
-	runs, err := collect(ctx, t, func(rows *sql.Rows) (x live, err error) {
+	runs, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (x live, err error) {
 		return x, rows.Scan(&x.runID, &x.attempt, &x.agentID, &x.projectID)
-	}, query, b.workspaceID)
+	}, query, b.WorkspaceID)
 	if err != nil {
 		return fmt.Errorf("read live runs: %w", err)
 	}
-	runs = slices.DeleteFunc(runs, func(x live) bool { return !b.applies(b.workspaceID, x.agentID, x.projectID) })
+	runs = slices.DeleteFunc(runs, func(x live) bool { return !b.ChargedWith(b.WorkspaceID, x.agentID, x.projectID) })
 	if len(runs) == 0 {
 		return nil
 	}
@@ -187,27 +147,27 @@ WHERE l.workspace_id = $1 AND l.running > 0 ORDER BY r.id FOR SHARE OF r`
 		agents, runIDs = append(agents, x.agentID), append(runIDs, x.runID)
 	}
 	ledger := domain.BudgetLedger{Budgets: []domain.Budget{b.Budget}}
-	if ledger.Expected, err = expectedCosts(ctx, t, once(agents)); err != nil {
+	if ledger.Expected, err = guard.ExpectedCosts(ctx, t, pgtx.Once(agents)); err != nil {
 		return err
 	}
 	var attempts []int64
 	var amounts []string
 	for _, x := range runs {
-		held := ledger.Reserve(domain.BudgetCharge{WorkspaceID: string(b.workspaceID), AgentID: string(x.agentID), ProjectID: string(x.projectID)})
+		held := ledger.Reserve(domain.BudgetCharge{WorkspaceID: string(b.WorkspaceID), AgentID: string(x.agentID), ProjectID: string(x.projectID)})
 		attempts, amounts = append(attempts, x.attempt), append(amounts, held[0].Amount.String())
 	}
 	b.Reserved = ledger.Budgets[0].Reserved
 	const insert = `
 INSERT INTO budget_holds (id, workspace_id, policy_id, run_id, attempt, amount_usd, status, created_at)
 SELECT n.id, $1, $2, n.run, n.attempt, n.amount, 'HELD', $7 FROM unnest($3::text[], $4::text[], $5::bigint[], $6::numeric[]) AS n (id, run, attempt, amount)`
-	_, err = exec(ctx, t, insert, b.workspaceID, b.ID, ids(newIDs("hld", len(runs))), ids(runIDs), intArray(attempts), textArray(amounts), t.now)
-	return wrap("reserve of the budget for live runs", err)
+	_, err = pgtx.Exec(ctx, t, insert, b.WorkspaceID, b.ID, pgtx.IDs(newIDs("hld", len(runs))), pgtx.IDs(runIDs), pgtx.IntArray(attempts), pgtx.TextArray(amounts), t.Now)
+	return pgtx.Wrap("reserve of the budget for live runs", err)
 }
 
 // noteBudget says in the feed what became of a budget; data is what is special about this change.
-func (t *tx) noteBudget(ctx context.Context, b budgetRow, summary string, data map[string]any) error {
+func (t *tx) noteBudget(ctx context.Context, b guard.Budget, summary string, data map[string]any) error {
 	maps.Copy(data, map[string]any{"budgetId": b.ID, "subjectKind": b.SubjectKind, "subjectId": b.SubjectID, "limitUsd": b.Limit.String(), "period": b.Period, "onExceed": b.OnExceed})
-	e := entry{workspaceID: b.workspaceID, code: domain.ActivityCodeBudgetChanged, by: callerOr(ctx, "budget"), summary: summary, subjectID: xid.ID(b.ID), data: data}
+	e := entry{workspaceID: b.WorkspaceID, code: domain.ActivityCodeBudgetChanged, by: callerOr(ctx, "budget"), summary: summary, subjectID: xid.ID(b.ID), data: data}
 	if b.SubjectKind == domain.BudgetSubjectKindAgent {
 		e.agentID = xid.ID(b.SubjectID)
 	}
@@ -221,8 +181,8 @@ func (t *tx) checkBudgetSubject(ctx context.Context, in UpsertBudget) error {
 		return t.checkAgent(ctx, in.WorkspaceID, in.SubjectID, []string{"subject", "agentId"})
 	case domain.BudgetSubjectKindProject:
 		const query = `SELECT true FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
-		if _, err := queryOne[bool](ctx, t, query, in.SubjectID, in.WorkspaceID); err != nil {
-			return notFound(err, []string{"subject", "projectId"}, "project", in.SubjectID)
+		if _, err := pgtx.QueryOne[bool](ctx, t, query, in.SubjectID, in.WorkspaceID); err != nil {
+			return pgtx.NotFound(err, []string{"subject", "projectId"}, "project", in.SubjectID)
 		}
 	}
 	return nil
@@ -230,7 +190,7 @@ func (t *tx) checkBudgetSubject(ctx context.Context, in UpsertBudget) error {
 
 // spentOf sums what was spent in the budget's period. The budget is locked: an end that this statement does not see has
 // not charged it yet.
-func (t *tx) spentOf(ctx context.Context, b budgetRow) (domain.Money, error) {
+func (t *tx) spentOf(ctx context.Context, b guard.Budget) (domain.Money, error) {
 	query := `SELECT least(greatest(coalesce(sum(cost_usd), 0), 0), 999999999999)::text FROM cost_entries WHERE created_at >= $1 AND `
 	switch b.SubjectKind {
 	case domain.BudgetSubjectKindAgent:
@@ -240,7 +200,7 @@ func (t *tx) spentOf(ctx context.Context, b budgetRow) (domain.Money, error) {
 	default:
 		query += `workspace_id = $2`
 	}
-	sum, err := queryOne[string](ctx, t, query, b.PeriodStart, b.SubjectID)
+	sum, err := pgtx.QueryOne[string](ctx, t, query, b.PeriodStart, b.SubjectID)
 	if err != nil {
 		return 0, fmt.Errorf("sum what was spent: %w", err)
 	}
@@ -248,23 +208,23 @@ func (t *tx) spentOf(ctx context.Context, b budgetRow) (domain.Money, error) {
 }
 
 // DeleteBudget removes a budget with its holds; agents that only it held are resumed. It returns what that sends.
-func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) (caused Released, err error) {
+func (s *Queue) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) (caused Released, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
-		if err := t.readClock(ctx); err != nil {
+		if err := t.ReadClock(ctx); err != nil {
 			return err
 		}
-		const lock = `SELECT ` + budgetColumns + ` FROM budget_policies b WHERE id = $1 AND workspace_id = $2 FOR UPDATE`
-		found, err := collect(ctx, t, scanBudget, lock, budgetID, workspaceID)
+		const lock = `SELECT ` + guard.BudgetColumns + ` FROM budget_policies b WHERE id = $1 AND workspace_id = $2 FOR UPDATE`
+		found, err := pgtx.Collect(ctx, t, guard.ScanBudget, lock, budgetID, workspaceID)
 		if err == nil && len(found) == 0 {
 			err = sql.ErrNoRows
 		}
 		if err != nil {
-			return notFound(err, []string{"budgetId"}, "budget", budgetID)
+			return pgtx.NotFound(err, []string{"budgetId"}, "budget", budgetID)
 		}
-		if _, err := exec(ctx, t, `DELETE FROM budget_holds WHERE policy_id = $1`, budgetID); err != nil {
+		if _, err := pgtx.Exec(ctx, t, `DELETE FROM budget_holds WHERE policy_id = $1`, budgetID); err != nil {
 			return fmt.Errorf("delete its holds: %w", err)
 		}
-		if err := execOne(ctx, t, `DELETE FROM budget_policies WHERE id = $1`, budgetID); err != nil {
+		if err := pgtx.ExecOne(ctx, t, `DELETE FROM budget_policies WHERE id = $1`, budgetID); err != nil {
 			return err
 		}
 		if found[0].OnExceed == domain.BudgetActionPauseAgent { // one that only tells held nothing up
@@ -272,11 +232,11 @@ func (s *Store) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) 
 				return err
 			}
 		}
-		t.publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
+		t.Publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
 		return t.noteBudget(ctx, found[0], "The budget was deleted.", map[string]any{"deleted": true})
 	})
 	if err != nil {
-		return caused, wrap("delete budget", err)
+		return caused, pgtx.Wrap("delete budget", err)
 	}
 	s.releaseBudgets(ctx, workspaceID, &caused)
 	return caused, nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -503,7 +504,7 @@ func TestABudgetCountsWhatWasSpentBefore(t *testing.T) {
 	}
 	w.wantLedger("a budget for ever", total, "7 spent, 0 reserved, 0 told")
 	_, _, err := w.UpsertBudget(t.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: agent, LimitUSD: "1",
-		Period: domain.BudgetPeriodDay, OnExceed: domain.BudgetActionNotify, ExpectedRevision: ptr(7)})
+		Period: domain.BudgetPeriodDay, OnExceed: domain.BudgetActionNotify, ExpectedRevision: pgtx.Ptr(7)})
 	wantUserError(t, err, domain.UserErrorCodeConflict)
 	for _, subject := range []UpsertBudget{
 		{SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: xid.New("agt")}, {SubjectKind: domain.BudgetSubjectKindProject, SubjectID: xid.New("prj")},

@@ -12,6 +12,8 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -38,7 +40,7 @@ func (t *tx) chargeBudgets(ctx context.Context, runs []runRow) error {
 	if err != nil {
 		return err
 	}
-	changed, err := t.lockCharged(ctx, keys(workspaces), runIDs, attempts, charges)
+	changed, err := t.lockCharged(ctx, pgtx.Keys(workspaces), runIDs, attempts, charges)
 	if err != nil || len(changed) == 0 {
 		return err
 	}
@@ -47,10 +49,10 @@ func (t *tx) chargeBudgets(ctx context.Context, runs []runRow) error {
 	}
 	cause := alertCause{agentID: runs[0].agentID, causationID: runs[0].causationID, hops: domain.NextHops(runs[0].hops)}
 	for _, b := range changed {
-		b.Budget = b.At(t.now)
+		b.Budget = b.At(t.Now)
 		for _, x := range charges {
 			run := byID[x.runID]
-			if b.PeriodStart.After(t.now) || !b.applies(run.workspaceID, x.agentID, x.project) { // counted in the period before
+			if b.PeriodStart.After(t.Now) || !b.ChargedWith(run.workspaceID, x.agentID, x.project) { // counted in the period before
 				continue
 			}
 			b.Spent = min(b.Spent+x.cost, domain.MaxMoney)
@@ -66,14 +68,14 @@ func (t *tx) readCharges(ctx context.Context, runIDs []xid.ID, attempts []int64)
 	const query = `
 SELECT e.run_id, e.agent_id, e.project_id, greatest(e.cost_usd, 0)::text FROM unnest($1::text[], $2::bigint[]) AS n (run_id, attempt)
 JOIN cost_entries e ON e.run_id = n.run_id AND e.attempt = n.attempt`
-	charges, err := collect(ctx, t, func(rows *sql.Rows) (x charge, err error) {
+	charges, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (x charge, err error) {
 		var cost string
 		if err := rows.Scan(&x.runID, &x.agentID, &x.project, &cost); err != nil {
 			return x, err
 		}
 		x.cost, err = domain.ParseMoney(cost)
 		return x, err
-	}, query, ids(runIDs), intArray(attempts))
+	}, query, pgtx.IDs(runIDs), pgtx.IntArray(attempts))
 	if err != nil {
 		return nil, fmt.Errorf("read what the attempts cost: %w", err)
 	}
@@ -81,7 +83,7 @@ JOIN cost_entries e ON e.run_id = n.run_id AND e.attempt = n.attempt`
 }
 
 // lockCharged locks the budgets that hold something for the attempts or are charged with their cost.
-func (t *tx) lockCharged(ctx context.Context, workspaces, runIDs []xid.ID, attempts []int64, charges []charge) ([]*budgetRow, error) {
+func (t *tx) lockCharged(ctx context.Context, workspaces, runIDs []xid.ID, attempts []int64, charges []charge) ([]*guard.Budget, error) {
 	var agents, projects []xid.ID
 	for _, x := range charges {
 		agents = append(agents, x.agentID)
@@ -90,16 +92,16 @@ func (t *tx) lockCharged(ctx context.Context, workspaces, runIDs []xid.ID, attem
 		}
 	}
 	const query = `
-SELECT ` + budgetColumns + ` FROM budget_policies b WHERE b.workspace_id = ANY($1) AND (
+SELECT ` + guard.BudgetColumns + ` FROM budget_policies b WHERE b.workspace_id = ANY($1) AND (
   cardinality($2::text[]) > 0 AND (b.subject_kind = 'WORKSPACE' OR b.subject_id = ANY($2) OR b.subject_id = ANY($3))
   OR b.id IN (SELECT h.policy_id FROM unnest($4::text[], $5::bigint[]) AS n (run_id, attempt)
               JOIN budget_holds h ON h.run_id = n.run_id AND h.attempt = n.attempt AND h.status = 'HELD'))
 ORDER BY b.id FOR NO KEY UPDATE OF b`
-	found, err := collect(ctx, t, scanBudget, query, ids(workspaces), ids(agents), ids(projects), ids(runIDs), intArray(attempts))
+	found, err := pgtx.Collect(ctx, t, guard.ScanBudget, query, pgtx.IDs(workspaces), pgtx.IDs(agents), pgtx.IDs(projects), pgtx.IDs(runIDs), pgtx.IntArray(attempts))
 	if err != nil {
 		return nil, fmt.Errorf("lock budgets: %w", err)
 	}
-	list := make([]*budgetRow, len(found))
+	list := make([]*guard.Budget, len(found))
 	for i := range found {
 		list[i] = &found[i]
 	}
@@ -108,13 +110,13 @@ ORDER BY b.id FOR NO KEY UPDATE OF b`
 
 // settleHolds ends the attempts' holds, SETTLED where a cost took their place and else VOID, and takes them off the
 // budgets.
-func (t *tx) settleHolds(ctx context.Context, runIDs []xid.ID, attempts []int64, changed []*budgetRow) error {
+func (t *tx) settleHolds(ctx context.Context, runIDs []xid.ID, attempts []int64, changed []*guard.Budget) error {
 	const query = `
-UPDATE budget_holds h SET status = CASE WHEN EXISTS (SELECT 1 FROM cost_entries e WHERE e.run_id = h.run_id AND e.attempt = h.attempt) THEN 'SETTLED' ELSE 'VOID' END
+UPDATE budget_holds h SET status = CASE WHEN EXISTS (SELECT 1 FROM cost_entries e WHERE e.run_id = h.run_id AND e.attempt = h.attempt) THEN '` + string(domain.BudgetHoldStatusSettled) + `' ELSE '` + string(domain.BudgetHoldStatusVoid) + `' END
 FROM unnest($1::text[], $2::bigint[]) AS n (run_id, attempt) WHERE h.run_id = n.run_id AND h.attempt = n.attempt AND h.status = 'HELD'
 RETURNING h.policy_id, h.amount_usd::text`
 	freed := map[string]domain.Money{}
-	_, err := collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
 		var policy, text string
 		if err := rows.Scan(&policy, &text); err != nil {
 			return struct{}{}, err
@@ -122,7 +124,7 @@ RETURNING h.policy_id, h.amount_usd::text`
 		amount, err := domain.ParseMoney(text)
 		freed[policy] += amount
 		return struct{}{}, err
-	}, query, ids(runIDs), intArray(attempts))
+	}, query, pgtx.IDs(runIDs), pgtx.IntArray(attempts))
 	if err != nil {
 		return fmt.Errorf("settle holds: %w", err)
 	}
@@ -139,7 +141,7 @@ type alertCause struct {
 }
 
 // writeBudgets stores what locked budgets became and tells of the thresholds that they crossed.
-func (t *tx) writeBudgets(ctx context.Context, changed []*budgetRow, cause alertCause) error {
+func (t *tx) writeBudgets(ctx context.Context, changed []*guard.Budget, cause alertCause) error {
 	policies := make([]string, len(changed))
 	starts := make([]time.Time, len(changed))
 	spent, reserved := make([]string, len(changed)), make([]string, len(changed))
@@ -161,12 +163,12 @@ func (t *tx) writeBudgets(ctx context.Context, changed []*budgetRow, cause alert
 UPDATE budget_policies b SET period_start = n.period_start, spent_usd = n.spent, reserved_usd = n.reserved, told_thresholds = n.told,
   alerted_percent = coalesce((SELECT max(p::int) FROM jsonb_array_elements_text(n.told) p), 0)
 FROM unnest($1::text[], $2::timestamptz[], $3::numeric[], $4::numeric[], $5::jsonb[]) AS n (id, period_start, spent, reserved, told) WHERE b.id = n.id`
-	if _, err := exec(ctx, t, query, pq.Array(policies), pq.Array(starts), pq.Array(spent), pq.Array(reserved), pq.Array(told)); err != nil {
+	if _, err := pgtx.Exec(ctx, t, query, pq.Array(policies), pq.Array(starts), pq.Array(spent), pq.Array(reserved), pq.Array(told)); err != nil {
 		return fmt.Errorf("write budgets: %w", err)
 	}
-	var freed []budgetRow
+	var freed []guard.Budget
 	for _, b := range changed {
-		if b.Frees(b.stored) {
+		if b.Frees(b.Stored) {
 			freed = append(freed, *b)
 		}
 	}
@@ -179,7 +181,7 @@ const wokenRuns = 64
 // wakeReserved ends the parking of the oldest runs that wait for what live runs hold of budgets which have room now, or
 // are gone. It is as if their half minute had passed, so that their lanes need not be held; and it waits for nobody,
 // so that it may come last, after the budgets: a row that somebody is changing at this moment keeps its half minute.
-func (t *tx) wakeReserved(ctx context.Context, freed []budgetRow) error {
+func (t *tx) wakeReserved(ctx context.Context, freed []guard.Budget) error {
 	if len(freed) == 0 {
 		return nil
 	}
@@ -191,44 +193,44 @@ UPDATE runs SET parked_until = $2, revision = revision + 1 WHERE id IN (
   ORDER BY r.requested_at, r.id LIMIT $4 FOR NO KEY UPDATE OF r SKIP LOCKED)`
 	subjects := map[xid.ID][]string{}
 	for _, b := range freed {
-		subjects[b.workspaceID] = append(subjects[b.workspaceID], b.SubjectID)
+		subjects[b.WorkspaceID] = append(subjects[b.WorkspaceID], b.SubjectID)
 	}
 	for workspaceID, list := range subjects {
-		woken, err := exec(ctx, t, query, string(workspaceID), t.now, textArray(list), wokenRuns)
+		woken, err := pgtx.Exec(ctx, t, query, string(workspaceID), t.Now, pgtx.TextArray(list), wokenRuns)
 		if err != nil {
 			return fmt.Errorf("wake runs that waited for a budget: %w", err)
 		}
 		if woken > 0 {
-			t.publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
+			t.Publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
 		}
 	}
 	return nil
 }
 
 // alert tells people, and the coordinator of the agent that crossed it, of one threshold, once per period.
-func (t *tx) alert(ctx context.Context, b budgetRow, percent int, cause alertCause) error {
+func (t *tx) alert(ctx context.Context, b guard.Budget, percent int, cause alertCause) error {
 	key := fmt.Sprintf("budget:%s:%s:%d", b.ID, b.PeriodStart.Format(time.DateOnly), percent)
 	title := fmt.Sprintf("The budget of %s %s is %d percent spent", kindWord[b.SubjectKind], b.SubjectID, percent)
 	body := fmt.Sprintf("The budget %s of %s %s has spent %s of %s US dollars in its period (%s).", b.ID, kindWord[b.SubjectKind], b.SubjectID, b.Spent, b.Limit, b.Period)
 	if b.Exceeded() && b.OnExceed == domain.BudgetActionPauseAgent {
 		body += " Agents are paused when a run of theirs comes up. Raise the limit with upsertBudget, or wait for the next period."
 	}
-	if err := t.inbox(ctx, item{workspaceID: b.workspaceID, kind: domain.InboxKindBudgetAlert, dedupe: key, title: title, body: body, subject: xid.ID(b.ID),
+	if err := t.inbox(ctx, item{workspaceID: b.WorkspaceID, kind: domain.InboxKindBudgetAlert, dedupe: key, title: title, body: body, subject: xid.ID(b.ID),
 		causationID: cause.causationID, about: cause.agentID}); err != nil {
 		return err
 	}
-	err := t.note(ctx, entry{workspaceID: b.workspaceID, code: domain.ActivityCodeBudgetThreshold, by: system("budget"), summary: title + ".",
+	err := t.note(ctx, entry{workspaceID: b.WorkspaceID, code: domain.ActivityCodeBudgetThreshold, by: system("budget"), summary: title + ".",
 		subjectID: xid.ID(b.ID), agentID: cause.agentID, causationID: cause.causationID,
 		data: map[string]any{"budgetId": b.ID, "subjectKind": b.SubjectKind, "subjectId": b.SubjectID, "threshold": percent, "spentUsd": b.Spent.String(), "limitUsd": b.Limit.String()}})
 	if err != nil {
 		return err
 	}
-	coordinator, err := t.coordinatorOf(ctx, b.workspaceID, cause.agentID)
+	coordinator, err := t.coordinatorOf(ctx, b.WorkspaceID, cause.agentID)
 	if err != nil || coordinator == "" {
 		return err
 	}
 	_, _, err = t.insertRequest(ctx, newRequest{
-		workspaceID: b.workspaceID, agentID: coordinator, causationID: cause.causationID, scope: domain.ScopeTaskless,
+		workspaceID: b.WorkspaceID, agentID: coordinator, causationID: cause.causationID, scope: domain.ScopeTaskless,
 		source: domain.WakeupSourceBudgetAlert, class: domain.WakeClassEvent, reason: fmt.Sprintf("a budget is %d percent spent", percent),
 		payload: &domain.BudgetPayload{AgentID: string(cause.agentID), BudgetPct: b.Spent.Percent(b.Limit)}, key: key, hops: cause.hops,
 	})

@@ -11,6 +11,8 @@ import (
 	"github.com/lib/pq"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -43,24 +45,24 @@ func (c *claimer) readBudgets(ctx context.Context, lanes []lane) error {
 	if err := c.lookForProjects(ctx, lanes); err != nil {
 		return err
 	}
-	lock := `SELECT ` + budgetColumns + ` FROM budget_policies b WHERE ` + budgetsOfClaim + ` ORDER BY id FOR NO KEY UPDATE`
+	lock := `SELECT ` + guard.BudgetColumns + ` FROM budget_policies b WHERE ` + budgetsOfClaim + ` ORDER BY id FOR NO KEY UPDATE`
 	if !c.wait {
 		lock += ` SKIP LOCKED`
 	}
-	found, err := collect(ctx, c, scanBudget, lock, ids(c.budgets.workspaces), ids(agents), ids(keys(c.budgets.looked)))
+	found, err := pgtx.Collect(ctx, c, guard.ScanBudget, lock, pgtx.IDs(c.budgets.workspaces), pgtx.IDs(agents), pgtx.IDs(pgtx.Keys(c.budgets.looked)))
 	if err != nil {
 		return fmt.Errorf("lock budgets: %w", err)
 	}
 	var locked []xid.ID
 	for _, b := range found {
-		c.budgets.ledger.Budgets = append(c.budgets.ledger.Budgets, b.At(c.now))
+		c.budgets.ledger.Budgets = append(c.budgets.ledger.Budgets, b.At(c.Now))
 		locked = append(locked, xid.ID(b.ID))
 	}
 	if err := c.leaveOutHeld(ctx, lanes, agents, locked); err != nil {
 		return err
 	}
 	c.budgets.projects = map[xid.ID]xid.ID{}
-	c.budgets.ledger.Expected, err = expectedCosts(ctx, c, agents)
+	c.budgets.ledger.Expected, err = guard.ExpectedCosts(ctx, c, agents)
 	return err
 }
 
@@ -74,7 +76,7 @@ func (c *claimer) leaveOutHeld(ctx context.Context, lanes []lane, agents, locked
 		return nil
 	}
 	query := `SELECT b.workspace_id, subject_kind, subject_id FROM budget_policies b WHERE ` + budgetsOfClaim + ` AND id <> ALL($4)`
-	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
+	_, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
 		var workspaceID, subject xid.ID
 		var kind domain.BudgetSubjectKind
 		err := rows.Scan(&workspaceID, &kind, &subject)
@@ -88,8 +90,8 @@ func (c *claimer) leaveOutHeld(ctx context.Context, lanes []lane, agents, locked
 			}
 		}
 		return struct{}{}, err
-	}, query, ids(c.budgets.workspaces), ids(agents), ids(keys(c.budgets.looked)), ids(locked))
-	return wrap("look for budgets that somebody holds", err)
+	}, query, pgtx.IDs(c.budgets.workspaces), pgtx.IDs(agents), pgtx.IDs(pgtx.Keys(c.budgets.looked)), pgtx.IDs(locked))
+	return pgtx.Wrap("look for budgets that somebody holds", err)
 }
 
 // lookForProjects finds the projects of the lanes' oldest due runs, as far as the claim may come to them: only their
@@ -105,7 +107,7 @@ func (c *claimer) lookForProjects(ctx context.Context, lanes []lane) error {
 	if len(agents) == 0 {
 		return nil
 	}
-	found, err := collect(ctx, c, scanOne[xid.ID], dueProjectsQuery, ids(agents), settlesPerPass+claimBatch)
+	found, err := pgtx.Collect(ctx, c, pgtx.ScanOne[xid.ID], dueProjectsQuery, pgtx.IDs(agents), settlesPerPass+claimBatch)
 	if err != nil {
 		return fmt.Errorf("look for the projects of due runs: %w", err)
 	}
@@ -117,53 +119,8 @@ func (c *claimer) lookForProjects(ctx context.Context, lanes []lane) error {
 
 const dueProjectsQuery = `
 SELECT DISTINCT t.project_id FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
-  SELECT task_id FROM runs WHERE agent_id = a.id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT $2) r
+  SELECT task_id FROM runs WHERE agent_id = a.id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT $2) r
 JOIN tasks t ON t.id = r.task_id WHERE t.project_id IS NOT NULL`
-
-// expectedCosts reads what a run of each agent will cost, by the agent's own last launched runs, else by the last attempts
-// of its workspace. Runs that guards settled are no runs in this sense, and not more than 200 of them are looked through.
-func expectedCosts(ctx context.Context, q querier, agents []xid.ID) (map[string]domain.Money, error) {
-	const ofAgents = `
-SELECT a.id, (SELECT least(greatest(coalesce(sum(e.cost_usd), 0), 0), 999999999999)::text FROM cost_entries e WHERE e.run_id = r.id)
-FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
-  SELECT id FROM (SELECT id, started_at, finished_at FROM runs WHERE agent_id = a.id AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 200) ended
-  WHERE started_at IS NOT NULL ORDER BY finished_at DESC LIMIT $2) r`
-	own, err := costsBy(ctx, q, ofAgents, agents)
-	if err != nil {
-		return nil, fmt.Errorf("read what the agents' last runs cost: %w", err)
-	}
-	strangers := slices.DeleteFunc(slices.Clone(agents), func(id xid.ID) bool { return len(own[string(id)]) > 0 })
-	around := map[string][]domain.Money{}
-	if len(strangers) > 0 {
-		const ofWorkspaces = `
-SELECT a.id, least(greatest(e.cost_usd, 0), 999999999999)::text FROM unnest($1::text[]) AS n (id) JOIN agents a ON a.id = n.id CROSS JOIN LATERAL (
-  SELECT cost_usd FROM cost_entries WHERE workspace_id = a.workspace_id ORDER BY created_at DESC LIMIT $2) e`
-		if around, err = costsBy(ctx, q, ofWorkspaces, strangers); err != nil {
-			return nil, fmt.Errorf("read what the workspaces' last attempts cost: %w", err)
-		}
-	}
-	expected := map[string]domain.Money{}
-	for _, id := range agents {
-		if amount, known := domain.ExpectedCost(own[string(id)], around[string(id)]); known {
-			expected[string(id)] = amount
-		}
-	}
-	return expected, nil
-}
-
-func costsBy(ctx context.Context, q querier, query string, agents []xid.ID) (map[string][]domain.Money, error) {
-	costs := map[string][]domain.Money{}
-	_, err := collect(ctx, q, func(rows *sql.Rows) (struct{}, error) {
-		var agent, text string
-		if err := rows.Scan(&agent, &text); err != nil {
-			return struct{}{}, err
-		}
-		cost, err := domain.ParseMoney(text)
-		costs[agent] = append(costs[agent], cost)
-		return struct{}{}, err
-	}, query, ids(agents), domain.HoldRuns)
-	return costs, err
-}
 
 // readProjects reads the projects of the runs' tasks, where a project has a budget.
 func (c *claimer) readProjects(ctx context.Context, runs ...runRow) error {
@@ -176,24 +133,9 @@ func (c *claimer) readProjects(ctx context.Context, runs ...runRow) error {
 	if len(tasks) == 0 {
 		return nil
 	}
-	found, err := projectsOf(ctx, c, tasks)
+	found, err := guard.ProjectsOf(ctx, c, tasks)
 	maps.Copy(c.budgets.projects, found)
 	return err
-}
-
-// projectsOf reads the projects of tasks, "" for none.
-func projectsOf(ctx context.Context, q querier, tasks []xid.ID) (map[xid.ID]xid.ID, error) {
-	found := map[xid.ID]xid.ID{}
-	_, err := collect(ctx, q, func(rows *sql.Rows) (struct{}, error) {
-		var task, project xid.ID
-		err := rows.Scan(&task, &project)
-		found[task] = project
-		return struct{}{}, err
-	}, `SELECT id, project_id FROM tasks WHERE id = ANY($1)`, ids(tasks))
-	if err != nil {
-		return nil, fmt.Errorf("read the projects of the tasks: %w", err)
-	}
-	return found, nil
 }
 
 // unlocked says whether a run may be charged to a budget of a project that this claim has not locked.
@@ -227,7 +169,7 @@ held AS (
   INSERT INTO budget_holds (id, workspace_id, policy_id, run_id, attempt, amount_usd, status, created_at)
   SELECT id, workspace_id, policy_id, run_id, attempt, amount, 'HELD', $7 FROM n)
 UPDATE budget_policies b SET reserved_usd = b.reserved_usd + s.amount FROM (SELECT policy_id, sum(amount) AS amount FROM n GROUP BY policy_id) s WHERE b.id = s.policy_id`
-	_, err := exec(ctx, c, query, ids(newIDs("hld", len(policies))), ids(workspaces), ids(policies), ids(runIDs), intArray(attempts), pq.Array(amounts), c.now)
+	_, err := pgtx.Exec(ctx, c, query, pgtx.IDs(newIDs("hld", len(policies))), pgtx.IDs(workspaces), pgtx.IDs(policies), pgtx.IDs(runIDs), pgtx.IntArray(attempts), pq.Array(amounts), c.Now)
 	if err != nil {
 		return fmt.Errorf("reserve of the budgets: %w", err)
 	}
@@ -258,7 +200,7 @@ func (c *claimer) blockByBudget(ctx context.Context, l *lane, run runRow, b *dom
 	if err != nil {
 		return err
 	}
-	next, problems := now.Pause(domain.AgentPauseReasonBudget, c.now)
+	next, problems := now.Pause(domain.AgentPauseReasonBudget, c.Now)
 	if err := domain.AsUserError(problems); err != nil {
 		return err
 	}
@@ -279,7 +221,7 @@ func (c *claimer) blockByBudget(ctx context.Context, l *lane, run runRow, b *dom
 func (c *claimer) parkReserved(ctx context.Context, run runRow, b *domain.Budget) error {
 	const park = `
 UPDATE runs SET parked_reason = 'BUDGET_RESERVED', parked_until = $2, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
-	if err := execOne(ctx, c, park, run.id, c.now.Add(domain.BudgetRetry)); err != nil {
+	if err := pgtx.ExecOne(ctx, c, park, run.id, c.Now.Add(domain.BudgetRetry)); err != nil {
 		return fmt.Errorf("park run until the budget is free: %w", err)
 	}
 	if err := c.runEvent(ctx, run, domain.RunEventKindGuard, 0, map[string]any{"parked": domain.ParkedReasonBudgetReserved, "budget": b.ID}); err != nil {

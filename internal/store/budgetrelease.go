@@ -8,20 +8,22 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // SweepBudgets begins new periods, counts again what a budget that was just set may have missed, and resumes agents that
 // no budget holds any more (SPEC S6.3). It takes one statement where there is no budget. It returns how many agents it
 // resumed. A budget or an agent that fails keeps no other: the error joins theirs.
-func (s *Store) SweepBudgets(ctx context.Context) (resumed int, err error) {
+func (s *Queue) SweepBudgets(ctx context.Context) (resumed int, err error) {
 	const used = `SELECT EXISTS (SELECT 1 FROM budget_policies) OR EXISTS (SELECT 1 FROM agent_lanes WHERE pause_reason = 'BUDGET')`
-	any, err := queryOne[bool](ctx, s.db, used)
+	any, err := pgtx.QueryOne[bool](ctx, s.db, used)
 	if err != nil || !any {
-		return 0, wrap("look for budgets", err)
+		return 0, pgtx.Wrap("look for budgets", err)
 	}
 	renewing := s.renewBudgets(ctx)
-	if endsAll(ctx, renewing) {
+	if pgtx.EndsAll(ctx, renewing) {
 		return 0, renewing
 	}
 	var done Released
@@ -37,34 +39,34 @@ const settling = 5 * time.Minute
 const periodStartAt = `CASE WHEN period = 'TOTAL' THEN NULL ELSE date_trunc(lower(period), at, 'UTC') END`
 
 // renewBudgets writes the period that is running now into budgets whose own is over, and counts young ones again.
-func (s *Store) renewBudgets(ctx context.Context) error {
+func (s *Queue) renewBudgets(ctx context.Context) error {
 	const stale = `
 SELECT id FROM (SELECT id, updated_at, period, period_start, clock_timestamp() AS at FROM budget_policies) b
 WHERE updated_at > at - make_interval(secs => $1) OR period_start <> ` + periodStartAt + ` ORDER BY id LIMIT 1000`
-	policies, err := collect(ctx, s.db, scanOne[xid.ID], stale, settling.Seconds())
+	policies, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], stale, settling.Seconds())
 	if err != nil {
 		return fmt.Errorf("list budgets to renew: %w", err)
 	}
-	_, err = each(ctx, policies, func(id xid.ID) error {
+	_, err = pgtx.Each(ctx, policies, func(id xid.ID) error {
 		return s.inTx(ctx, func(t *tx) error { return t.renewBudget(ctx, id) })
-	}, blaming("renew budget"))
+	}, pgtx.Blaming("renew budget"))
 	return err
 }
 
 func (t *tx) renewBudget(ctx context.Context, id xid.ID) error {
-	found, err := collect(ctx, t, scanBudget, `SELECT `+budgetColumns+` FROM budget_policies b WHERE id = $1 FOR NO KEY UPDATE`, id)
+	found, err := pgtx.Collect(ctx, t, guard.ScanBudget, `SELECT `+guard.BudgetColumns+` FROM budget_policies b WHERE id = $1 FOR NO KEY UPDATE`, id)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return err
 	}
 	b := found[0]
-	b.Budget = b.At(t.now)
+	b.Budget = b.At(t.Now)
 	if b.Spent, err = t.spentOf(ctx, b); err != nil {
 		return err
 	}
-	return t.writeBudgets(ctx, []*budgetRow{&b}, alertCause{causationID: xid.New("cau"), hops: domain.NextHops(-1)})
+	return t.writeBudgets(ctx, []*guard.Budget{&b}, alertCause{causationID: xid.New("cau"), hops: domain.NextHops(-1)})
 }
 
 // Released is what a change of a budget causes: the agents that it resumes and the requests that it sends, or sends again,
@@ -98,7 +100,7 @@ const releaseLimit = 5 * time.Second
 
 // releaseBudgets resumes the agents of a workspace that no budget holds any more, after a change of a budget. The change
 // stands whatever comes of it: what is missed, the sweep finds.
-func (s *Store) releaseBudgets(ctx context.Context, workspaceID xid.ID, done *Released) {
+func (s *Queue) releaseBudgets(ctx context.Context, workspaceID xid.ID, done *Released) {
 	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
 	defer cancel()
 	if err := s.releaseHeld(ctx, workspaceID, done); err != nil {
@@ -108,20 +110,20 @@ func (s *Store) releaseBudgets(ctx context.Context, workspaceID xid.ID, done *Re
 
 // releaseHeld goes through the agents that a budget holds, of one workspace or of all, one transaction for each, and adds
 // those that it resumes.
-func (s *Store) releaseHeld(ctx context.Context, workspaceID xid.ID, done *Released) error {
+func (s *Queue) releaseHeld(ctx context.Context, workspaceID xid.ID, done *Released) error {
 	const held = `SELECT agent_id FROM agent_lanes WHERE pause_reason = 'BUDGET' AND ($1 = '' OR workspace_id = $1) ORDER BY workspace_id, agent_id LIMIT 10000`
-	agents, err := collect(ctx, s.db, scanOne[xid.ID], held, string(workspaceID))
+	agents, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], held, string(workspaceID))
 	if err != nil {
 		return fmt.Errorf("list agents that a budget holds: %w", err)
 	}
-	_, err = each(ctx, agents, func(agentID xid.ID) error {
+	_, err = pgtx.Each(ctx, agents, func(agentID xid.ID) error {
 		var resumed *Resumed
 		err := s.inTx(ctx, func(t *tx) (err error) { resumed, err = t.releaseAgent(ctx, agentID); return err })
 		if err == nil && resumed != nil {
 			done.resumed(agentID, *resumed)
 		}
 		return err
-	}, blaming("resume an agent that a budget held: agent"))
+	}, pgtx.Blaming("resume an agent that a budget held: agent"))
 	return err
 }
 
@@ -140,13 +142,13 @@ func (t *tx) releaseAgent(ctx context.Context, agentID xid.ID) (*Resumed, error)
 	if err != nil {
 		return nil, err
 	}
-	list, err := collect(ctx, t, scanBudget, `SELECT `+budgetColumns+` FROM budget_policies b WHERE workspace_id = $1`, l.workspaceID)
+	list, err := pgtx.Collect(ctx, t, guard.ScanBudget, `SELECT `+guard.BudgetColumns+` FROM budget_policies b WHERE workspace_id = $1`, l.workspaceID)
 	if err != nil {
 		return nil, fmt.Errorf("read budgets: %w", err)
 	}
-	holds := func(b budgetRow) bool {
-		applies := b.applies(l.workspaceID, agentID, "") || b.SubjectKind == domain.BudgetSubjectKindProject && slices.Contains(projects, b.SubjectID)
-		return applies && b.OnExceed == domain.BudgetActionPauseAgent && b.At(t.now).Exceeded()
+	holds := func(b guard.Budget) bool {
+		applies := b.ChargedWith(l.workspaceID, agentID, "") || b.SubjectKind == domain.BudgetSubjectKindProject && slices.Contains(projects, b.SubjectID)
+		return applies && b.OnExceed == domain.BudgetActionPauseAgent && b.At(t.Now).Exceeded()
 	}
 	if slices.ContainsFunc(list, holds) {
 		return nil, nil
@@ -167,6 +169,6 @@ func (t *tx) blockedProjects(ctx context.Context, agentID xid.ID, h domain.Agent
 	const query = `
 SELECT DISTINCT p.project_id FROM wakeup_requests q JOIN tasks p ON p.id = q.task_id
 WHERE q.agent_id = $1 AND q.finished_at >= $2 AND q.end_reason = 'BUDGET_BLOCKED' AND p.project_id IS NOT NULL`
-	projects, err := collect(ctx, t, scanOne[string], query, agentID, *h.Since)
-	return projects, wrap("read the projects of blocked wakes", err)
+	projects, err := pgtx.Collect(ctx, t, pgtx.ScanOne[string], query, agentID, *h.Since)
+	return projects, pgtx.Wrap("read the projects of blocked wakes", err)
 }

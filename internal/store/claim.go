@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -51,9 +53,9 @@ const (
 // other: the error joins those of such lanes, and what came is claimed, unless CutShort says otherwise. Heads that guards
 // refuse are few in one call: when a pass has settled its share, it goes past the lanes of others. What held agents have
 // queued is ended when nothing else is to be claimed, a bounded part in each call.
-func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
+func (s *Queue) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
 	promoting := s.promoteDue(ctx)
-	if endsAll(ctx, promoting) {
+	if pgtx.EndsAll(ctx, promoting) {
 		return nil, promoting
 	}
 	claimed, err := s.claimDue(ctx, claimOrder{owner: owner, limit: min(max, claimBatch), lease: lease})
@@ -64,7 +66,7 @@ func (s *Store) Claim(ctx context.Context, owner Owner, max int, lease time.Dura
 }
 
 // claimDue is Claim without the runs whose parking is over.
-func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
+func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	passed := s.resting.claim.left() // and lanes that failed, or whose heads this call has no share left to settle
 	var problems []error
 	for o.settles = settlesPerPass; ; {
@@ -78,8 +80,8 @@ func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 		o.agents, o.more = lanes, len(lanes) >= o.limit
 		onlyAhead := o.settles == 0
 		pass := s.claimApart(ctx, o)
-		for _, agentID := range s.starved.update(remaining(lanes, pass.failed), pass.locked) {
-			if endsAll(ctx, errors.Join(pass.problems...)) {
+		for _, agentID := range s.starved.update(pgtx.Remaining(lanes, pass.failed), pass.locked) {
+			if pgtx.EndsAll(ctx, errors.Join(pass.problems...)) {
 				break
 			}
 			alone := s.claimApart(ctx, claimOrder{owner: o.owner, agents: []xid.ID{agentID}, limit: min(1, o.limit-len(pass.claimed)), lease: o.lease, settles: min(1, o.settles), wait: true})
@@ -89,7 +91,7 @@ func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 		problems = append(problems, pass.problems...)
 		o.settles = max(0, o.settles-pass.settled)
 		nothingElse := !onlyAhead && pass.settled+pass.offered == 0 && len(pass.locked) == len(lanes) // none of them failed or was held
-		if err := errors.Join(problems...); endsAll(ctx, err) {
+		if err := errors.Join(problems...); pgtx.EndsAll(ctx, err) {
 			return pass.claimed, err
 		}
 		s.tellHeld(ctx, s.resting.claim.served(lanes, pass.failed, pass.held), pass.held)
@@ -104,8 +106,8 @@ func (s *Store) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 }
 
 // claimApart claims runs of lanes, in one transaction when none fails. Those that fail are found by halves and left alone.
-func (s *Store) claimApart(ctx context.Context, o claimOrder) (all batch) {
-	all.problems = apart(ctx, o.agents, func(some []xid.ID) error {
+func (s *Queue) claimApart(ctx context.Context, o claimOrder) (all batch) {
+	all.problems = pgtx.Apart(ctx, o.agents, func(some []xid.ID) error {
 		part := o
 		part.agents, part.limit, part.settles = some, o.limit-len(all.claimed)-all.offered, max(0, o.settles-all.settled)
 		part.more = o.more || len(some) < len(o.agents)
@@ -119,45 +121,28 @@ func (s *Store) claimApart(ctx context.Context, o claimOrder) (all batch) {
 		return err
 	}, func(some []xid.ID, err error) error {
 		all.failed = append(all.failed, some...)
-		if isLockTimeout(err) {
+		if pgtx.LockTimeout(err) {
 			for _, agentID := range some {
 				all.hold(agentID, err)
 			}
 			return nil
 		}
-		return fmt.Errorf("claim %s: %w", named("lane", some), err)
+		return fmt.Errorf("claim %s: %w", pgtx.Named("lane", some), err)
 	})
 	return all
 }
 
-// laneDue says of a lane that a claim may take its head, once its agent has rested. What a held agent has queued is ended
-// apart from the claims (SettleBacklog), so that it never stands in front of others.
-const laneDue = `head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'`
-
-// workspacesDue is the workspaces that have a due lane, found by a loose index scan: one probe for each of them, however
-// many lanes or idle workspaces there are. It is a part of a WITH RECURSIVE.
-const workspacesDue = `
-due_workspaces AS (
-  (SELECT workspace_id FROM agent_lanes WHERE ` + laneDue + ` ORDER BY workspace_id LIMIT 1)
-  UNION ALL
-  SELECT (SELECT l.workspace_id FROM agent_lanes l WHERE ` + laneDue + ` AND l.workspace_id > d.workspace_id
-          ORDER BY l.workspace_id LIMIT 1)
-  FROM due_workspaces d WHERE d.workspace_id IS NOT NULL),
-open_workspaces AS (
-  SELECT w.workspace_id FROM due_workspaces d JOIN workspace_lanes w ON w.workspace_id = d.workspace_id
-  WHERE w.max_running IS NULL OR w.running < w.max_running)`
-
 // dueLanes finds the lanes whose heads are oldest, without locks: a full workspace in front costs the others one probe,
 // and resting lanes are told from others in the index (a stable clock makes that possible; the lock looks again).
-func (s *Store) dueLanes(ctx context.Context, limit int, without []xid.ID) ([]xid.ID, error) {
-	return collect(ctx, s.db, scanOne[xid.ID], dueLanesQuery, limit, ids(without))
+func (s *Queue) dueLanes(ctx context.Context, limit int, without []xid.ID) ([]xid.ID, error) {
+	return pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], dueLanesQuery, limit, pgtx.IDs(without))
 }
 
 const dueLanesQuery = `
-WITH RECURSIVE ` + workspacesDue + `
+WITH RECURSIVE ` + guard.WorkspacesDue + `
 SELECT l.agent_id FROM open_workspaces w CROSS JOIN LATERAL (
   SELECT agent_id, head_at, head_id FROM agent_lanes
-  WHERE workspace_id = w.workspace_id AND ` + laneDue + ` AND eligible_at <= statement_timestamp()
+  WHERE workspace_id = w.workspace_id AND ` + guard.LaneDue + ` AND eligible_at <= statement_timestamp()
     AND agent_id <> ALL($2)
   ORDER BY head_at, head_id LIMIT $1) l
 ORDER BY l.head_at, l.head_id LIMIT $1`
@@ -206,11 +191,11 @@ type claimOrder struct {
 // claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
 // sessions has several turns. Since the lanes are those with the oldest heads, these are the oldest runs of all; where
 // more lanes may be due than these, it stops before a run that is newer than the newest of their heads.
-func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err error) {
+func (s *Queue) claimLanes(ctx context.Context, o claimOrder) (done batch, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		done = batch{}
 		if o.wait { // the others skip what is locked, and wait no longer from the ceilings on
-			if _, err := exec(ctx, t, `SELECT set_config('lock_timeout', $1, true)`, claimPatience); err != nil {
+			if _, err := pgtx.Exec(ctx, t, `SELECT set_config('lock_timeout', $1, true)`, claimPatience); err != nil {
 				return fmt.Errorf("bound the wait for locks: %w", err)
 			}
 		}
@@ -220,7 +205,7 @@ func (s *Store) claimLanes(ctx context.Context, o claimOrder) (done batch, err e
 		}
 		c := claimer{tx: t, claimOrder: o, taken: map[xid.ID]int{}, foreign: map[xid.ID]bool{}, busy: map[xid.ID]bool{}}
 		if o.more {
-			c.newest = ptr(lanes[len(lanes)-1])
+			c.newest = pgtx.Ptr(lanes[len(lanes)-1])
 		}
 		if o.wait {
 			if err := t.waitForHeads(ctx, lanes); err != nil {
@@ -282,7 +267,7 @@ func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]la
 	if wait {
 		skip = ``
 	}
-	lanes, err := t.lockLanes(ctx, lockDueQuery+skip, ids(agents))
+	lanes, err := t.lockLanes(ctx, lockDueQuery+skip, pgtx.IDs(agents))
 	if err != nil {
 		return nil, fmt.Errorf("lock due lanes: %w", err)
 	}
@@ -298,5 +283,5 @@ func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]la
 // lockDueQuery locks in the order of the agents, as all who wait for several lanes do.
 const lockDueQuery = `
 SELECT ` + laneColumns + ` FROM agent_lanes
-WHERE agent_id = ANY($1) AND ` + laneDue + ` AND eligible_at <= clock_timestamp()
+WHERE agent_id = ANY($1) AND ` + guard.LaneDue + ` AND eligible_at <= clock_timestamp()
 ORDER BY agent_id FOR NO KEY UPDATE`

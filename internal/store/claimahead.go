@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -33,11 +36,11 @@ func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) (clai
 		return err
 	})
 	if err != nil {
-		if ctx.Err() != nil || isConnectionError(err) || isRetryable(err) || isLockTimeout(err) {
+		if ctx.Err() != nil || postgres.Away(err) || pgtx.Retryable(err) || pgtx.LockTimeout(err) {
 			return nil, err
 		}
 		cause := err // err is what this returns
-		c.onCommit(func(s *Store) {
+		c.onCommit(func(s *base) {
 			s.log.Warn("runs could not be claimed together, and are claimed one by one", "error", cause)
 		})
 		return nil, nil
@@ -56,13 +59,13 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 		}
 		statuses[l.agentID] = l.status
 	}
-	candidates, err := collect(ctx, c, func(rows *sql.Rows) (x candidate, err error) {
+	candidates, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (x candidate, err error) {
 		var queue string
 		x.run, err = scanRunAnd(rows, &x.facts.AgentDeleted, &x.facts.SkipIdleWakeups, &x.facts.ActionableTasks, &queue)
 		x.run.queue = queue
 		x.facts.AgentStatus, x.facts.WakeClass, x.facts.CancelRequested = statuses[x.run.agentID], x.run.class, x.run.cancelRequestedAt != nil
 		return x, err
-	}, readAheadQuery, ids(agents), intArray(places))
+	}, readAheadQuery, pgtx.IDs(agents), pgtx.IntArray(places))
 	if err != nil {
 		return nil, fmt.Errorf("read the lanes' due runs: %w", err)
 	}
@@ -89,7 +92,7 @@ func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate, ru
 	for i := range candidates {
 		x := &candidates[i]
 		if x.run.taskID != "" {
-			guards[x.run.id].into(&x.facts, x.run)
+			guards[x.run.id].Into(&x.facts, x.run.retryCount > 0)
 			x.busy = !locked[x.run.taskID]
 		}
 	}
@@ -98,10 +101,10 @@ func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate, ru
 
 const readAheadQuery = `
 SELECT ` + runColumns + `, a.deleted_at IS NOT NULL, a.skip_idle_wakeups, CASE WHEN r.wake_class = 'PERIODIC' AND a.skip_idle_wakeups THEN
-  (SELECT count(*) FROM tasks x WHERE x.assignee_id = a.id AND ` + isActionable + `) ELSE 0 END,
+  (SELECT count(*) FROM tasks x WHERE x.assignee_id = a.id AND ` + guard.TaskActionable + `) ELSE 0 END,
   coalesce(` + queueOfRun + `, '')
 FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places) JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
-  SELECT * FROM runs WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT l.places) r
+  SELECT * FROM runs WHERE agent_id = l.agent_id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT l.places) r
 ORDER BY r.requested_at, r.id`
 
 // admitted is the runs to claim: in their order, within the workspaces' ceilings, up to the first that a guard refuses and
@@ -159,9 +162,9 @@ func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed
 			byAgent[lanes[i].agentID] = &lanes[i]
 		}
 	}
-	moved, err := collect(ctx, c, func(rows *sql.Rows) (l lane, err error) {
+	moved, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (l lane, err error) {
 		return l, rows.Scan(&l.agentID, &l.running, &l.headAt, &l.headID)
-	}, moveLanesQuery, ids(agents), intArray(counts))
+	}, moveLanesQuery, pgtx.IDs(agents), pgtx.IntArray(counts))
 	if err != nil {
 		return fmt.Errorf("change the lanes: %w", err)
 	}
@@ -173,9 +176,9 @@ func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed
 	return nil
 }
 
-const moveLanesQuery = `
+var moveLanesQuery = `
 UPDATE agent_lanes l SET running = l.running + n.taken, head_at = h.requested_at, head_id = h.id
 FROM unnest($1::text[], $2::bigint[]) AS n (agent_id, taken) LEFT JOIN LATERAL (
-  SELECT requested_at, id FROM runs WHERE agent_id = n.agent_id AND status = 'QUEUED' AND parked_reason IS NULL ORDER BY requested_at, id LIMIT 1) h ON true
+  ` + guard.Head("n.agent_id") + `) h ON true
 WHERE l.agent_id = n.agent_id
 RETURNING l.agent_id, l.running, l.head_at, l.head_id`

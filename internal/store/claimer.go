@@ -7,6 +7,9 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -38,7 +41,7 @@ SELECT workspace_id, max_running - running, EXISTS (SELECT 1 FROM budget_policie
   EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id AND b.subject_kind = 'PROJECT')
 FROM workspace_lanes w CROSS JOIN bound WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE OF w`
 	c.free = map[xid.ID]int{}
-	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
+	_, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
 		var id xid.ID
 		var places *int
 		var budgeted, byProject bool
@@ -53,8 +56,8 @@ FROM workspace_lanes w CROSS JOIN bound WHERE workspace_id = ANY($1) ORDER BY wo
 			c.free[id] = *places
 		}
 		return struct{}{}, err
-	}, query, ids(workspaces), claimPatience)
-	return wrap("lock workspace lanes", err)
+	}, query, pgtx.IDs(workspaces), claimPatience)
+	return pgtx.Wrap("lock workspace lanes", err)
 }
 
 // oldest is the lane with the oldest head among those that may still give a run; nil: none may.
@@ -106,15 +109,15 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 }
 
 func (c *claimer) head(ctx context.Context, l lane) (runRow, bool, error) {
-	runs, err := collect(ctx, c, scanRun, headQuery, l.agentID)
+	runs, err := pgtx.Collect(ctx, c, scanRun, headQuery, l.agentID)
 	if err != nil || len(runs) == 0 {
-		return runRow{}, false, wrap("read the lane's head", err)
+		return runRow{}, false, pgtx.Wrap("read the lane's head", err)
 	}
 	return runs[0], true, nil
 }
 
 const headQuery = `
-SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND r.parked_reason IS NULL
+SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND ` + guard.Due + `
 ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
 
 // judge runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
@@ -146,7 +149,7 @@ func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed,
 		got, err = c.take(ctx, *l, run)
 		return err
 	})
-	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || isConnectionError(err) || isRetryable(err) || isLockTimeout(err) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || postgres.Away(err) || pgtx.Retryable(err) || pgtx.LockTimeout(err) {
 		return got, foreign, err
 	}
 	l.status = before // that the agent is held is undone, too
@@ -158,7 +161,7 @@ func (t *tx) admitFacts(ctx context.Context, l lane, run runRow) (f domain.Admit
 	f = domain.AdmitFacts{AgentStatus: l.status, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
 	const agent = `
 SELECT a.deleted_at IS NOT NULL, a.skip_idle_wakeups, coalesce(` + queueOfRun + `, '') FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
-	if err := queryRow(ctx, t, []any{&f.AgentDeleted, &f.SkipIdleWakeups, &queue}, agent, run.id); err != nil {
+	if err := pgtx.QueryRow(ctx, t, []any{&f.AgentDeleted, &f.SkipIdleWakeups, &queue}, agent, run.id); err != nil {
 		return f, "", fmt.Errorf("read the agent: %w", err)
 	}
 	if run.taskID != "" {
@@ -169,9 +172,9 @@ SELECT a.deleted_at IS NOT NULL, a.skip_idle_wakeups, coalesce(` + queueOfRun + 
 	if !f.CountsIdle() {
 		return f, queue, nil
 	}
-	const actionable = `SELECT count(*) FROM tasks x WHERE x.assignee_id = $1 AND ` + isActionable
-	f.ActionableTasks, err = queryOne[int](ctx, t, actionable, l.agentID)
-	return f, queue, wrap("count the agent's tasks", err)
+	const actionable = `SELECT count(*) FROM tasks x WHERE x.assignee_id = $1 AND ` + guard.TaskActionable
+	f.ActionableTasks, err = pgtx.QueryOne[int](ctx, t, actionable, l.agentID)
+	return f, queue, pgtx.Wrap("count the agent's tasks", err)
 }
 
 // admitTask locks the run's task, without waiting, and reads what the guards look at.
@@ -187,6 +190,6 @@ func (t *tx) admitTask(ctx context.Context, run runRow, f *domain.AdmitFacts) er
 	if err != nil {
 		return err
 	}
-	guards[run.id].into(f, run)
+	guards[run.id].Into(f, run.retryCount > 0)
 	return nil
 }

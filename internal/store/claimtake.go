@@ -8,6 +8,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -24,43 +25,43 @@ func (c *claimer) take(ctx context.Context, l lane, run runRow) (*Claimed, error
 // none. The tasks are locked, free, and each of one run only. A run with a queue is offered: its lease has no owner.
 func (c *claimer) takeAll(ctx context.Context, runs []runRow) ([]Claimed, error) {
 	const query = `
-WITH n AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $11::text[]) AS n (run_id, attempt_id, activity_id, queue)),
+WITH n AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS n (run_id, attempt_id, activity_id, queue)),
 r AS (
-  UPDATE runs SET status = 'CLAIMED', attempt = attempt + 1, claimed_at = $4, started_at = NULL, session_id = NULL,
+  UPDATE runs SET status = 'CLAIMED', attempt = attempt + 1, claimed_at = $5, started_at = NULL, session_id = NULL,
     revision = revision + 1, event_seq = event_seq + 1
   FROM n WHERE id = n.run_id AND status = 'QUEUED'
   RETURNING id, workspace_id, agent_id, task_id, causation_id, attempt, event_seq, attempt_id, activity_id, NULLIF(queue, '') AS queue),
 co AS (
-  UPDATE tasks t SET checkout_agent_id = r.agent_id, checkout_run_id = r.id, checkout_at = $4 FROM r WHERE t.id = r.task_id),
+  UPDATE tasks t SET checkout_agent_id = r.agent_id, checkout_run_id = r.id, checkout_at = $5 FROM r WHERE t.id = r.task_id),
 act AS (` + activityInto + `
-  SELECT activity_id, workspace_id, 'RUN_CLAIMED', CASE WHEN queue IS NULL THEN 'The run was claimed.' ELSE 'The run was offered to workers.' END, 'SYSTEM', 'queue', id, agent_id, task_id,
-    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', attempt, 'queue', queue)), causation_id, $4 FROM r),
+  SELECT activity_id, workspace_id, '` + string(domain.ActivityCodeRunClaimed) + `', CASE WHEN queue IS NULL THEN 'The run was claimed.' ELSE 'The run was offered to workers.' END, 'SYSTEM', 'queue', id, agent_id, task_id,
+    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', attempt, 'queue', queue)), causation_id, $5 FROM r),
 att AS (
   INSERT INTO run_attempts (id, workspace_id, run_id, number, status, owner, started_at)
-  SELECT attempt_id, workspace_id, id, attempt, CASE WHEN queue IS NULL THEN 'LAUNCHING' ELSE 'OFFERED' END, CASE WHEN queue IS NULL THEN $5::text ELSE '' END, $4 FROM r),
+  SELECT attempt_id, workspace_id, id, attempt, CASE WHEN queue IS NULL THEN '` + string(domain.RunAttemptStatusLaunching) + `' ELSE 'OFFERED' END, CASE WHEN queue IS NULL THEN $6::text ELSE '' END, $5 FROM r),
 lease AS (
   INSERT INTO attempt_leases (run_id, workspace_id, agent_id, attempt, owner, queue, lease_until, host, boot_id, owner_pid, owner_started)
-  SELECT id, workspace_id, agent_id, attempt, $5, NULL, $6::timestamptz, $7, $8, $9::bigint, $10::bigint FROM r WHERE queue IS NULL
+  SELECT id, workspace_id, agent_id, attempt, $6, NULL, $7::timestamptz, $8, $9, $10::bigint, $11::bigint FROM r WHERE queue IS NULL
   UNION ALL SELECT id, workspace_id, agent_id, attempt, NULL, queue, $12, NULL, NULL, NULL, NULL FROM r WHERE queue IS NOT NULL),
 evt AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, CASE WHEN queue IS NULL THEN '{}'::jsonb ELSE jsonb_build_object('queue', queue) END, $4 FROM r),
+  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, CASE WHEN queue IS NULL THEN '{}'::jsonb ELSE jsonb_build_object('queue', queue) END, $5 FROM r),
 req AS (
-  UPDATE wakeup_requests q SET status = 'CLAIMED', claimed_at = $4 FROM r WHERE q.run_id = r.id AND q.status = 'QUEUED')
+  UPDATE wakeup_requests q SET status = 'CLAIMED', claimed_at = $5 FROM r WHERE q.run_id = r.id AND q.status = 'QUEUED')
 SELECT id, attempt FROM r`
 	runIDs, queues := make([]xid.ID, len(runs)), make([]string, len(runs))
 	for i, run := range runs {
 		runIDs[i], queues[i] = run.id, run.queue
 	}
 	numbers := map[xid.ID]int{}
-	_, err := collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
+	_, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
 		var id xid.ID
 		var number int
 		err := rows.Scan(&id, &number)
 		numbers[id] = number
 		return struct{}{}, err
-	}, query, ids(runIDs), ids(newIDs("att", len(runs))), ids(newIDs("act", len(runs))), c.now, c.owner.ID, c.now.Add(c.lease),
-		c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started, textArray(queues), c.now.Add(domain.OfferPatience))
+	}, query, pgtx.IDs(runIDs), pgtx.IDs(newIDs("att", len(runs))), pgtx.IDs(newIDs("act", len(runs))), pgtx.TextArray(queues),
+		c.Now, c.owner.ID, c.Now.Add(c.lease), c.owner.Host, c.owner.BootID, c.owner.PID, c.owner.Started, c.Now.Add(domain.OfferPatience))
 	if err != nil {
 		return nil, fmt.Errorf("claim runs %v: %w", runIDs, err)
 	}
@@ -86,10 +87,10 @@ func (c *claimer) tookOne(run runRow) {
 		c.free[run.workspaceID]--
 	}
 	c.fed(run.workspaceID)
-	c.count(func(m *metrics.Counters) { m.RunClaimed(run.workspaceID) })
-	c.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+	c.Count(func(m *metrics.Counters) { m.RunClaimed(run.workspaceID) })
+	c.Publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
 	if run.queue != "" {
-		c.publish(event.Event{Kind: event.Offer, WorkspaceID: run.workspaceID, ID: run.workspaceID})
+		c.Publish(event.Event{Kind: event.Offer, WorkspaceID: run.workspaceID, ID: run.workspaceID})
 	}
 }
 
@@ -108,7 +109,7 @@ func (t *tx) countWorkspace(ctx context.Context, workspaceID xid.ID, by int) (bu
 	const query = `
 UPDATE workspace_lanes SET running = running + $2, released_at = CASE WHEN $2 < 0 AND running >= max_running THEN $3 ELSE released_at END
 WHERE workspace_id = $1 RETURNING EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = $1)`
-	if budgeted, err = queryOne[bool](ctx, t, query, workspaceID, by, t.now); err != nil {
+	if budgeted, err = pgtx.QueryOne[bool](ctx, t, query, workspaceID, by, t.Now); err != nil {
 		return false, fmt.Errorf("count the workspace's live runs: %w", err)
 	}
 	return budgeted, nil
@@ -118,13 +119,13 @@ func (c *claimer) parkGuardError(ctx context.Context, run runRow, cause error) e
 	count := run.guardErrors + 1
 	const park = `
 UPDATE runs SET parked_reason = 'GUARD_ERROR', parked_until = $2, guard_errors = $3, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
-	if err := execOne(ctx, c, park, run.id, c.now.Add(domain.GuardBackoff(count)), count); err != nil {
+	if err := pgtx.ExecOne(ctx, c, park, run.id, c.Now.Add(domain.GuardBackoff(count)), count); err != nil {
 		return fmt.Errorf("park run after a guard error: %w", err)
 	}
 	if err := c.runEvent(ctx, run, domain.RunEventKindGuard, 0, map[string]any{"parked": domain.ParkedReasonGuardError, "errors": count}); err != nil {
 		return err
 	}
-	c.onCommit(func(s *Store) {
+	c.onCommit(func(s *base) {
 		s.log.Error("guard could not be evaluated", keysOf(run, "errors", count, "error", cause)...)
 	})
 	if err := c.releaseScope(ctx, run.agentID, run.scope); err != nil || count != domain.GuardErrorsForInbox {

@@ -5,27 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
-
-	"github.com/lib/pq"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // errTaskBusy says that somebody holds the row of a run's task: the claim does not wait for it.
 var errTaskBusy = errors.New("the run's task is locked")
-
-// taskGuards is what the guards look at of a run about a task.
-type taskGuards struct {
-	requests     []domain.RequestFacts
-	blocked      bool
-	checkoutHeld bool
-}
-
-func (g taskGuards) into(f *domain.AdmitFacts, run runRow) {
-	f.Requests, f.TaskBlocked, f.CheckoutHeld, f.Retry = g.requests, g.blocked, g.checkoutHeld, run.retryCount > 0
-}
 
 // tasksOf are the ids of the runs' tasks.
 func tasksOf(runs []runRow) []xid.ID {
@@ -45,7 +33,7 @@ func (t *tx) tryTasks(ctx context.Context, taskIDs []xid.ID) (map[xid.ID]bool, e
 	if len(taskIDs) == 0 {
 		return locked, nil
 	}
-	got, err := collect(ctx, t, scanOne[xid.ID], `SELECT id FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`, ids(taskIDs))
+	got, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], `SELECT id FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`, pgtx.IDs(taskIDs))
 	if err != nil {
 		return nil, fmt.Errorf("lock tasks: %w", err)
 	}
@@ -65,14 +53,14 @@ func (t *tx) waitForHeads(ctx context.Context, lanes []lane) error {
 		}
 	}
 	const query = `SELECT 1 FROM tasks WHERE id IN (SELECT task_id FROM runs WHERE id = ANY($1)) ORDER BY id FOR NO KEY UPDATE`
-	if _, err := exec(ctx, t, query, textArray(runIDs)); err != nil {
+	if _, err := pgtx.Exec(ctx, t, query, pgtx.TextArray(runIDs)); err != nil {
 		return fmt.Errorf("lock the heads' tasks: %w", err)
 	}
 	return nil
 }
 
 // readGuards reads what the guards look at of runs about tasks, whose rows are locked.
-func (t *tx) readGuards(ctx context.Context, runs []runRow) (map[xid.ID]taskGuards, error) {
+func (t *tx) readGuards(ctx context.Context, runs []runRow) (map[xid.ID]guard.TaskFacts, error) {
 	var list []xid.ID
 	for _, run := range runs {
 		if run.taskID != "" {
@@ -82,41 +70,7 @@ func (t *tx) readGuards(ctx context.Context, runs []runRow) (map[xid.ID]taskGuar
 	if len(list) == 0 {
 		return nil, nil
 	}
-	return readGuards(ctx, t, list)
-}
-
-// guardsQuery reads one row for each run about a task: what a request has lost, all of its source and basis have.
-var guardsQuery = `
-SELECT r.id, t.state, t.archived_at IS NOT NULL, t.deleted_at IS NOT NULL, t.assignee_id IS NOT DISTINCT FROM r.agent_id,
-  t.checkout_run_id IS NOT NULL AND t.checkout_run_id <> r.id,
-  ` + hasOpenBlocker + `,
-  EXISTS (SELECT 1 FROM task_reviewers p WHERE p.task_id = t.id AND p.agent_id = r.agent_id),
-  EXISTS (SELECT 1 FROM task_approvers p WHERE p.task_id = t.id AND p.agent_id = r.agent_id),
-  ARRAY(SELECT DISTINCT q.source || ':' || coalesce(q.basis, '') FROM wakeup_requests q
-        WHERE q.run_id = r.id AND q.status IN ('QUEUED', 'CLAIMED', 'COALESCED') AND q.finished_at IS NULL ORDER BY 1)
-FROM runs r JOIN tasks t ON t.id = r.task_id WHERE r.id = ANY($1)`
-
-func readGuards(ctx context.Context, q querier, runIDs []xid.ID) (map[xid.ID]taskGuards, error) {
-	guards := make(map[xid.ID]taskGuards, len(runIDs))
-	_, err := collect(ctx, q, func(rows *sql.Rows) (struct{}, error) {
-		var id xid.ID
-		var g taskGuards
-		var kinds pq.StringArray
-		basis := domain.BasisFacts{TaskBound: true}
-		err := rows.Scan(&id, &basis.TaskState, &basis.TaskArchived, &basis.TaskMissing, &basis.Assigned, &g.checkoutHeld, &g.blocked,
-			&basis.Reviews, &basis.Approves, &kinds)
-		for _, kind := range kinds {
-			source, of, _ := strings.Cut(kind, ":")
-			basis.Basis = domain.WakeBasis(of)
-			g.requests = append(g.requests, domain.RequestFacts{Source: domain.WakeupSource(source), Basis: basis})
-		}
-		guards[id] = g
-		return struct{}{}, err
-	}, guardsQuery, ids(runIDs))
-	if err != nil {
-		return nil, fmt.Errorf("read the runs' tasks: %w", err)
-	}
-	return guards, nil
+	return guard.ReadTaskFacts(ctx, t, list)
 }
 
 // dropStale ends the requests of a run that have lost their reason; others of it go on (SPEC S3.8). quiet leaves them out
@@ -125,14 +79,14 @@ func (t *tx) dropStale(ctx context.Context, run runRow, stale []domain.StaleRequ
 	for _, s := range stale {
 		const query = `
 UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $4, finished_at = $5
-WHERE run_id = $1 AND source = $2 AND coalesce(basis, '') = $3 AND status IN ('QUEUED', 'CLAIMED', 'COALESCED') AND finished_at IS NULL RETURNING id, routine_run_id`
+WHERE run_id = $1 AND source = $2 AND coalesce(basis, '') = $3 AND ` + guard.RequestLives + ` AND finished_at IS NULL RETURNING id, routine_run_id`
 		var ended, fires []xid.ID
-		_, err := collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+		_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
 			var id, fire xid.ID
 			err := rows.Scan(&id, &fire)
 			ended, fires = append(ended, id), append(fires, fire)
 			return struct{}{}, err
-		}, query, run.id, s.Source, string(s.Basis), s.Reason, t.now)
+		}, query, run.id, s.Source, string(s.Basis), s.Reason, t.Now)
 		if err != nil {
 			return fmt.Errorf("end stale requests: %w", err)
 		}
@@ -154,7 +108,7 @@ WHERE run_id = $1 AND source = $2 AND coalesce(basis, '') = $3 AND status IN ('Q
 func (t *tx) parkBlocked(ctx context.Context, run runRow) error {
 	const query = `
 UPDATE runs SET parked_reason = 'TASK_BLOCKED', parked_until = NULL, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
-	if err := execOne(ctx, t, query, run.id); err != nil {
+	if err := pgtx.ExecOne(ctx, t, query, run.id); err != nil {
 		return fmt.Errorf("park run: %w", err)
 	}
 	if err := t.runEvent(ctx, run, domain.RunEventKindGuard, 0, map[string]any{"parked": domain.ParkedReasonTaskBlocked}); err != nil {

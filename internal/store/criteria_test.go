@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -175,7 +176,7 @@ func TestAHeavyFireReachesItsSessions(t *testing.T) {
 func TestHopsAreCounted(t *testing.T) {
 	t.Run("AC-OFFICE-LOOP-LIVENESS-003.1 each hop from the trigger to the run's end is counted", func(t *testing.T) {
 		w := newWorld(t)
-		agent := w.agent("worker", func(a *CreateAgent) { a.SkipIdleWakeups = ptr(false) })
+		agent := w.agent("worker", func(a *CreateAgent) { a.SkipIdleWakeups = pgtx.Ptr(false) })
 		w.makeDue(w.routine(agent, nil))
 		w.tick()
 		c := w.claimOne()
@@ -231,7 +232,7 @@ func TestHopsAreCounted(t *testing.T) {
 			if err := insert(x); err != nil || tries > 1 {
 				return err
 			}
-			_, err := exec(t.Context(), x, `DO $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '40001'; END $$`)
+			_, err := pgtx.Exec(t.Context(), x, `DO $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '40001'; END $$`)
 			return err
 		}))
 		if n := w.created(); n != 1 || tries != 2 {

@@ -16,6 +16,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -240,7 +241,7 @@ func TestAFaultyCommitOfAFireOrARouteLosesAndRepeatsNothing(t *testing.T) {
 		}{
 			{"a slot", true, false, fireSlot},
 			{"a batch of slots", true, false, func(ctx context.Context, w *world, s *Store, _ xid.ID) error {
-				triggers, err := collect(ctx, w.db, scanOne[xid.ID], `SELECT id FROM routine_triggers ORDER BY id`)
+				triggers, err := pgtx.Collect(ctx, w.db, pgtx.ScanOne[xid.ID], `SELECT id FROM routine_triggers ORDER BY id`)
 				w.ok(err)
 				_, err = s.FireDue(ctx, triggers...)
 				return err

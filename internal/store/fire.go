@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -18,12 +19,12 @@ type FireRoutine struct {
 
 // FireRoutine fires a routine by hand: a routine run and, unless the policy drops it, an unrouted request (SPEC S4.10).
 // agentID is whose queue it went into; "" when the key was used before.
-func (s *Store) FireRoutine(ctx context.Context, in FireRoutine) (made Made, agentID xid.ID, err error) {
+func (s *Routines) FireRoutine(ctx context.Context, in FireRoutine) (made Made, agentID xid.ID, err error) {
 	err = s.withRoutineOnce(ctx, in.WorkspaceID, in.RoutineID, "fireRoutine", in.Idempotency, &made, func(t *tx, _ lane, r routineRow) (Made, error) {
 		agentID = r.assigneeID
 		return t.fireByHand(ctx, r, in)
 	})
-	return made, agentID, wrap("fire routine", err)
+	return made, agentID, pgtx.Wrap("fire routine", err)
 }
 
 func (t *tx) fireByHand(ctx context.Context, r routineRow, in FireRoutine) (Made, error) {
@@ -51,7 +52,7 @@ func (f *firing) valuesNow(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved, problems := domain.ResolveVariables(f.routine.variables, f.provided, domain.BuiltIns(f.now, location))
+	resolved, problems := domain.ResolveVariables(f.routine.variables, f.provided, domain.BuiltIns(f.Now, location))
 	return domain.VariableValues(resolved), domain.AsUserError(problems)
 }
 
@@ -61,21 +62,21 @@ func (t *tx) zoneOfFire(ctx context.Context, r routineRow, triggerID xid.ID) (*t
 	const query = `
 SELECT coalesce((SELECT time_zone FROM routine_triggers WHERE id = $3 AND routine_id = $2 AND kind = 'SCHEDULE' AND deleted_at IS NULL), default_time_zone)
 FROM workspaces WHERE id = $1`
-	zone, err := queryOne[string](ctx, t, query, r.workspaceID, r.id, triggerID)
+	zone, err := pgtx.QueryOne[string](ctx, t, query, r.workspaceID, r.id, triggerID)
 	if err != nil {
 		return nil, fmt.Errorf("read the time zone of a fire: %w", err)
 	}
 	location, err := time.LoadLocation(zone)
-	return location, wrap("read the time zone of a fire", err)
+	return location, pgtx.Wrap("read the time zone of a fire", err)
 }
 
 func (t *tx) checkTrigger(ctx context.Context, in FireRoutine) error {
 	if in.TriggerID == "" {
 		return nil
 	}
-	enabled, err := queryOne[bool](ctx, t, `SELECT enabled FROM routine_triggers WHERE id = $1 AND routine_id = $2 AND deleted_at IS NULL`, in.TriggerID, in.RoutineID)
+	enabled, err := pgtx.QueryOne[bool](ctx, t, `SELECT enabled FROM routine_triggers WHERE id = $1 AND routine_id = $2 AND deleted_at IS NULL`, in.TriggerID, in.RoutineID)
 	if err != nil {
-		return notFound(err, []string{"triggerId"}, "trigger", in.TriggerID)
+		return pgtx.NotFound(err, []string{"triggerId"}, "trigger", in.TriggerID)
 	}
 	if !enabled {
 		return domain.RefuseField([]string{"triggerId"}, domain.UserErrorCodeInvalidState, "the trigger is switched off; switch it on, or fire without naming it")
@@ -114,7 +115,7 @@ func (f *firing) record(ctx context.Context, plan domain.FirePlan, values map[st
 	if err := f.touchTrigger(ctx); err != nil {
 		return err
 	}
-	return f.touchLastRun(ctx, f.now, &f.routine)
+	return f.touchLastRun(ctx, f.Now, &f.routine)
 }
 
 // touchTrigger notes the last fire of a trigger that is no schedule, whose last_fired_at is its cursor's.
@@ -122,6 +123,6 @@ func (f *firing) touchTrigger(ctx context.Context) error {
 	if f.triggerID == "" {
 		return nil
 	}
-	_, err := exec(ctx, f, `UPDATE routine_triggers SET last_fired_at = $2 WHERE id = $1 AND kind <> 'SCHEDULE'`, f.triggerID, f.now)
-	return wrap("note the trigger's last fire", err)
+	_, err := pgtx.Exec(ctx, f, `UPDATE routine_triggers SET last_fired_at = $2 WHERE id = $1 AND kind <> 'SCHEDULE'`, f.triggerID, f.Now)
+	return pgtx.Wrap("note the trigger's last fire", err)
 }

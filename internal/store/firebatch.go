@@ -12,6 +12,7 @@ import (
 
 	"rouse.dev/rouse/internal/cron"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -19,25 +20,27 @@ import (
 // each slot that fires. A batch is one transaction, all or nothing; what cannot be fired is found by halves and left alone,
 // so that it stops no other. It returns the agents to route, and the errors of the triggers that failed, joined; a trigger
 // that another process fired first is neither.
-func (s *Store) FireDue(ctx context.Context, triggers ...xid.ID) (agents []xid.ID, err error) {
+func (s *Routines) FireDue(ctx context.Context, triggers ...xid.ID) (agents []xid.ID, err error) {
 	var unfit []error
-	failed := apart(ctx, triggers, func(some []xid.ID) error {
+	failed := pgtx.Apart(ctx, triggers, func(some []xid.ID) error {
 		return s.fireSome(ctx, some, func(b *fireBatch) {
 			agents = append(agents, b.woken...)
 			unfit = append(unfit, b.unfit...)
 			for _, x := range b.unparsable {
-				unfit = appendError(unfit, s.disableTrigger(ctx, x.triggerRow, x.err))
+				unfit = pgtx.AppendError(unfit, s.disableTrigger(ctx, x.triggerRow, x.err))
 			}
 		})
-	}, func(some []xid.ID, err error) error { return fmt.Errorf("fire %s: %w", named("trigger", some), err) })
-	return once(agents), errors.Join(append(unfit, failed...)...)
+	}, func(some []xid.ID, err error) error {
+		return fmt.Errorf("fire %s: %w", pgtx.Named("trigger", some), err)
+	})
+	return pgtx.Once(agents), errors.Join(append(unfit, failed...)...)
 }
 
 // fireSome fires triggers, a batch at a time, until none of them is due; committed is called with each batch. Lanes that
 // others hold are left for a transaction that waits for them, so that nobody holds a whole batch's lanes while he waits for
 // one unless it has to be; several are waited for in the order of their agents, as the lock order has it.
-func (s *Store) fireSome(ctx context.Context, triggers []xid.ID, committed func(*fireBatch)) error {
-	for tries := 0; tries < maxTries; tries++ {
+func (s *Routines) fireSome(ctx context.Context, triggers []xid.ID, committed func(*fireBatch)) error {
+	for tries := 0; tries < pgtx.MaxTries; tries++ {
 		var b *fireBatch
 		err := s.inTx(ctx, func(t *tx) error {
 			b = &fireBatch{tx: t, wait: tries > 0 || len(triggers) == 1}
@@ -47,7 +50,7 @@ func (s *Store) fireSome(ctx context.Context, triggers []xid.ID, committed func(
 			return err
 		}
 		committed(b)
-		if triggers = remaining(triggers, b.done); b.nothing || len(triggers) == 0 {
+		if triggers = pgtx.Remaining(triggers, b.done); b.nothing || len(triggers) == 0 {
 			return nil
 		}
 		if len(b.done) > 0 {
@@ -119,7 +122,7 @@ func (b *fireBatch) fireAll(ctx context.Context, due []*dueTrigger) error {
 	if err := b.writeFires(ctx, domain.RoutineRunSourceCron, fires); err != nil {
 		return err
 	}
-	return b.touchLastRun(ctx, b.now, firedRoutines(fires)...)
+	return b.touchLastRun(ctx, b.Now, firedRoutines(fires)...)
 }
 
 // lockLanesOf locks the lanes of the agents that have triggers due among these, and reads the clock.
@@ -132,8 +135,8 @@ ORDER BY agent_id FOR NO KEY UPDATE`
 	if !b.wait {
 		query += ` SKIP LOCKED`
 	}
-	lanes, err := b.lockLanes(ctx, query, ids(triggers))
-	return lanes, wrap("lock the lanes of due triggers", err)
+	lanes, err := b.lockLanes(ctx, query, pgtx.IDs(triggers))
+	return lanes, pgtx.Wrap("lock the lanes of due triggers", err)
 }
 
 // readDue locks the routines that are due, in the order of their ids, and reads their triggers, in the order in which they
@@ -149,7 +152,7 @@ ORDER BY r.id FOR NO KEY UPDATE OF r`
 		agents[i] = l.agentID
 	}
 	routines := map[xid.ID]*routineRow{}
-	due, err := collect(ctx, b, func(rows *sql.Rows) (*dueTrigger, error) {
+	due, err := pgtx.Collect(ctx, b, func(rows *sql.Rows) (*dueTrigger, error) {
 		d := &dueTrigger{}
 		r, err := scanRoutine(rows, &d.id, &d.cron, &d.zone, &d.nextRunAt, &d.lastFiredAt)
 		if routines[r.id] == nil {
@@ -158,7 +161,7 @@ ORDER BY r.id FOR NO KEY UPDATE OF r`
 		d.routine = routines[r.id]
 		d.workspaceID, d.routineID, d.assigneeID = r.workspaceID, r.id, r.assigneeID
 		return d, err
-	}, query, ids(triggers), b.now, ids(agents))
+	}, query, pgtx.IDs(triggers), b.Now, pgtx.IDs(agents))
 	if err != nil {
 		return nil, fmt.Errorf("lock the routines of due triggers: %w", err)
 	}
@@ -181,7 +184,7 @@ func (b *fireBatch) plan(due []*dueTrigger) (planned []*dueTrigger) {
 			continue
 		}
 		if d.fires = d.routine.fires(); d.fires {
-			if err := d.catchUp(b.now); err != nil {
+			if err := d.catchUp(b.Now); err != nil {
 				b.unfit = append(b.unfit, fmt.Errorf("fire trigger %s: %w", d.id, err))
 				continue
 			}
@@ -221,7 +224,7 @@ func (b *fireBatch) take(ctx context.Context, planned []*dueTrigger) ([]*dueTrig
 	}
 	cursors := make([]cursor, len(planned))
 	for i, d := range planned {
-		cursors[i] = cursor{d.id, d.nextRunAt, d.schedule.Next(afterFire(b.now, d.lastFiredAt)), d.fires}
+		cursors[i] = cursor{d.id, d.nextRunAt, d.schedule.Next(afterFire(b.Now, d.lastFiredAt)), d.fires}
 	}
 	encoded, err := json.Marshal(cursors)
 	if err != nil {
@@ -231,7 +234,7 @@ func (b *fireBatch) take(ctx context.Context, planned []*dueTrigger) ([]*dueTrig
 UPDATE routine_triggers t SET next_run_at = n.next, last_fired_at = CASE WHEN n.fires THEN $3 ELSE t.last_fired_at END
 FROM json_to_recordset($1) AS n (id text, due timestamptz, next timestamptz, fires boolean)
 WHERE t.id = n.id AND t.id = ANY($2) AND t.enabled AND t.next_run_at = n.due RETURNING t.id`
-	moved, err := collect(ctx, b, scanOne[xid.ID], query, encoded, ids(triggerIDs(planned)), b.now)
+	moved, err := pgtx.Collect(ctx, b, pgtx.ScanOne[xid.ID], query, encoded, pgtx.IDs(triggerIDs(planned)), b.Now)
 	if err != nil {
 		return nil, fmt.Errorf("move the cursors of due triggers: %w", err)
 	}
@@ -272,7 +275,7 @@ func (b *fireBatch) decide(ctx context.Context, taken []*dueTrigger) ([]fire, er
 			}
 		}
 	}
-	b.woken = once(b.woken)
+	b.woken = pgtx.Once(b.woken)
 	return fires, nil
 }
 
@@ -290,7 +293,7 @@ func firedRoutines(fires []fire) (routines []*routineRow) {
 	for _, f := range fires {
 		routines = append(routines, f.routine)
 	}
-	return once(routines)
+	return pgtx.Once(routines)
 }
 
 func routineIDs(routines []*routineRow) []xid.ID {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -70,7 +71,7 @@ func TestTwoTriggersOfARoutineInABatchSeeEachOther(t *testing.T) {
 			w.routineOf(w.agent("worker"), every, every)
 			w.sql(`UPDATE routines SET concurrency_policy = $1`, policy)
 			w.allDue()
-			triggers, err := collect(t.Context(), w.db, scanOne[xid.ID], `SELECT id FROM routine_triggers`)
+			triggers, err := pgtx.Collect(t.Context(), w.db, pgtx.ScanOne[xid.ID], `SELECT id FROM routine_triggers`)
 			w.ok(err)
 			agents, err := w.FireDue(t.Context(), triggers...)
 			w.ok(err)

@@ -4,9 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -33,34 +34,6 @@ func (q *fireQueue) note(r *routineRow, f domain.FireFacts, plan domain.FirePlan
 	q.active[r.id], q.queued[r.assigneeID] = xid.ID(f.ActiveRoutineRun), f.QueuedRuns
 }
 
-// awaitsRun says in SQL that something about the task k is on its way to a run, though no run has it: it is unrouted, or its
-// guard dropped it and it is sent again once the task is free or the agent is resumed (SPEC S6.3, S5.6).
-const awaitsRun = `EXISTS (SELECT 1 FROM wakeup_requests u WHERE u.task_id = k.id AND (u.status = 'QUEUED' AND u.run_id IS NULL
-    OR u.status = 'SKIPPED' AND u.end_reason = 'CHECKOUT_HELD' AND k.checkout_run_id IS NOT NULL
-    OR u.end_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED') AND u.wake_class = 'EVENT' AND EXISTS (
-      SELECT 1 FROM agent_lanes l JOIN agents a ON a.id = l.agent_id
-      WHERE l.agent_id = u.agent_id AND u.finished_at >= least(l.paused_at, l.resend_from) AND a.deleted_at IS NULL)))`
-
-// hasRun says in SQL that a run of the task k is queued or live.
-const hasRun = `EXISTS (SELECT 1 FROM runs o WHERE o.task_id = k.id AND o.status IN ('QUEUED', 'CLAIMED'))`
-
-// openBlocker and openApproval say in SQL that the task k has one.
-var (
-	openBlocker  = `EXISTS (SELECT 1 FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = k.id AND ` + isOpen("x") + `)`
-	openApproval = `EXISTS (SELECT 1 FROM approvals p WHERE p.task_id = k.id AND p.status = 'PENDING')`
-)
-
-// longParked says in SQL that a run is parked for one of domain.LongParked.
-var longParked = `parked_reason IN ('` + joined(domain.LongParked, "', '") + `')`
-
-func joined[T ~string](list []T, between string) string {
-	texts := make([]string, len(list))
-	for i, v := range list {
-		texts[i] = string(v)
-	}
-	return strings.Join(texts, between)
-}
-
 // fireQueueQuery reads a fireQueue. A heavy fire's work is whatever is about its task: of its runs the one that is to come
 // first, so that one which is parked for long hides none that is not.
 var fireQueueQuery = `
@@ -68,10 +41,10 @@ WITH queued AS MATERIALIZED (
   SELECT a.id, (SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $5) AS few) AS n
   FROM (SELECT DISTINCT unnest($1::text[])) AS a (id))
 SELECT x.routine, x.agent, queued.n, f.id, f.status = 'TASK_CREATED' OR f.task_id IS NOT NULL,
-  CASE WHEN f.task_id IS NULL THEN coalesce(q.status = 'QUEUED' AND q.run_id IS NULL, false) ELSE k.id IS NOT NULL AND ` + awaitsRun + ` END,
+  CASE WHEN f.task_id IS NULL THEN coalesce(` + guard.UnroutedOf("q") + `, false) ELSE k.id IS NOT NULL AND ` + guard.AwaitsRun + ` END,
   coalesce(r.status, ''), coalesce(r.parked_reason, ''), coalesce(r.parked_until IS NULL OR r.parked_until > $6, false),
   coalesce(k.state, ''), coalesce(k.archived_at IS NOT NULL OR k.deleted_at IS NOT NULL, false),
-  k.id IS NOT NULL AND ` + openBlocker + `, k.id IS NOT NULL AND ` + openApproval + `
+  k.id IS NOT NULL AND ` + guard.OpenBlocker + `, k.id IS NOT NULL AND ` + guard.OpenApproval + `
 FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) AS x (agent, routine, fingerprint, asked) JOIN queued ON queued.id = x.agent
 LEFT JOIN LATERAL (
   SELECT id, status, task_id, started_at FROM routine_runs
@@ -82,7 +55,7 @@ LEFT JOIN LATERAL (
   SELECT status, parked_reason, parked_until FROM runs WHERE id = q.run_id
   UNION ALL
   (SELECT status, parked_reason, parked_until FROM runs WHERE task_id = k.id AND status IN ('QUEUED', 'CLAIMED')
-   ORDER BY coalesce(` + longParked + `, false) LIMIT 1) OFFSET 0) AS r ON true
+   ORDER BY coalesce(` + guard.LongParked + `, false) LIMIT 1) OFFSET 0) AS r ON true
 ORDER BY f.started_at, f.id`
 
 // readFireQueue finds, for each routine with its fingerprint, the oldest fire whose work has not ended, with what it waits for,
@@ -97,7 +70,7 @@ func (t *tx) readFireQueue(ctx context.Context, fingerprints map[*routineRow]str
 		asked = append(asked, r.policy != domain.ConcurrencyPolicyAlwaysEnqueue)
 	}
 	q := &fireQueue{active: map[xid.ID]xid.ID{}, waits: map[xid.ID]domain.FireWait{}, queued: map[xid.ID]int{}}
-	_, err := collect(ctx, t, q.scan, fireQueueQuery, ids(agents), ids(routines), textArray(marks), boolArray(asked), domain.MaxBacklog+1, t.now.Add(domain.StrandedGrace))
+	_, err := pgtx.Collect(ctx, t, q.scan, fireQueueQuery, pgtx.IDs(agents), pgtx.IDs(routines), pgtx.TextArray(marks), pgtx.BoolArray(asked), domain.MaxBacklog+1, t.Now.Add(domain.StrandedGrace))
 	if err != nil {
 		return nil, fmt.Errorf("read the queue before a fire: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -48,10 +49,10 @@ WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1)
   AS n (id text, workspace text, title text, body text, subject text, dedupe text, causation text, agent text, activity text)),
 item AS (
   INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-  SELECT id, workspace, 'FIRES_WAIT', title, body, subject, dedupe, causation FROM n
+  SELECT id, workspace, '` + string(domain.InboxKindFiresWait) + `', title, body, subject, dedupe, causation FROM n
   ON CONFLICT DO NOTHING RETURNING id, workspace_id, kind, title, subject_id, causation_id),
 made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$2 FROM made`
-	if _, err := exec(ctx, t, query, encoded, t.now); err != nil {
+	if _, err := pgtx.Exec(ctx, t, query, encoded, t.Now); err != nil {
 		return fmt.Errorf("tell that fires wait: %w", err)
 	}
 	return nil
@@ -62,7 +63,7 @@ made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n
 func (t *tx) tellBacklog(ctx context.Context, fires []fire, written map[xid.ID]insertedRequest) error {
 	of := map[xid.ID]bool{}
 	var agents, causes, itemIDs []xid.ID
-	day := t.now.Format(time.DateOnly)
+	day := t.Now.Format(time.DateOnly)
 	for _, f := range fires {
 		agent := f.routine.assigneeID
 		if _, isNew := written[f.id]; !isNew || f.plan.SkipReason != domain.EndReasonBacklogFull || of[agent] {
@@ -84,7 +85,7 @@ item AS (
     a.id, 'backlog:' || a.id || ':' || $5::text, n.cause
   FROM n JOIN agents a ON a.id = n.agent ON CONFLICT DO NOTHING RETURNING id, workspace_id, kind, title, subject_id, causation_id),
 made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$7 FROM made`
-	if _, err := exec(ctx, t, query, ids(itemIDs), ids(agents), ids(causes), domain.MaxBacklog, day, ids(newIDs("act", len(itemIDs))), t.now); err != nil {
+	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(itemIDs), pgtx.IDs(agents), pgtx.IDs(causes), domain.MaxBacklog, day, pgtx.IDs(newIDs("act", len(itemIDs))), t.Now); err != nil {
 		return fmt.Errorf("tell that a queue is full: %w", err)
 	}
 	return nil

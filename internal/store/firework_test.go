@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -95,14 +96,14 @@ func TestTheQueriesAboutHeavyFiresFollowTheRule(t *testing.T) {
 	for _, c := range combinations {
 		marks = append(marks, c.mark())
 	}
-	rows, err := collect(t.Context(), w.db, scanFire, fireQueueQuery, ids(agents), ids(routines), textArray(marks), boolArray(asked), domain.MaxBacklog, one[any](w.world, `SELECT clock_timestamp()`))
+	rows, err := pgtx.Collect(t.Context(), w.db, scanFire, fireQueueQuery, pgtx.IDs(agents), pgtx.IDs(routines), pgtx.TextArray(marks), pgtx.BoolArray(asked), domain.MaxBacklog, one[any](w.world, `SELECT clock_timestamp()`))
 	w.ok(err)
 	for _, f := range rows {
 		f.work.ParkedLong = f.work.ParkedLong && f.work.Parked != "" // of no use to the rule else
 		found[f.id] = f.work
 	}
 	stale := map[xid.ID]bool{}
-	list, err := collect(t.Context(), w.db, scanOne[xid.ID], `SELECT f.id FROM routine_runs f JOIN tasks k ON k.id = f.task_id WHERE f.id <> $1 AND `+staleFire, template)
+	list, err := pgtx.Collect(t.Context(), w.db, pgtx.ScanOne[xid.ID], `SELECT f.id FROM routine_runs f JOIN tasks k ON k.id = f.task_id WHERE f.id <> $1 AND `+staleFire, template)
 	w.ok(err)
 	for _, id := range list {
 		stale[id] = true
@@ -139,8 +140,8 @@ func (w *heavyWorld) combine() (all []combination) {
 	defer tx.Rollback()
 	_, err = tx.ExecContext(w.Context(), `SET LOCAL session_replication_role = replica`)
 	w.ok(err)
-	rows, err := tx.QueryContext(w.Context(), allFires, textArray(fireStates), textArray(fireTasks), textArray(fireBlockers), textArray(fireApprovals),
-		textArray(fireRuns), textArray(fireRequests), one[xid.ID](w.world, `SELECT task_id FROM routine_runs`))
+	rows, err := tx.QueryContext(w.Context(), allFires, pgtx.TextArray(fireStates), pgtx.TextArray(fireTasks), pgtx.TextArray(fireBlockers), pgtx.TextArray(fireApprovals),
+		pgtx.TextArray(fireRuns), pgtx.TextArray(fireRequests), one[xid.ID](w.world, `SELECT task_id FROM routine_runs`))
 	w.ok(err)
 	defer rows.Close()
 	for rows.Next() {

@@ -11,6 +11,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -160,7 +161,7 @@ fire AS (
   FROM n
   ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING RETURNING id),
 told AS (` + activityInto + `
-  SELECT activity, workspace, 'ROUTINE_FIRED', summary, $4, $5, id, agent, NULL, jsonb_strip_nulls(jsonb_build_object('agent', agent, 'status', status, 'routineId', routine,
+  SELECT activity, workspace, '` + string(domain.ActivityCodeRoutineFired) + `', summary, $4, $5, id, agent, NULL, jsonb_strip_nulls(jsonb_build_object('agent', agent, 'status', status, 'routineId', routine,
     'triggerId', trigger, 'source', $2::text, 'reason', skip, 'heldBy', held_by, 'coalescedInto', into_id)), causation, $3
   FROM n JOIN fire USING (id)),
 sent AS (
@@ -171,13 +172,13 @@ sent AS (
   ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING id, routine_run_id, requested_at)
 SELECT fire.id, sent.id, coalesce(sent.requested_at, $3) FROM fire LEFT JOIN sent ON sent.routine_run_id = fire.id`
 	written := map[xid.ID]insertedRequest{}
-	_, err := collect(ctx, t, func(r *sql.Rows) (_ struct{}, err error) {
+	_, err := pgtx.Collect(ctx, t, func(r *sql.Rows) (_ struct{}, err error) {
 		var id xid.ID
 		var request insertedRequest
 		err = r.Scan(&id, &request.id, &request.at)
 		written[id] = request
 		return struct{}{}, err
-	}, query, rows, source, t.now, by.kind, by.name)
+	}, query, rows, source, t.Now, by.kind, by.name)
 	if err != nil {
 		return nil, fmt.Errorf("insert routine runs: %w", err)
 	}
@@ -188,7 +189,7 @@ SELECT fire.id, sent.id, coalesce(sent.requested_at, $3) FROM fire LEFT JOIN sen
 func (t *tx) fired(ctx context.Context, source domain.RoutineRunSource, by actor, f *fire, request insertedRequest) error {
 	workspace := f.routine.workspaceID
 	t.fed(workspace)
-	t.count(func(c *metrics.Counters) {
+	t.Count(func(c *metrics.Counters) {
 		c.RoutineRun(workspace, source, f.plan.Status, f.plan.SkipReason)
 		if source == domain.RoutineRunSourceCron {
 			c.TriggerClaimed(workspace)
@@ -203,8 +204,8 @@ func (t *tx) fired(ctx context.Context, source domain.RoutineRunSource, by actor
 	t.sent = append(t.sent, request.id)
 	t.traceWakeup(request.id, request.at, newRequest{causationID: f.causationID, agentID: f.routine.assigneeID, workspaceID: workspace,
 		source: f.plan.Request.Source, reason: "routine " + f.routine.name})
-	t.count(func(c *metrics.Counters) { c.WakeupCreated(workspace, f.plan.Request.Source) })
-	t.publish(event.Event{Kind: event.Queue, WorkspaceID: workspace, ID: f.routine.assigneeID})
+	t.Count(func(c *metrics.Counters) { c.WakeupCreated(workspace, f.plan.Request.Source) })
+	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: workspace, ID: f.routine.assigneeID})
 	return nil
 }
 
@@ -226,12 +227,12 @@ func (t *tx) makeTask(ctx context.Context, f *fire, by actor) error {
 		causationID: f.causationID, title: task.Title, description: task.Description, requiresApproval: task.RequiresApproval,
 		personWaiting: f.plan.Request.PersonWaiting, by: by,
 	})
-	return wrap("make the fire's task", err)
+	return pgtx.Wrap("make the fire's task", err)
 }
 
 func (t *tx) projectExists(ctx context.Context, workspaceID, projectID xid.ID) (bool, error) {
-	there, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL)`, projectID, workspaceID)
-	return there, wrap("look for the project", err)
+	there, err := pgtx.QueryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL)`, projectID, workspaceID)
+	return there, pgtx.Wrap("look for the project", err)
 }
 
 // fireActor is who fires.

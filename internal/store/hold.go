@@ -6,6 +6,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -17,18 +18,18 @@ type HoldAgent struct {
 
 // PauseAgent holds an agent for a person: what is queued, and what comes, ends without a launch (SPEC S6.2), a run that
 // has started goes on. A paused agent stays so; a stopped one is a user error.
-func (s *Store) PauseAgent(ctx context.Context, in HoldAgent) error {
-	return wrap("pause agent", s.changeHold(ctx, in, func(t *tx, h domain.AgentHold) (domain.AgentHold, []domain.FieldError) {
-		return h.Pause(domain.AgentPauseReasonUser, t.now)
+func (s *Queue) PauseAgent(ctx context.Context, in HoldAgent) error {
+	return pgtx.Wrap("pause agent", s.changeHold(ctx, in, func(t *tx, h domain.AgentHold) (domain.AgentHold, []domain.FieldError) {
+		return h.Pause(domain.AgentPauseReasonUser, t.Now)
 	}))
 }
 
 // StopAgent switches an agent off. To the queue this is a pause that only ResumeAgent ends.
-func (s *Store) StopAgent(ctx context.Context, in HoldAgent) error {
-	return wrap("stop agent", s.changeHold(ctx, in, func(t *tx, h domain.AgentHold) (domain.AgentHold, []domain.FieldError) { return h.Stop(t.now), nil }))
+func (s *Queue) StopAgent(ctx context.Context, in HoldAgent) error {
+	return pgtx.Wrap("stop agent", s.changeHold(ctx, in, func(t *tx, h domain.AgentHold) (domain.AgentHold, []domain.FieldError) { return h.Stop(t.Now), nil }))
 }
 
-func (s *Store) changeHold(ctx context.Context, in HoldAgent, decide func(*tx, domain.AgentHold) (domain.AgentHold, []domain.FieldError)) error {
+func (s *Queue) changeHold(ctx context.Context, in HoldAgent, decide func(*tx, domain.AgentHold) (domain.AgentHold, []domain.FieldError)) error {
 	if err := checkNote(in.Note); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ type Resumed struct {
 // ResumeAgent lets a held agent go on and sends again what its hold dropped and still has its reason (SPEC S6.3): the
 // same rows, unrouted, at their places in the order; the first of them at once, more than one transaction should hold step
 // by step (SettleBacklog). What the hold has not dropped yet stays queued. Nothing is returned when nothing was held.
-func (s *Store) ResumeAgent(ctx context.Context, workspaceID, agentID xid.ID) (resumed Resumed, err error) {
+func (s *Queue) ResumeAgent(ctx context.Context, workspaceID, agentID xid.ID) (resumed Resumed, err error) {
 	err = s.withAgent(ctx, workspaceID, agentID, func(t *tx, l lane) error {
 		resumed = Resumed{}
 		now, err := t.readHold(ctx, agentID)
@@ -88,7 +89,7 @@ func (s *Store) ResumeAgent(ctx context.Context, workspaceID, agentID xid.ID) (r
 		return t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
 			summary: "The agent was resumed.", subjectID: agentID, agentID: agentID, data: withWas(map[string]any{"resent": resumed.Count}, now)})
 	})
-	return resumed, wrap("resume agent", err)
+	return resumed, pgtx.Wrap("resume agent", err)
 }
 
 // withWas adds why the agent was held; a stop has no reason of its own.
@@ -104,7 +105,7 @@ func withWas(data map[string]any, was domain.AgentHold) map[string]any {
 func (t *tx) resume(ctx context.Context, l lane, now domain.AgentHold) (Resumed, error) {
 	var from resendFrom
 	const place = `SELECT coalesce(resend_from, paused_at), resend_after FROM agent_lanes WHERE agent_id = $1`
-	if err := queryRow(ctx, t, []any{&from.at, &from.id}, place, l.agentID); err != nil {
+	if err := pgtx.QueryRow(ctx, t, []any{&from.at, &from.id}, place, l.agentID); err != nil {
 		return Resumed{}, fmt.Errorf("read since when the agent is held: %w", err)
 	}
 	var done Resumed
@@ -127,7 +128,7 @@ func (t *tx) resume(ctx context.Context, l lane, now domain.AgentHold) (Resumed,
 
 func (t *tx) readHold(ctx context.Context, agentID xid.ID) (h domain.AgentHold, err error) {
 	const query = `SELECT status, pause_reason, paused_at FROM agent_lanes WHERE agent_id = $1`
-	if err := queryRow(ctx, t, []any{&h.Status, &h.PauseReason, &h.Since}, query, agentID); err != nil {
+	if err := pgtx.QueryRow(ctx, t, []any{&h.Status, &h.PauseReason, &h.Since}, query, agentID); err != nil {
 		return h, fmt.Errorf("read whether the agent is held: %w", err)
 	}
 	return h, nil
@@ -135,15 +136,15 @@ func (t *tx) readHold(ctx context.Context, agentID xid.ID) (h domain.AgentHold, 
 
 func (t *tx) writeHold(ctx context.Context, l lane, h domain.AgentHold) error {
 	const query = `UPDATE agent_lanes SET status = $2, pause_reason = $3, paused_at = $4 WHERE agent_id = $1`
-	if err := execOne(ctx, t, query, l.agentID, h.Status, h.PauseReason, h.Since); err != nil {
+	if err := pgtx.ExecOne(ctx, t, query, l.agentID, h.Status, h.PauseReason, h.Since); err != nil {
 		return fmt.Errorf("write whether the agent is held: %w", err)
 	}
-	t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	return nil
 }
 
 // withAgent runs f with the lane of an agent held that is in the workspace and not deleted; else it is a user error.
-func (s *Store) withAgent(ctx context.Context, workspaceID, agentID xid.ID, f func(*tx, lane) error) error {
+func (s *Queue) withAgent(ctx context.Context, workspaceID, agentID xid.ID, f func(*tx, lane) error) error {
 	return s.inTx(ctx, func(t *tx) error {
 		if err := t.checkAgent(ctx, workspaceID, agentID, []string{"agentId"}); err != nil { // no lane of a stranger is locked
 			return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -55,7 +56,7 @@ func TestAPausedAgentLaunchesNothingAndGetsItAllAgain(t *testing.T) {
 	w.pause(agent)
 	before := w.wake(agent)
 	comment := w.request(agent, about(commented, domain.WakeupSourceComment, nil))
-	review := w.request(agent, about(reviewed, domain.WakeupSourceTaskAssigned, ptr(domain.WakeBasisReviewer)))
+	review := w.request(agent, about(reviewed, domain.WakeupSourceTaskAssigned, pgtx.Ptr(domain.WakeBasisReviewer)))
 	gone := w.request(agent, about(lost, domain.WakeupSourceComment, nil))
 	periodic := w.request(agent, func(r *newRequest) { r.scope, r.class = "routine:r", domain.WakeClassPeriodic })
 	w.sql(`UPDATE agents SET skip_idle_wakeups = false`)

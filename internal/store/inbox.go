@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -38,16 +39,16 @@ func (t *tx) inbox(ctx context.Context, i item) error {
 	const query = `
 WITH made AS (
   INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-  VALUES ($1, $2, $3, left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $9), 'an agent')), $10::int), $5, $6, $7, $8)
+  VALUES ($1, $2, $3, left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $5), 'an agent')), $6::int), $7, $8, $9, $10)
   ON CONFLICT (workspace_id, dedupe_key) WHERE dedupe_key IS NOT NULL AND resolved_at IS NULL DO NOTHING
-  RETURNING id, workspace_id, kind, title, subject_id, causation_id, $11::text AS activity, $9::text AS agent, $12::text AS task)` +
+  RETURNING id, workspace_id, kind, title, subject_id, causation_id, $11::text AS activity, $5::text AS agent, $12::text AS task)` +
 		itemTold + `coalesce($13::timestamptz, clock_timestamp()) FROM made`
-	n, err := exec(ctx, t, query, xid.New("inb"), i.workspaceID, i.kind, i.title, i.body, i.subject, i.dedupe, i.causationID, i.about, maxItemTitle,
-		xid.New("act"), i.taskID, nullableTime(t.now))
+	n, err := pgtx.Exec(ctx, t, query, xid.New("inb"), i.workspaceID, i.kind, i.title, i.about, maxItemTitle, i.body, i.subject, i.dedupe, i.causationID,
+		xid.New("act"), i.taskID, pgtx.NullableTime(t.Now))
 	if n > 0 {
 		t.fed(i.workspaceID)
 	}
-	return wrap("insert inbox item", err)
+	return pgtx.Wrap("insert inbox item", err)
 }
 
 // itemsHandled follows asked, the locked items with the ids of their entries: those that are open are handled now, by whom the
@@ -67,20 +68,20 @@ SELECT id FROM asked`
 func (t *tx) handleItem(ctx context.Context, workspaceID xid.ID, dedupe string, by actor) error {
 	const query = `
 WITH asked AS (SELECT id, resolved_at, $6::text AS activity FROM inbox_items WHERE workspace_id = $4 AND dedupe_key = $5 AND resolved_at IS NULL FOR NO KEY UPDATE)` + itemsHandled
-	handled, err := collect(ctx, t, scanOne[xid.ID], query, t.now, by.kind, by.name, workspaceID, dedupe, xid.New("act"))
+	handled, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, t.Now, by.kind, by.name, workspaceID, dedupe, xid.New("act"))
 	if len(handled) > 0 {
 		t.fed(workspaceID)
 	}
-	return wrap("resolve the inbox item", err)
+	return pgtx.Wrap("resolve the inbox item", err)
 }
 
 // ResolveInboxItems marks items of one workspace handled, all or none; one that was handled before keeps its instant.
-func (s *Store) ResolveInboxItems(ctx context.Context, workspaceID xid.ID, items []xid.ID) error {
+func (s *Queue) ResolveInboxItems(ctx context.Context, workspaceID xid.ID, items []xid.ID) error {
 	if len(items) > maxInboxIDs {
 		return domain.RefuseField([]string{"ids"}, domain.UserErrorCodeTooLong, "at most %d items are handled at once", maxInboxIDs)
 	}
 	err := s.inTx(ctx, func(t *tx) error {
-		if err := t.readClock(ctx); err != nil {
+		if err := t.ReadClock(ctx); err != nil {
 			return err
 		}
 		const query = `
@@ -88,14 +89,14 @@ WITH n AS (SELECT id, min(activity) AS activity FROM unnest($4::text[], $5::text
 asked AS (
   SELECT i.id, i.resolved_at, n.activity FROM inbox_items i JOIN n USING (id) WHERE i.id = ANY($4) AND i.workspace_id = $6 ORDER BY i.id FOR NO KEY UPDATE OF i)` + itemsHandled
 		by := callerOr(ctx, "inbox")
-		found, err := collect(ctx, t, scanOne[xid.ID], query, t.now, by.kind, by.name, ids(items), ids(newIDs("act", len(items))), workspaceID)
+		found, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, t.Now, by.kind, by.name, pgtx.IDs(items), pgtx.IDs(newIDs("act", len(items))), workspaceID)
 		if err != nil {
 			return err
 		}
 		t.fed(workspaceID)
 		return missingItems(items, found)
 	})
-	return wrap("resolve inbox items", err)
+	return pgtx.Wrap("resolve inbox items", err)
 }
 
 // missingItems names the asked ids that were not found.

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // IsEmpty says whether there is no workspace yet.
-func (s *Store) IsEmpty(ctx context.Context) (bool, error) {
-	empty, err := queryOne[bool](ctx, s.db, `SELECT NOT EXISTS (SELECT 1 FROM workspaces)`)
+func (s *Records) IsEmpty(ctx context.Context) (bool, error) {
+	empty, err := pgtx.QueryOne[bool](ctx, s.db, `SELECT NOT EXISTS (SELECT 1 FROM workspaces)`)
 	if err != nil {
 		return false, fmt.Errorf("look for workspaces: %w", err)
 	}
@@ -21,8 +23,8 @@ func (s *Store) IsEmpty(ctx context.Context) (bool, error) {
 
 // CountFromZero tells the counters of the oldest workspaces, as many as are counted apart, so that an alarm finds their
 // series before anything happens in them. Every boot calls it.
-func (s *Store) CountFromZero(ctx context.Context) error {
-	known, err := collect(ctx, s.db, func(rows *sql.Rows) (id xid.ID, err error) { return id, rows.Scan(&id) },
+func (s *Records) CountFromZero(ctx context.Context) error {
+	known, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (id xid.ID, err error) { return id, rows.Scan(&id) },
 		`SELECT id FROM workspaces ORDER BY id LIMIT $1`, metrics.MaxWorkspaces)
 	if err != nil {
 		return fmt.Errorf("list the workspaces to count for: %w", err)
@@ -31,17 +33,13 @@ func (s *Store) CountFromZero(ctx context.Context) error {
 	return nil
 }
 
-// factActivation names the instant from which terminal shapes are recorded: written once, by the first boot after the
-// migration that brought the columns (SPEC S10.1).
-const factActivation = "activation"
-
 // Activate writes the activation instant, unless an earlier boot did, and remembers it. Every boot calls it.
-func (s *Store) Activate(ctx context.Context) error {
+func (s *Records) Activate(ctx context.Context) error {
 	const write = `INSERT INTO instance_facts (id, name, value) VALUES ($1, $2, clock_timestamp()::text) ON CONFLICT (name) DO NOTHING`
-	if _, err := exec(ctx, s.db, write, xid.New("fct"), factActivation); err != nil {
+	if _, err := pgtx.Exec(ctx, s.db, write, xid.New("fct"), guard.FactActivation); err != nil {
 		return fmt.Errorf("write the activation instant: %w", err)
 	}
-	at, err := queryOne[time.Time](ctx, s.db, `SELECT value::timestamptz FROM instance_facts WHERE name = $1`, factActivation)
+	at, err := pgtx.QueryOne[time.Time](ctx, s.db, `SELECT value::timestamptz FROM instance_facts WHERE name = $1`, guard.FactActivation)
 	if err != nil {
 		return fmt.Errorf("read the activation instant: %w", err)
 	}
@@ -50,7 +48,7 @@ func (s *Store) Activate(ctx context.Context) error {
 }
 
 // ActivatedAt is the instant from which terminal shapes are recorded; nil before Activate.
-func (s *Store) ActivatedAt() *time.Time { return s.activated.Load() }
+func (s *Records) ActivatedAt() *time.Time { return s.activated.Load() }
 
 // factSealingKey names the id of the key that seals this database's secrets.
 const factSealingKey = "sealing_key"
@@ -58,12 +56,12 @@ const factSealingKey = "sealing_key"
 // BindSealingKey notes which key seals secrets in this database, by its id, unless a key is noted already. It returns the
 // id that is noted: another one than keyID means that values sealed before could not be opened. With replace the note is
 // changed to keyID, for a key that was lost.
-func (s *Store) BindSealingKey(ctx context.Context, keyID string, replace bool) (string, error) {
+func (s *Records) BindSealingKey(ctx context.Context, keyID string, replace bool) (string, error) {
 	const query = `
 INSERT INTO instance_facts (id, name, value) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO UPDATE SET value = CASE WHEN $4 THEN excluded.value ELSE instance_facts.value END
 RETURNING value`
-	bound, err := queryOne[string](ctx, s.db, query, xid.New("fct"), factSealingKey, keyID, replace)
+	bound, err := pgtx.QueryOne[string](ctx, s.db, query, xid.New("fct"), factSealingKey, keyID, replace)
 	if err != nil {
 		return "", fmt.Errorf("note the key that seals secrets: %w", err)
 	}
@@ -71,19 +69,26 @@ RETURNING value`
 }
 
 // SealingKey is the id of the key that seals secrets in this database; "" before the first boot noted one.
-func (s *Store) SealingKey(ctx context.Context) (string, error) {
-	bound, err := queryOne[string](ctx, s.db, `SELECT value FROM instance_facts WHERE name = $1`, factSealingKey)
-	if err != nil && !isNoRows(err) {
+func (s *Records) SealingKey(ctx context.Context) (string, error) {
+	bound, err := pgtx.QueryOne[string](ctx, s.db, `SELECT value FROM instance_facts WHERE name = $1`, factSealingKey)
+	if err != nil && !pgtx.NoRows(err) {
 		return "", fmt.Errorf("read which key seals secrets: %w", err)
 	}
 	return bound, nil
 }
 
 // Uptime is how long the database server has been up, by its own clock.
-func (s *Store) Uptime(ctx context.Context) (time.Duration, error) {
-	seconds, err := queryOne[float64](ctx, s.db, `SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8`)
+func (s *Records) Uptime(ctx context.Context) (time.Duration, error) {
+	seconds, err := pgtx.QueryOne[float64](ctx, s.db, `SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8`)
 	if err != nil {
 		return 0, fmt.Errorf("read the database's uptime: %w", err)
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// Now is the instant by the database's clock, which decides what is due, late, expired or of which period: what is shown of
+// such things is told by it, too.
+func (s *Records) Now(ctx context.Context) (time.Time, error) {
+	now, err := pgtx.QueryOne[time.Time](ctx, s.db, `SELECT clock_timestamp()`)
+	return now.UTC(), pgtx.Wrap("read the database's clock", err)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -60,7 +61,7 @@ func TestOneRunThatCannotBeJudgedStopsNoOther(t *testing.T) {
 		if got := one[int](w, `SELECT guard_errors * 10 + retry_count FROM runs WHERE id = $1`, w.runOf(held)); got != n*10 {
 			t.Errorf("C318 %d guard errors, ten for each, and retries: want %d and none", got, n)
 		}
-		if items := one[int](w, `SELECT count(*) FROM inbox_items WHERE subject_id = $1`, w.runOf(held)); items != btoi(n == domain.GuardErrorsForInbox) {
+		if items := one[int](w, `SELECT count(*) FROM inbox_items WHERE subject_id = $1`, w.runOf(held)); items != pgtx.Btoi(n == domain.GuardErrorsForInbox) {
 			t.Errorf("C318 %d inbox items after %d guard errors", items, n)
 		}
 		w.sql(`UPDATE runs SET parked_until = clock_timestamp() - interval '1 second' WHERE parked_reason = 'GUARD_ERROR'`)

@@ -8,22 +8,10 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
-
-// lane is an agent's hot state, locked.
-type lane struct {
-	agentID, workspaceID xid.ID
-	status               domain.AgentStatus
-	maxSessions, running int
-	cooldown             time.Duration
-	eligibleAt           time.Time
-	headAt               *time.Time
-	headID               *string
-}
-
-// laneSet is lanes by their agents.
-type laneSet map[xid.ID]lane
 
 const laneColumns = `agent_id, workspace_id, status, max_sessions, running, cooldown_ms, eligible_at, head_at, head_id`
 
@@ -44,24 +32,13 @@ func (t *tx) lockLane(ctx context.Context, agentID xid.ID) (lane, error) {
 // query is evaluated row by row on what the inner one has locked.
 func (t *tx) lockLanes(ctx context.Context, locking string, args ...any) ([]lane, error) {
 	query := `WITH locked AS MATERIALIZED (` + locking + `) SELECT ` + laneColumns + `, clock_timestamp() FROM locked`
-	return collect(ctx, t, func(rows *sql.Rows) (l lane, err error) {
+	return pgtx.Collect(ctx, t, func(rows *sql.Rows) (l lane, err error) {
 		var cooldown int64
-		err = rows.Scan(&l.agentID, &l.workspaceID, &l.status, &l.maxSessions, &l.running, &cooldown, &l.eligibleAt, &l.headAt, &l.headID, &t.now)
+		err = rows.Scan(&l.agentID, &l.workspaceID, &l.status, &l.maxSessions, &l.running, &cooldown, &l.eligibleAt, &l.headAt, &l.headID, &t.Now)
 		l.cooldown = time.Duration(cooldown) * time.Millisecond
-		t.now, t.held[l.agentID] = t.now.UTC(), l
+		t.Now, t.held[l.agentID] = t.Now.UTC(), l
 		return l, err
 	}, query, args...)
-}
-
-// held says whether the agent launches nothing.
-func (l *lane) held() bool { return domain.AgentHold{Status: l.status}.Held() }
-
-// headBefore says whether the lane's head comes before the other's; both have one.
-func (l *lane) headBefore(other *lane) bool {
-	if c := l.headAt.Compare(*other.headAt); c != 0 {
-		return c < 0
-	}
-	return *l.headID < *other.headID
 }
 
 // fixHead recomputes the lane's head, the oldest due run. It runs as a statement of its own, after the changes it must
@@ -73,9 +50,9 @@ func (t *tx) fixHeadsOf(ctx context.Context, agents []xid.ID) error {
 	if len(agents) == 0 {
 		return nil
 	}
-	heads, err := collect(ctx, t, func(rows *sql.Rows) (l lane, err error) {
+	heads, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (l lane, err error) {
 		return l, rows.Scan(&l.agentID, &l.workspaceID, &l.headAt, &l.headID)
-	}, fixHeadsQuery, ids(agents))
+	}, fixHeadsQuery, pgtx.IDs(agents))
 	if err == nil && len(heads) != len(agents) {
 		err = fmt.Errorf("changed %d lanes, want %d", len(heads), len(agents))
 	}
@@ -88,18 +65,17 @@ func (t *tx) fixHeadsOf(ctx context.Context, agents []xid.ID) error {
 	return nil
 }
 
-const fixHeadsQuery = `
+var fixHeadsQuery = `
 UPDATE agent_lanes l SET head_at = h.requested_at, head_id = h.id
 FROM unnest($1::text[]) AS x (id) LEFT JOIN LATERAL (
-  SELECT requested_at, id FROM runs WHERE agent_id = x.id AND status = 'QUEUED' AND parked_reason IS NULL
-  ORDER BY requested_at, id LIMIT 1) AS h ON true
+  ` + guard.Head("x.id") + `) AS h ON true
 WHERE l.agent_id = x.id AND l.agent_id = ANY($1)
 RETURNING l.agent_id, l.workspace_id, l.head_at, l.head_id`
 
 // moveLane is fixHead for who goes on with the lane, and changes its count of live runs: l is what it became.
 func (t *tx) moveLane(ctx context.Context, l *lane, running int) error {
 	l.headAt, l.headID = nil, nil
-	if err := queryRow(ctx, t, []any{&l.running, &l.headAt, &l.headID}, changeLaneQuery, l.agentID, running); err != nil {
+	if err := pgtx.QueryRow(ctx, t, []any{&l.running, &l.headAt, &l.headID}, changeLaneQuery, l.agentID, running); err != nil {
 		return fmt.Errorf("change the lane: %w", err)
 	}
 	t.tellHead(*l)
@@ -109,17 +85,15 @@ func (t *tx) moveLane(ctx context.Context, l *lane, running int) error {
 // tellHead tells the dispatchers that the lane has something to take.
 func (t *tx) tellHead(l lane) {
 	if l.headID != nil {
-		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+		t.Publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	}
 }
 
-const laneHead = `
+var laneHead = `
 WITH head AS (
-  SELECT requested_at, id FROM runs
-  WHERE agent_id = $1 AND status = 'QUEUED' AND parked_reason IS NULL
-  ORDER BY requested_at, id LIMIT 1)`
+  ` + guard.Head("$1") + `)`
 
-const changeLaneQuery = laneHead + `
+var changeLaneQuery = laneHead + `
 UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running + $2
 WHERE agent_id = $1
 RETURNING running, head_at, head_id`
@@ -127,7 +101,7 @@ RETURNING running, head_at, head_id`
 // leaveLane is moveLane for a run that leaves CLAIMED: its workspace's count goes down with its lane's. The cooldown
 // begins when it was launched (SPEC S6.1). It says whether the workspace has budgets.
 func (t *tx) leaveLane(ctx context.Context, l lane, e leave) (budgeted bool, err error) {
-	const query = laneHead + `,
+	query := laneHead + `,
 workspace AS (
   UPDATE workspace_lanes SET running = running - 1, released_at = CASE WHEN running >= max_running THEN $4 ELSE released_at END
   WHERE workspace_id = $2 AND NOT $6 RETURNING running)
@@ -138,12 +112,12 @@ UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SEL
 WHERE agent_id = $1 AND ($6 OR EXISTS (SELECT 1 FROM workspace))
 RETURNING head_id, EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = $2)`
 	var head *string
-	err = queryRow(ctx, t, []any{&head, &budgeted}, query, l.agentID, l.workspaceID, e.launched, t.now, t.now.Add(l.cooldown), e.countLater)
+	err = pgtx.QueryRow(ctx, t, []any{&head, &budgeted}, query, l.agentID, l.workspaceID, e.launched, t.Now, t.Now.Add(l.cooldown), e.countLater)
 	if err != nil {
 		return false, fmt.Errorf("take the run off its lane: %w", err)
 	}
 	if head != nil {
-		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+		t.Publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	}
 	return budgeted, nil
 }
@@ -166,9 +140,9 @@ SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = (SELECT agent_id FROM r
 
 // lockLaneAnd is lockLaneOf together with the other lanes that the transaction needs, all in the order of their agents.
 func (t *tx) lockLaneAnd(ctx context.Context, runID xid.ID) (lane, error) {
-	agentID, err := queryOne[xid.ID](ctx, t, `SELECT agent_id FROM runs WHERE id = $1`, runID)
+	agentID, err := pgtx.QueryOne[xid.ID](ctx, t, `SELECT agent_id FROM runs WHERE id = $1`, runID)
 	if err != nil {
-		return lane{}, notFound(err, nil, "run", runID)
+		return lane{}, pgtx.NotFound(err, nil, "run", runID)
 	}
 	_, err = t.lockLanesIn(ctx, append([]string{string(agentID)}, t.also...))
 	return t.held[agentID], err

@@ -14,11 +14,12 @@ import (
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // alive reads the verdict of the workspace.
-func (w *world) alive() *Liveness {
+func (w *world) alive() *reads.Liveness {
 	w.Helper()
 	l, err := w.Liveness(w.Context(), w.workspace)
 	return must(w, l, err)
@@ -31,7 +32,7 @@ func (w *world) on(t *testing.T) *world {
 	return &sub
 }
 
-func (w *world) wantVerdict(want domain.LoopVerdict) *Liveness {
+func (w *world) wantVerdict(want domain.LoopVerdict) *reads.Liveness {
 	w.Helper()
 	l := w.alive()
 	if l.Verdict != want {
@@ -375,14 +376,14 @@ FROM workspaces w, generate_series(1, 52) i`)
 	})
 	t.Run("AC-OFFICE-LOOP-LIVENESS-004.9 55 silent successes: 50 rows, the newest first", func(t *testing.T) {
 		rows := l.SilentSuccesses.Rows
-		if len(rows) != liveness.Cap || l.SilentSuccesses.Total != 55 || !slices.IsSortedFunc(rows, func(a, b EvidenceRun) int { return b.Since.Compare(a.Since) }) {
+		if len(rows) != liveness.Cap || l.SilentSuccesses.Total != 55 || !slices.IsSortedFunc(rows, func(a, b reads.EvidenceRun) int { return b.Since.Compare(a.Since) }) {
 			t.Errorf("%d rows of %d", len(rows), l.SilentSuccesses.Total)
 		}
 	})
 	t.Run("AC-OFFICE-LOOP-LIVENESS-004.7 overdue and stranded triggers are one list, each with its condition", func(t *testing.T) {
 		rows := l.Triggers.Rows
 		if len(rows) != liveness.Cap || l.Triggers.Total != 52 || rows[0].ID != "sch_001" || rows[0].Condition != domain.TriggerConditionStranded ||
-			rows[49].Condition != domain.TriggerConditionOverdue || !slices.IsSortedFunc(rows, func(a, b DeadTrigger) int { return int(b.LateBy - a.LateBy) }) {
+			rows[49].Condition != domain.TriggerConditionOverdue || !slices.IsSortedFunc(rows, func(a, b reads.DeadTrigger) int { return int(b.LateBy - a.LateBy) }) {
 			t.Errorf("%d rows of %d, from %+v to %+v", len(rows), l.Triggers.Total, rows[0], rows[len(rows)-1])
 		}
 	})
@@ -420,7 +421,7 @@ func TestLivenessReadsOnly(t *testing.T) {
 		}
 	})
 	t.Run("AC-OFFICE-LOOP-LIVENESS-004.12 reads at the same moment agree", func(t *testing.T) {
-		verdicts := make([]*Liveness, 8)
+		verdicts := make([]*reads.Liveness, 8)
 		var all sync.WaitGroup
 		for i := range verdicts {
 			all.Go(func() {
@@ -453,7 +454,7 @@ func TestLivenessFailsLoudly(t *testing.T) {
 			w := newWorld(t)
 			w.sql(breakIt)
 			l, err := w.Liveness(t.Context(), w.workspace)
-			var unreadable *UnreadableError
+			var unreadable *reads.UnreadableError
 			if l != nil || !errors.As(err, &unreadable) || unreadable.Input != input {
 				t.Errorf("got %+v, %v", l, err)
 			}
@@ -473,7 +474,7 @@ func TestLivenessNamesEachInput(t *testing.T) {
 		t.Run(fmt.Sprintf("AC-OFFICE-LOOP-LIVENESS-004.10 C102 the answer to the statement of %s is lost", input), func(t *testing.T) {
 			faults.left.Store(int64(i + 1))
 			l, err := s.Liveness(t.Context(), w.workspace)
-			var unreadable *UnreadableError
+			var unreadable *reads.UnreadableError
 			if l != nil || !errors.As(err, &unreadable) || unreadable.Input != input || !errors.Is(err, errFault) {
 				t.Errorf("got %+v, %v", l, err)
 			}
@@ -503,7 +504,7 @@ func TestAVerdictThatNobodyWaitsForHasNotFailed(t *testing.T) {
 	})
 	leave()
 	err = <-ended
-	var unreadable *UnreadableError
+	var unreadable *reads.UnreadableError
 	if !errors.Is(err, context.Canceled) || errors.As(err, &unreadable) {
 		t.Errorf("got %v", err)
 	}
@@ -535,10 +536,10 @@ func TestLivenessDoesNotReadHistory(t *testing.T) {
 	workspace := `'` + string(p.workspace) + `'`
 	day := `clock_timestamp() - interval '1 day'`
 	statements := []struct{ name, query, types, args string }{
-		{"liveness_triggers", deadTriggersQuery, "text, timestamptz, timestamptz, int", workspace + ", clock_timestamp(), clock_timestamp(), 50"},
-		{"liveness_stuck", stuckRunsQuery, "text, timestamptz, timestamptz, timestamptz, int", workspace + ", clock_timestamp(), clock_timestamp(), clock_timestamp(), 50"},
-		{"liveness_silent", silentQuery, "text, timestamptz, timestamptz, int", workspace + ", " + day + ", '-infinity', 50"},
-		{"liveness_shapes", shapesQuery, "text, timestamptz, timestamptz", workspace + ", " + day + ", '-infinity'"},
+		{"liveness_triggers", reads.DeadTriggersQuery, "text, timestamptz, timestamptz, int", workspace + ", clock_timestamp(), clock_timestamp(), 50"},
+		{"liveness_stuck", reads.StuckRunsQuery, "text, timestamptz, timestamptz, timestamptz, int", workspace + ", clock_timestamp(), clock_timestamp(), clock_timestamp(), 50"},
+		{"liveness_silent", reads.SilentQuery, "text, timestamptz, timestamptz, int", workspace + ", " + day + ", '-infinity', 50"},
+		{"liveness_shapes", reads.ShapesQuery, "text, timestamptz, timestamptz", workspace + ", " + day + ", '-infinity'"},
 	}
 	pages := func() map[string]int {
 		each := map[string]int{}

@@ -8,6 +8,7 @@ import (
 
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -57,13 +58,13 @@ func (t *tx) claimKey(ctx context.Context, owner xid.ID, mutation string, k Idem
 		return "", domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeTooLong, "an idempotency key has at most 255 characters")
 	}
 	const forget = `DELETE FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3 AND created_at < clock_timestamp() - make_interval(secs => $4)`
-	if _, err := exec(ctx, t, forget, owner, mutation, k.stored(ctx), domain.MutationKeyLives.Seconds()); err != nil {
+	if _, err := pgtx.Exec(ctx, t, forget, owner, mutation, k.stored(ctx), domain.MutationKeyLives.Seconds()); err != nil {
 		return "", fmt.Errorf("forget an old mutation key: %w", err)
 	}
 	const take = `
 INSERT INTO mutation_keys (id, owner, mutation, key, input_digest) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (owner, mutation, key) DO NOTHING`
-	n, err := exec(ctx, t, take, xid.New("mky"), owner, mutation, k.stored(ctx), k.InputDigest)
+	n, err := pgtx.Exec(ctx, t, take, xid.New("mky"), owner, mutation, k.stored(ctx), k.InputDigest)
 	if err != nil {
 		return "", fmt.Errorf("take the mutation key: %w", err)
 	}
@@ -77,7 +78,7 @@ func (t *tx) earlierResult(ctx context.Context, owner xid.ID, mutation string, k
 	var digest string
 	var result xid.ID
 	const find = `SELECT input_digest, result_id FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3`
-	if err := queryRow(ctx, t, []any{&digest, &result}, find, owner, mutation, k.stored(ctx)); err != nil {
+	if err := pgtx.QueryRow(ctx, t, []any{&digest, &result}, find, owner, mutation, k.stored(ctx)); err != nil {
 		return "", fmt.Errorf("read the mutation key: %w", err)
 	}
 	if digest != k.InputDigest {
@@ -94,7 +95,7 @@ func (t *tx) keepResult(ctx context.Context, owner xid.ID, mutation string, k Id
 	}
 	owner = keyOwner(ctx, owner)
 	const keep = `UPDATE mutation_keys SET result_id = $4 WHERE owner = $1 AND mutation = $2 AND key = $3`
-	if err := execOne(ctx, t, keep, owner, mutation, k.stored(ctx), result); err != nil {
+	if err := pgtx.ExecOne(ctx, t, keep, owner, mutation, k.stored(ctx), result); err != nil {
 		return fmt.Errorf("keep the mutation's result: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -31,7 +32,7 @@ const waitsInVain = `r.status = 'QUEUED' AND r.parked_reason = 'NO_WORKER' AND (
 
 // Withdraw takes back an offer that no worker took in time: the run is parked NO_WORKER until one of its queue asks again,
 // which counts neither as failure nor as abandonment (SPEC S7.1); one whose executor was changed meanwhile is due. It returns false when the offer was taken, or still stands.
-func (s *Store) Withdraw(ctx context.Context, a Attempt) (bool, error) {
+func (s *Queue) Withdraw(ctx context.Context, a Attempt) (bool, error) {
 	err := s.inTx(ctx, func(t *tx) error {
 		l, err := t.lockLaneOf(ctx, a.RunID)
 		if err != nil {
@@ -41,7 +42,7 @@ func (s *Store) Withdraw(ctx context.Context, a Attempt) (bool, error) {
 		if err != nil {
 			return err
 		}
-		if !until.Before(t.now) {
+		if !until.Before(t.Now) {
 			return ErrFenced
 		}
 		return t.withdraw(ctx, l, run)
@@ -49,11 +50,11 @@ func (s *Store) Withdraw(ctx context.Context, a Attempt) (bool, error) {
 	if errors.Is(err, ErrFenced) {
 		return false, nil
 	}
-	return err == nil, wrap("withdraw offer", err)
+	return err == nil, pgtx.Wrap("withdraw offer", err)
 }
 
 func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
-	deleted, err := queryOne[bool](ctx, t, `SELECT deleted_at IS NOT NULL FROM agents WHERE id = $1`, run.agentID)
+	deleted, err := pgtx.QueryOne[bool](ctx, t, `SELECT deleted_at IS NOT NULL FROM agents WHERE id = $1`, run.agentID)
 	if err != nil {
 		return fmt.Errorf("read the agent: %w", err)
 	}
@@ -61,21 +62,21 @@ func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
 		return t.cancelLive(ctx, l, run)
 	}
 	const moved = `SELECT ` + queueOfRun + ` IS DISTINCT FROM l.queue FROM runs r JOIN attempt_leases l ON l.run_id = r.id WHERE r.id = $1`
-	elsewhere, err := queryOne[bool](ctx, t, moved, run.id)
+	elsewhere, err := pgtx.QueryOne[bool](ctx, t, moved, run.id)
 	if err != nil {
 		return fmt.Errorf("compare the queues: %w", err)
 	}
 	if elsewhere { // no worker of this queue will ask for it: it is due for its new executor
 		return t.giveBack(ctx, l, run, domain.RunAttemptStatusInterrupted, false)
 	}
-	if err := t.requeue(ctx, run, ptr(domain.ParkedReasonNoWorker), nil); err != nil {
+	if err := t.requeue(ctx, run, pgtx.Ptr(domain.ParkedReasonNoWorker), nil); err != nil {
 		return err
 	}
 	data := map[string]any{"attempt": domain.RunAttemptStatusInterrupted, "parked": domain.ParkedReasonNoWorker}
 	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, data); err != nil {
 		return err
 	}
-	t.onCommit(func(s *Store) {
+	t.onCommit(func(s *base) {
 		s.log.Warn("no worker took a run; it waits until one asks for its queue", keysOf(run, "queue", run.queue)...)
 	})
 	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusInterrupted})
@@ -88,7 +89,7 @@ func (t *tx) lockOffered(ctx context.Context, a Attempt) (runRow, time.Time, err
 SELECT ` + runColumns + `, l.lease_until, coalesce(l.queue, '') FROM runs r JOIN attempt_leases l ON l.run_id = r.id
 WHERE r.id = $1 AND r.status = 'CLAIMED' AND r.attempt = $2 AND l.attempt = $2 AND l.owner IS NULL FOR NO KEY UPDATE OF r`
 	var until time.Time
-	runs, err := collect(ctx, t, func(rows *sql.Rows) (runRow, error) {
+	runs, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (runRow, error) {
 		var queue string
 		run, err := scanRunAnd(rows, &until, &queue)
 		run.queue = queue
@@ -105,27 +106,27 @@ WHERE r.id = $1 AND r.status = 'CLAIMED' AND r.attempt = $2 AND l.attempt = $2 A
 
 // isOffered says whether a live run whose lane is held waits for a worker.
 func (t *tx) isOffered(ctx context.Context, run runRow) (bool, error) {
-	offered, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM attempt_leases WHERE run_id = $1 AND owner IS NULL)`, run.id)
-	return offered, wrap("read the lease", err)
+	offered, err := pgtx.QueryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM attempt_leases WHERE run_id = $1 AND owner IS NULL)`, run.id)
+	return offered, pgtx.Wrap("read the lease", err)
 }
 
 // unparkLanes bounds the lanes that one call makes due.
 const unparkLanes = 64
 
 // unparkOffers makes runs of a queue due that no worker had taken. A lane that fails keeps no other.
-func (s *Store) unparkOffers(ctx context.Context, workspaceID xid.ID, queue string, agents []xid.ID) error {
+func (s *Queue) unparkOffers(ctx context.Context, workspaceID xid.ID, queue string, agents []xid.ID) error {
 	var failed []xid.ID
 	var problems []error
 	for len(failed) < lanesPassedOver {
-		lanes, err := collect(ctx, s.db, scanOne[xid.ID], unparkLanesQuery, workspaceID, queue, ids(agents), unparkLanes, ids(failed))
+		lanes, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], unparkLanesQuery, workspaceID, queue, pgtx.IDs(agents), unparkLanes, pgtx.IDs(failed))
 		if err != nil {
 			return errors.Join(append(problems, &listError{"runs that wait for a worker", err})...)
 		}
-		unfit, err := each(ctx, lanes, func(agentID xid.ID) error {
+		unfit, err := pgtx.Each(ctx, lanes, func(agentID xid.ID) error {
 			return s.inTx(ctx, func(t *tx) error { return t.unparkQueue(ctx, agentID, queue) })
-		}, blaming("make runs due that wait for a worker: lane"))
-		problems = appendError(problems, err)
-		if len(lanes) == 0 || len(unfit) < len(lanes) || endsAll(ctx, err) {
+		}, pgtx.Blaming("make runs due that wait for a worker: lane"))
+		problems = pgtx.AppendError(problems, err)
+		if len(lanes) == 0 || len(unfit) < len(lanes) || pgtx.EndsAll(ctx, err) {
 			break
 		}
 		failed = append(failed, unfit...)
@@ -151,7 +152,7 @@ SELECT DISTINCT agent_id FROM runs r WHERE workspace_id = $1 AND status = 'QUEUE
 func (t *tx) unpark(ctx context.Context, l lane, condition string, args ...any) (int, error) {
 	query := `SELECT r.id, r.scope FROM runs r WHERE r.agent_id = $1 AND ` + condition + ` ORDER BY r.requested_at, r.id FOR NO KEY UPDATE OF r`
 	type entry struct{ id, scope string }
-	runs, err := collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, query, append([]any{l.agentID}, args...)...)
+	runs, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, query, append([]any{l.agentID}, args...)...)
 	if err != nil {
 		return 0, fmt.Errorf("read runs that wait for a worker: %w", err)
 	}
@@ -159,9 +160,20 @@ func (t *tx) unpark(ctx context.Context, l lane, condition string, args ...any) 
 		return 0, nil
 	}
 	for _, run := range runs {
-		if err := execOne(ctx, t, unparkQuery, run.id, l.agentID, run.scope); err != nil {
+		if err := pgtx.ExecOne(ctx, t, unparkQuery, run.id, l.agentID, run.scope); err != nil {
 			return 0, fmt.Errorf("make run due: %w", err)
 		}
 	}
 	return len(runs), t.fixHead(ctx, l)
+}
+
+// giveBack makes a live run due again, as its next attempt, at its old place in the order.
+func (t *tx) giveBack(ctx context.Context, l lane, run runRow, attempt domain.RunAttemptStatus, launched bool) error {
+	if err := t.requeue(ctx, run, nil, nil); err != nil {
+		return err
+	}
+	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, run.endData(map[string]any{"attempt": attempt})); err != nil {
+		return err
+	}
+	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, launched: launched})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -15,26 +16,26 @@ const moveRounds = 16
 // followExecutor makes runs of the workspace due that wait for workers of a queue, parked or offered, though their executor
 // has become another one. It follows every commit that may change a run's executor: of a task, an agent, a project, or the
 // workspace (SPEC S6.4, S7.1). The change stands whatever comes of it: what is missed, the sweeps find.
-func (s *Store) followExecutor(ctx context.Context, workspaceID xid.ID) {
+func (s *Queue) followExecutor(ctx context.Context, workspaceID xid.ID) {
 	if err := s.moveOffers(ctx, workspaceID); err != nil {
 		s.log.Warn("runs that wait for workers of a former queue could not be made due; the next sweep does it", "workspace_id", workspaceID, "error", err)
 	}
 }
 
 // moveOffers makes them due, one lane at a time. A lane that fails keeps no other.
-func (s *Store) moveOffers(ctx context.Context, workspaceID xid.ID) error {
+func (s *Queue) moveOffers(ctx context.Context, workspaceID xid.ID) error {
 	var failed []xid.ID
 	var problems []error
 	for range moveRounds {
-		lanes, err := collect(ctx, s.db, scanOne[xid.ID], movedLanesQuery, workspaceID, unparkLanes, ids(failed))
+		lanes, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], movedLanesQuery, workspaceID, unparkLanes, pgtx.IDs(failed))
 		if err != nil {
 			return errors.Join(append(problems, &listError{"lanes", err})...)
 		}
-		unfit, err := each(ctx, lanes, func(agentID xid.ID) error {
+		unfit, err := pgtx.Each(ctx, lanes, func(agentID xid.ID) error {
 			return s.inTx(ctx, func(t *tx) error { return t.moveOffersOf(ctx, agentID) })
-		}, blaming("lane"))
-		problems = appendError(problems, err)
-		if len(lanes) < unparkLanes || endsAll(ctx, err) {
+		}, pgtx.Blaming("lane"))
+		problems = pgtx.AppendError(problems, err)
+		if len(lanes) < unparkLanes || pgtx.EndsAll(ctx, err) {
 			break
 		}
 		failed = append(failed, unfit...)
@@ -57,7 +58,7 @@ func (t *tx) moveOffersOf(ctx context.Context, agentID xid.ID) error {
 		return err
 	}
 	const offered = `SELECT l.run_id, l.attempt FROM attempt_leases l JOIN runs r ON r.id = l.run_id WHERE l.agent_id = $1 AND ` + offeredInVain
-	offers, err := collect(ctx, t, func(rows *sql.Rows) (a Attempt, err error) { return a, rows.Scan(&a.RunID, &a.Number) }, offered, agentID)
+	offers, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (a Attempt, err error) { return a, rows.Scan(&a.RunID, &a.Number) }, offered, agentID)
 	if err != nil {
 		return fmt.Errorf("list offers: %w", err)
 	}

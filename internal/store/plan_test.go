@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -156,7 +157,7 @@ VALUES ('run_parked', $1, $2, 'cau', 'task:parked', 'SELF', 'EVENT', 'QUEUED', '
 	stats, err := p.QueueStats(t.Context(), p.workspace)
 	p.ok(err)
 	t.Logf("queue numbers at 100,000 queued: %v: %+v", time.Since(begin), stats)
-	runs := must(p.world, first(collect(t.Context(), p.db, scanOne[xid.ID], `SELECT id FROM runs ORDER BY requested_at DESC LIMIT 100`)), nil)
+	runs := must(p.world, first(pgtx.Collect(t.Context(), p.db, pgtx.ScanOne[xid.ID], `SELECT id FROM runs ORDER BY requested_at DESC LIMIT 100`)), nil)
 	begin = time.Now()
 	waiting, err := p.Waiting(t.Context(), runs, nil)
 	p.ok(err)
@@ -194,7 +195,7 @@ SELECT $1 || i, $2, '2020-01-01Z'::timestamptz + i * interval '1 second', 'run_'
 	p.sql(`UPDATE agent_lanes SET head_at = NULL, head_id = NULL WHERE agent_id ~ '^agt_(full|rest)'`)
 	p.sql(`DELETE FROM attempt_leases WHERE run_id = (SELECT min(run_id) FROM attempt_leases)`)
 	begin = time.Now()
-	if suspects := must(p.world, first(collect(t.Context(), p.db, scanOne[xid.ID], suspectLanesQuery)), nil); len(suspects) != 1 {
+	if suspects := must(p.world, first(pgtx.Collect(t.Context(), p.db, pgtx.ScanOne[xid.ID], suspectLanesQuery)), nil); len(suspects) != 1 {
 		t.Errorf("%d lanes look wrong, want the one whose lease is gone", len(suspects))
 	}
 	t.Logf("look for lanes to repair among 20,000: %v", time.Since(begin))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -17,7 +18,7 @@ type CreateProject struct {
 }
 
 // CreateProject makes a project; the loop may act on its tasks (SPEC S5.1).
-func (s *Store) CreateProject(ctx context.Context, in CreateProject) (made Made, err error) {
+func (s *Records) CreateProject(ctx context.Context, in CreateProject) (made Made, err error) {
 	var problems []domain.FieldError
 	in.Name, problems = domain.CheckName(in.Name, nil)
 	if err := domain.AsUserError(problems); err != nil {
@@ -30,7 +31,7 @@ func (s *Store) CreateProject(ctx context.Context, in CreateProject) (made Made,
 				create.SetExecutor(in.Executor)
 			}
 			err := create.Exec(ctx)
-			if uniqueViolation(err) != "" {
+			if pgtx.UniqueViolation(err) != "" {
 				return Made{}, nameTaken("project", in.Name)
 			}
 			if err != nil {
@@ -40,7 +41,7 @@ func (s *Store) CreateProject(ctx context.Context, in CreateProject) (made Made,
 		})
 		return err
 	})
-	return made, wrap("create project", err)
+	return made, pgtx.Wrap("create project", err)
 }
 
 // UpdateProject is a change of a project. A name cannot be cleared.
@@ -53,13 +54,13 @@ type UpdateProject struct {
 
 // UpdateProject changes a project and returns the paths of the secrets that its executor has no more. A change that changes
 // nothing leaves the revision alone.
-func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) (removed []string, err error) {
+func (s *Records) UpdateProject(ctx context.Context, in UpdateProject) (removed []string, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		var name string
 		var revision int
 		const lock = `SELECT name, revision FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE`
-		if err := queryRow(ctx, t, []any{&name, &revision}, lock, in.ProjectID, in.WorkspaceID); err != nil {
-			return notFound(err, []string{"projectId"}, "project", in.ProjectID)
+		if err := pgtx.QueryRow(ctx, t, []any{&name, &revision}, lock, in.ProjectID, in.WorkspaceID); err != nil {
+			return pgtx.NotFound(err, []string{"projectId"}, "project", in.ProjectID)
 		}
 		if err := checkRevision(in.ExpectedRevision, revision, "project"); err != nil {
 			return err
@@ -84,14 +85,14 @@ func (s *Store) UpdateProject(ctx context.Context, in UpdateProject) (removed []
 	if err == nil && in.Executor.Set {
 		s.followExecutor(ctx, in.WorkspaceID)
 	}
-	return removed, wrap("update project", err)
+	return removed, pgtx.Wrap("update project", err)
 }
 
 func (t *tx) updateProject(ctx context.Context, in UpdateProject, name string, changed []string) error {
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return err
 	}
-	u := t.Project.UpdateOneID(in.ProjectID).AddRevision(1).SetUpdatedAt(t.now).SetName(name)
+	u := t.Project.UpdateOneID(in.ProjectID).AddRevision(1).SetUpdatedAt(t.Now).SetName(name)
 	switch {
 	case in.Executor.Set && in.Executor.Value == nil:
 		u.ClearExecutor()
@@ -99,7 +100,7 @@ func (t *tx) updateProject(ctx context.Context, in UpdateProject, name string, c
 		u.SetExecutor(in.Executor.Value)
 	}
 	err := u.Exec(ctx)
-	if uniqueViolation(err) != "" {
+	if pgtx.UniqueViolation(err) != "" {
 		return nameTaken("project", name)
 	}
 	if err != nil {

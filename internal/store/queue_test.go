@@ -11,6 +11,8 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -147,7 +149,7 @@ func TestAMessageNeverJoinsAPromptAlreadySent(t *testing.T) {
 
 func TestAHeartbeatDuringAHeartbeatIsTheSame(t *testing.T) {
 	w := newWorld(t)
-	agent := w.agent("echo", func(a *CreateAgent) { a.SkipIdleWakeups = ptr(false) })
+	agent := w.agent("echo", func(a *CreateAgent) { a.SkipIdleWakeups = pgtx.Ptr(false) })
 	routine := w.routine(agent, nil)
 	w.makeDue(routine)
 	w.tick()
@@ -596,7 +598,7 @@ func TestALateReportOfAnOlderAttemptChangesNothing(t *testing.T) {
 	}
 	w.start(fresh)
 	w.ok(w.AppendLog(t.Context(), fresh.Attempt, []LogLine{{Seq: 1, Stream: domain.LogStreamStdout, Text: "two", At: time.Now()}}))
-	lines := must(w, first(w.LogAfter(t.Context(), old.RunID, LogPosition{}, 10)), nil)
+	lines := must(w, first(w.LogAfter(t.Context(), old.RunID, reads.LogPosition{}, 10)), nil)
 	if len(lines) != 2 || lines[0].Attempt != 1 || lines[1].Attempt != 2 {
 		t.Errorf("the log of both attempts is %+v", lines)
 	}
@@ -780,7 +782,7 @@ func TestRepairPutsRightWhatIsWrong(t *testing.T) {
 
 func TestAClaimThatOnlySettlesLooksFurther(t *testing.T) {
 	w := newWorld(t)
-	idle := w.agent("idle", func(a *CreateAgent) { a.SkipIdleWakeups = ptr(true) })
+	idle := w.agent("idle", func(a *CreateAgent) { a.SkipIdleWakeups = pgtx.Ptr(true) })
 	w.request(idle, func(r *newRequest) { r.class = domain.WakeClassPeriodic })
 	want := w.runOf(w.wake(w.agent("busy")))
 	if claimed := w.claim(1); len(claimed) != 1 || claimed[0].RunID != want {

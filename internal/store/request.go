@@ -11,6 +11,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -40,14 +41,14 @@ func (t *tx) insertRequest(ctx context.Context, r newRequest) (id xid.ID, duplic
 	const query = `
 INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_id, routine_run_id, causation_id, scope, source, basis,
   wake_class, person_waiting, fingerprint, reason, payload, status, recovered, resends, hops, retry_count, idempotency_key)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $18, 0, $16, 0, NULLIF($17, ''))
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $16, 0, $17, 0, NULLIF($18, ''))
 ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id, requested_at`
 	var at time.Time
-	err = queryRow(ctx, t, []any{&id, &at}, query, xid.New("wkp"), r.workspaceID, r.agentID, r.taskID, r.routineID, r.routineRunID, r.causationID,
-		r.scope, r.source, r.basis, r.class, r.personWaiting, r.fingerprint, r.reason, payload, r.hops, r.key, r.recovered)
+	err = pgtx.QueryRow(ctx, t, []any{&id, &at}, query, xid.New("wkp"), r.workspaceID, r.agentID, r.taskID, r.routineID, r.routineRunID, r.causationID, r.scope, r.source,
+		r.basis, r.class, r.personWaiting, r.fingerprint, r.reason, payload, r.recovered, r.hops, r.key)
 	if errors.Is(err, sql.ErrNoRows) {
-		id, err = queryOne[xid.ID](ctx, t, `SELECT id FROM wakeup_requests WHERE workspace_id = $1 AND idempotency_key = $2`, r.workspaceID, r.key)
+		id, err = pgtx.QueryOne[xid.ID](ctx, t, `SELECT id FROM wakeup_requests WHERE workspace_id = $1 AND idempotency_key = $2`, r.workspaceID, r.key)
 		if err != nil {
 			return "", false, fmt.Errorf("find the request that has the key: %w", err)
 		}
@@ -57,14 +58,14 @@ RETURNING id, requested_at`
 		return "", false, fmt.Errorf("insert wakeup request: %w", err)
 	}
 	if r.taskID != "" {
-		if _, err := exec(ctx, t, reopenFires, ids([]xid.ID{r.taskID})); err != nil {
+		if _, err := pgtx.Exec(ctx, t, reopenFires, pgtx.IDs([]xid.ID{r.taskID})); err != nil {
 			return "", false, fmt.Errorf("open the fire of the task again: %w", err)
 		}
 	}
 	t.sent = append(t.sent, id)
 	t.traceWakeup(id, at, r)
-	t.count(func(c *metrics.Counters) { c.WakeupCreated(r.workspaceID, r.source) })
-	t.publish(event.Event{Kind: event.Queue, WorkspaceID: r.workspaceID, ID: r.agentID})
+	t.Count(func(c *metrics.Counters) { c.WakeupCreated(r.workspaceID, r.source) })
+	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: r.workspaceID, ID: r.agentID})
 	return id, false, nil
 }
 

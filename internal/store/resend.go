@@ -13,6 +13,8 @@ import (
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -34,7 +36,7 @@ SELECT id, task_id, source, basis, wake_class, EXISTS (SELECT 1 FROM routines o 
 FROM wakeup_requests q
 WHERE agent_id = $1 AND finished_at >= $2 AND (finished_at, id) > ($2, $3) AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED')
 ORDER BY finished_at, id LIMIT $4`
-	dropped, err := collect(ctx, t, func(rows *sql.Rows) (d droppedRequest, err error) {
+	dropped, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (d droppedRequest, err error) {
 		return d, rows.Scan(&d.id, &d.taskID, &d.source, &d.basis, &d.class, &d.routineGone, &d.requestedAt, &d.finishedAt)
 	}, query, l.agentID, from.at, from.id, backlogRuns)
 	if err != nil {
@@ -68,21 +70,21 @@ func (t *tx) resendDropped(ctx context.Context, l lane, from resendFrom) (resend
 		return from, nil, err
 	}
 	const place = `UPDATE agent_lanes SET resend_from = $2, resend_after = $3 WHERE agent_id = $1`
-	if err := execOne(ctx, t, place, l.agentID, next.at, next.id); err != nil {
+	if err := pgtx.ExecOne(ctx, t, place, l.agentID, next.at, next.id); err != nil {
 		return from, nil, fmt.Errorf("note how far the resume is: %w", err)
 	}
 	if next.at != nil {
-		t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+		t.Publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	}
 	return next, sent, nil
 }
 
 // resendOn takes a resume one step further, once what it sent before is routed.
 func (t *tx) resendOn(ctx context.Context, l lane, from resendFrom) error {
-	const query = `SELECT count(*) FROM (SELECT 1 FROM wakeup_requests WHERE agent_id = $1 AND status = 'QUEUED' AND run_id IS NULL LIMIT $2) q`
-	unrouted, err := queryOne[int](ctx, t, query, l.agentID, backlogRuns)
+	const query = `SELECT count(*) FROM (SELECT 1 FROM wakeup_requests WHERE agent_id = $1 AND ` + guard.Unrouted + ` LIMIT $2) q`
+	unrouted, err := pgtx.QueryOne[int](ctx, t, query, l.agentID, backlogRuns)
 	if err != nil || unrouted == backlogRuns {
-		return wrap("count unrouted requests", err)
+		return pgtx.Wrap("count unrouted requests", err)
 	}
 	_, _, err = t.resendDropped(ctx, l, from)
 	return err
@@ -96,8 +98,8 @@ WHERE agent_id = $1 AND finished_at >= $2 AND (finished_at, id) > ($2, $3) AND (
 	if from.at == nil {
 		return 0, nil
 	}
-	n, err := queryOne[int](ctx, t, query, l.agentID, from.at, from.id)
-	return n, wrap("count what the hold dropped", err)
+	n, err := pgtx.QueryOne[int](ctx, t, query, l.agentID, from.at, from.id)
+	return n, pgtx.Wrap("count what the hold dropped", err)
 }
 
 // holding keeps the requests that still have their reason. It locks the tasks they are about, in id order, so that nobody
@@ -127,7 +129,7 @@ func (t *tx) lockTasksFor(ctx context.Context, agentID xid.ID, taskIDs []xid.ID)
 	if len(taskIDs) == 0 {
 		return byID, nil
 	}
-	if _, err := exec(ctx, t, `SELECT 1 FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`, ids(taskIDs)); err != nil {
+	if _, err := pgtx.Exec(ctx, t, `SELECT 1 FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`, pgtx.IDs(taskIDs)); err != nil {
 		return nil, fmt.Errorf("lock tasks: %w", err)
 	}
 	itself := func(q *ent.AgentQuery) { q.Where(agent.ID(agentID)) }
@@ -167,10 +169,33 @@ WITH sent AS (
   WHERE id = ANY($1) AND finished_at IS NOT NULL RETURNING routine_run_id)
 UPDATE routine_runs SET status = CASE WHEN task_id IS NULL THEN 'ENQUEUED' ELSE 'TASK_CREATED' END, skip_reason = NULL, error = NULL, completed_at = NULL
 WHERE id IN (SELECT routine_run_id FROM sent) AND (status IN ('FAILED', 'CANCELLED') OR status = 'SKIPPED' AND (task_id IS NOT NULL OR skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED')))`
-	if _, err := exec(ctx, t, query, ids(requests)); err != nil {
+	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(requests)); err != nil {
 		return fmt.Errorf("send requests again: %w", err)
 	}
 	t.sent = append(t.sent, requests...)
-	t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	return t.noteRequests(ctx, l.workspaceID, requests, domain.ActivityCodeWakeupResent, callerOr(ctx, "queue"), "The wakeup was sent again.", "")
+}
+
+// sendAgainUndelivered returns the event requests that no prompt of the run contained to the router: the same rows, at
+// their place in the order, one resend more (SPEC S3.6, C215). What is left without delivery is the same heartbeat.
+func (t *tx) sendAgainUndelivered(ctx context.Context, run runRow) error {
+	const query = `
+UPDATE wakeup_requests SET status = 'QUEUED', run_id = NULL, resends = resends + 1, claimed_at = NULL
+WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND ` + guard.RequestLives + ` RETURNING id`
+	resent, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, run.id)
+	if err != nil {
+		return fmt.Errorf("send undelivered requests again: %w", err)
+	}
+	if len(resent) == 0 {
+		return nil
+	}
+	return t.noteResent(ctx, run, resent)
+}
+
+// noteResent tells of requests that go back to the router.
+func (t *tx) noteResent(ctx context.Context, run runRow, resent []xid.ID) error {
+	t.sent = append(t.sent, resent...)
+	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: run.workspaceID, ID: run.agentID})
+	return t.noteRequests(ctx, run.workspaceID, resent, domain.ActivityCodeWakeupResent, system("queue"), "The wakeup came too late for its run's prompt and was sent again.", "")
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -30,7 +32,7 @@ const (
 	beforeLookback = `least(` + oldest + `, now() - w.recovery_lookback_hours * interval '1 hour')`
 )
 
-var openTask = `EXISTS (SELECT 1 FROM tasks k WHERE k.id = x.task_id AND ` + isOpen("k") + `)`
+var openTask = `EXISTS (SELECT 1 FROM tasks k WHERE k.id = x.task_id AND ` + guard.TaskOpen("k") + `)`
 
 // histories are all kinds. Live rows have no end and are no history; runs and requests of open tasks stay, and so does
 // what an agent that is held, or was just resumed, may get again (SPEC S6.3). Costs stay for ever: they are accounts.
@@ -115,7 +117,7 @@ func historyAge(r domain.Retention) time.Duration { return r.History }
 // Prune removes one small batch of each kind of history that has become too old, each batch in a transaction of its own.
 // What cannot be removed keeps nothing else, and the error joins what went wrong. more says that a batch was full and
 // something of it went, so that another call finds more. Several processes may prune at once.
-func (s *Store) Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error) {
+func (s *Records) Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error) {
 	var problems []error
 	for _, h := range histories {
 		age := h.age(r)
@@ -125,7 +127,7 @@ func (s *Store) Prune(ctx context.Context, r domain.Retention) (removed domain.R
 		n, full, failed := s.pruneBatch(ctx, h, age)
 		*h.count(&removed) = n
 		more = more || full && n > 0
-		if problems = append(problems, failed...); endsAll(ctx, errors.Join(failed...)) {
+		if problems = append(problems, failed...); pgtx.EndsAll(ctx, errors.Join(failed...)) {
 			return removed, false, errors.Join(problems...)
 		}
 	}
@@ -133,32 +135,32 @@ func (s *Store) Prune(ctx context.Context, r domain.Retention) (removed domain.R
 }
 
 // pruneBatch removes the oldest rows of a kind together, or, when one of them cannot be removed, by halves.
-func (s *Store) pruneBatch(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
+func (s *Records) pruneBatch(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
 	err := s.inTx(ctx, func(t *tx) error {
-		n, err := exec(ctx, t, `WITH old AS MATERIALIZED (`+h.free()+`)`+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor)
+		n, err := pgtx.Exec(ctx, t, `WITH old AS MATERIALIZED (`+h.free()+`)`+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor)
 		removed = int(n)
 		return err
 	})
 	if err == nil {
 		return removed, removed == retentionBatch, nil
 	}
-	if endsAll(ctx, err) {
+	if pgtx.EndsAll(ctx, err) {
 		return 0, false, []error{fmt.Errorf("remove old %s: %w", h.name, err)}
 	}
 	return s.pruneApart(ctx, h, age)
 }
 
 // pruneApart is pruneBatch by halves. Each row is judged again, as the others are.
-func (s *Store) pruneApart(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
-	old, err := collect(ctx, s.db, scanOne[xid.ID], h.all(), age.Milliseconds(), retentionBatch, domain.RetentionFloor)
+func (s *Records) pruneApart(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
+	old, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], h.all(), age.Milliseconds(), retentionBatch, domain.RetentionFloor)
 	if err != nil {
 		return 0, false, []error{fmt.Errorf("list old %s: %w", h.name, err)}
 	}
-	failed = apart(ctx, old, func(some []xid.ID) error {
+	failed = pgtx.Apart(ctx, old, func(some []xid.ID) error {
 		n := int64(0)
 		err := s.inTx(ctx, func(t *tx) (err error) {
 			const those = `WITH old AS MATERIALIZED (SELECT id FROM (%s) o WHERE id = ANY($4))`
-			n, err = exec(ctx, t, fmt.Sprintf(those, h.free())+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor, ids(some))
+			n, err = pgtx.Exec(ctx, t, fmt.Sprintf(those, h.free())+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor, pgtx.IDs(some))
 			return err
 		})
 		if err == nil {
@@ -166,19 +168,19 @@ func (s *Store) pruneApart(ctx context.Context, h history, age time.Duration) (r
 		}
 		return err
 	}, func(some []xid.ID, err error) error {
-		return fmt.Errorf("remove old %s: %s: %w", h.name, named("row", some), err)
+		return fmt.Errorf("remove old %s: %s: %w", h.name, pgtx.Named("row", some), err)
 	})
 	return removed, len(old) == retentionBatch, failed
 }
 
 // Prunable counts what Prune would remove in the end, and removes nothing.
-func (s *Store) Prunable(ctx context.Context, r domain.Retention) (would domain.Removed, err error) {
+func (s *Records) Prunable(ctx context.Context, r domain.Retention) (would domain.Removed, err error) {
 	for _, h := range histories {
 		age := h.age(r)
 		if age == 0 {
 			continue
 		}
-		n, err := queryOne[int](ctx, s.db, `SELECT count(*) FROM (`+h.all()+`) old`, age.Milliseconds(), nil, domain.RetentionFloor)
+		n, err := pgtx.QueryOne[int](ctx, s.db, `SELECT count(*) FROM (`+h.all()+`) old`, age.Milliseconds(), nil, domain.RetentionFloor)
 		if err != nil {
 			return would, fmt.Errorf("count old %s: %w", h.name, err)
 		}

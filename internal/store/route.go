@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -22,9 +24,9 @@ const (
 // It returns how many it routed; routing again is a no-op (C58). Several agents are routed in one transaction, those whose
 // lanes are held by others after the rest; what fails is found by halves and keeps no other. Of some thousand requests it
 // leaves the newest to the next call. The error joins one for each agent that failed.
-func (s *Store) Route(ctx context.Context, agents ...xid.ID) (int, error) {
+func (s *Queue) Route(ctx context.Context, agents ...xid.ID) (int, error) {
 	total := 0
-	failed := apart(ctx, agents, func(some []xid.ID) error {
+	failed := pgtx.Apart(ctx, agents, func(some []xid.ID) error {
 		rounds, wait := 0, len(some) == 1
 		for {
 			b := routing{}
@@ -37,13 +39,15 @@ func (s *Store) Route(ctx context.Context, agents ...xid.ID) (int, error) {
 			}
 			total, rounds = total+b.requests, rounds+1
 			if b.requests < routeBatch || rounds == routeRounds {
-				if some = remaining(some, b.locked); len(some) == 0 || wait {
+				if some = pgtx.Remaining(some, b.locked); len(some) == 0 || wait {
 					return nil
 				}
 				wait = true
 			}
 		}
-	}, func(some []xid.ID, err error) error { return fmt.Errorf("route %s: %w", named("agent", some), err) })
+	}, func(some []xid.ID, err error) error {
+		return fmt.Errorf("route %s: %w", pgtx.Named("agent", some), err)
+	})
 	return total, errors.Join(failed...)
 }
 
@@ -54,8 +58,8 @@ type routing struct {
 }
 
 // UnroutedAgents lists agents that have unrouted requests, at most limit.
-func (s *Store) UnroutedAgents(ctx context.Context, limit int) ([]xid.ID, error) {
-	agents, err := collect(ctx, s.db, scanOne[xid.ID], unroutedAgentsQuery, limit)
+func (s *Queue) UnroutedAgents(ctx context.Context, limit int) ([]xid.ID, error) {
+	agents, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], unroutedAgentsQuery, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list agents with unrouted requests: %w", err)
 	}
@@ -65,9 +69,9 @@ func (s *Store) UnroutedAgents(ctx context.Context, limit int) ([]xid.ID, error)
 // A loose index scan: one probe for each agent, however many requests it has.
 const unroutedAgentsQuery = `
 WITH RECURSIVE agents AS (
-  (SELECT agent_id FROM wakeup_requests WHERE status = 'QUEUED' AND run_id IS NULL ORDER BY agent_id LIMIT 1)
+  (SELECT agent_id FROM wakeup_requests WHERE ` + guard.Unrouted + ` ORDER BY agent_id LIMIT 1)
   UNION ALL
-  SELECT (SELECT q.agent_id FROM wakeup_requests q WHERE q.status = 'QUEUED' AND q.run_id IS NULL AND q.agent_id > a.agent_id ORDER BY q.agent_id LIMIT 1)
+  SELECT (SELECT q.agent_id FROM wakeup_requests q WHERE ` + guard.Unrouted + ` AND q.agent_id > a.agent_id ORDER BY q.agent_id LIMIT 1)
   FROM agents a WHERE a.agent_id IS NOT NULL)
 SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT $1`
 
@@ -99,7 +103,7 @@ func (r *router) lock(ctx context.Context, wait bool, agents []xid.ID) (locked [
 	if !wait {
 		query += ` SKIP LOCKED`
 	}
-	lanes, err := r.lockLanes(ctx, query, ids(agents))
+	lanes, err := r.lockLanes(ctx, query, pgtx.IDs(agents))
 	if err != nil {
 		return nil, fmt.Errorf("lock lanes: %w", err)
 	}
@@ -107,7 +111,7 @@ func (r *router) lock(ctx context.Context, wait bool, agents []xid.ID) (locked [
 		locked = append(locked, l.agentID)
 	}
 	if wait && len(lanes) < len(agents) {
-		return nil, fmt.Errorf("lock lanes: agent %s has none", remaining(agents, locked)[0])
+		return nil, fmt.Errorf("lock lanes: agent %s has none", pgtx.Remaining(agents, locked)[0])
 	}
 	return locked, nil
 }
@@ -118,7 +122,7 @@ SELECT q.*, a.id, a.deleted_at IS NOT NULL, w.coalescing_window_ms
 FROM unnest($1::text[]) AS x (id) JOIN agents a ON a.id = x.id JOIN workspaces w ON w.id = a.workspace_id
 CROSS JOIN LATERAL (
   SELECT ` + requestColumns(`'{}'::jsonb`) + ` FROM wakeup_requests
-  WHERE agent_id = x.id AND status = 'QUEUED' AND run_id IS NULL ORDER BY requested_at, id LIMIT $2 FOR NO KEY UPDATE) AS q
+  WHERE agent_id = x.id AND ` + guard.Unrouted + ` ORDER BY requested_at, id LIMIT $2 FOR NO KEY UPDATE) AS q
 LIMIT $2`
 
 // unroutedRequest is a request to route.
@@ -130,12 +134,12 @@ type unroutedRequest struct {
 }
 
 func (r *router) unrouted(ctx context.Context, agents []xid.ID) ([]unroutedRequest, error) {
-	requests, err := collect(ctx, r, func(rows *sql.Rows) (q unroutedRequest, err error) {
+	requests, err := pgtx.Collect(ctx, r, func(rows *sql.Rows) (q unroutedRequest, err error) {
 		var windowMs int64
 		q.requestRow, err = scanRequest(rows, &q.agentID, &q.agentDeleted, &windowMs)
 		q.window = time.Duration(windowMs) * time.Millisecond
 		return q, err
-	}, unroutedQuery, ids(agents), routeBatch)
+	}, unroutedQuery, pgtx.IDs(agents), routeBatch)
 	if err != nil {
 		return nil, fmt.Errorf("read unrouted requests: %w", err)
 	}
@@ -196,11 +200,11 @@ func (r *router) readBlocked(ctx context.Context, requests []unroutedRequest) er
 	if len(assigned) == 0 {
 		return nil
 	}
-	blocked, err := collect(ctx, r, scanOne[xid.ID], blockedTasksQuery, ids(assigned))
+	blocked, err := pgtx.Collect(ctx, r, pgtx.ScanOne[xid.ID], guard.BlockedTasks, pgtx.IDs(assigned))
 	for _, id := range blocked {
 		r.blocked[id] = true
 	}
-	return wrap("read which tasks are blocked", err)
+	return pgtx.Wrap("read which tasks are blocked", err)
 }
 
 const scopeColumns = `
@@ -222,15 +226,15 @@ func (r *router) readScopes(ctx context.Context, requests []unroutedRequest) err
 			agents, scopes = append(agents, q.agentID), append(scopes, q.scope)
 		}
 	}
-	_, err := collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
+	_, err := pgtx.Collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
 		var key scopeKey
 		var run domain.ScopeRun
 		err = rows.Scan(&key.agentID, &key.scope, &run.ID, &run.Status, &run.Started, &run.ParkedReason, &run.ParkedUntil, &run.WakeClass,
 			&run.RoutineID, &run.Fingerprint, &run.RequestedAt)
 		r.scopes[key] = append(r.scopes[key], run)
 		return struct{}{}, err
-	}, scopesQuery, ids(agents), textArray(scopes))
-	return wrap("read the scopes' runs", err)
+	}, scopesQuery, pgtx.IDs(agents), pgtx.TextArray(scopes))
+	return pgtx.Wrap("read the scopes' runs", err)
 }
 
 func (r *router) route(ctx context.Context, q unroutedRequest) error {
@@ -248,7 +252,7 @@ func (r *router) route(ctx context.Context, q unroutedRequest) error {
 	}
 	asked := q.coalesce()
 	asked.TaskBlocked = r.blocked[q.taskID]
-	plan := domain.Coalesce(domain.CoalesceFacts{Runs: r.scopes[q.key()], Request: asked, Window: q.window, Now: r.now})
+	plan := domain.Coalesce(domain.CoalesceFacts{Runs: r.scopes[q.key()], Request: asked, Window: q.window, Now: r.Now})
 	if plan.Action == domain.CoalesceNew {
 		r.add(q, plan)
 	} else {
@@ -272,12 +276,12 @@ func (q requestRow) coalesce() domain.CoalesceRequest {
 
 // add notes a new run for a request. Its place in the order is now, under the lane lock; a re-send keeps its own.
 func (r *router) add(q unroutedRequest, plan domain.CoalescePlan) {
-	requestedAt := r.now
+	requestedAt := r.Now
 	if q.resends > 0 {
 		requestedAt = q.requestedAt
 	}
 	run := domain.ScopeRun{ID: string(xid.New("run")), Status: domain.RunStatusQueued, ParkedReason: plan.ParkedReason, ParkedUntil: plan.ParkedUntil,
-		WakeClass: q.class, RoutineID: string(q.routineID), Fingerprint: orZero(q.fingerprint), RequestedAt: requestedAt}
+		WakeClass: q.class, RoutineID: string(q.routineID), Fingerprint: pgtx.OrZero(q.fingerprint), RequestedAt: requestedAt}
 	r.runs = append(r.runs, newRun{unroutedRequest: q, run: run})
 	r.scopes[q.key()] = append(r.scopes[q.key()], run)
 	r.touched[q.agentID] = r.touched[q.agentID] || plan.ParkedReason == ""
@@ -344,14 +348,32 @@ func (r *router) endOrphans(ctx context.Context) error {
 func (r *router) endUnrouted(ctx context.Context, requests []xid.ID, status domain.WakeupStatus, reason domain.EndReason) error {
 	const query = `UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4 WHERE id = ANY($1) RETURNING routine_run_id, task_id`
 	var fires, tasks []xid.ID
-	_, err := collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
+	_, err := pgtx.Collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
 		var fire, task xid.ID
 		err = rows.Scan(&fire, &task)
 		fires, tasks = append(fires, fire), append(tasks, task)
 		return struct{}{}, err
-	}, query, ids(requests), status, reason, r.now)
+	}, query, pgtx.IDs(requests), status, reason, r.Now)
 	if err != nil {
 		return fmt.Errorf("end requests: %w", err)
 	}
 	return r.endFires(ctx, fires, tasks, routineRunEnd{status: settledFire(status), reason: &reason})
+}
+
+// RouteRequests routes requests that were just made, with all else that their agents have unrouted. One agent's failure
+// does not keep the others from it; the dispatcher comes back to what is left.
+func (s *Queue) RouteRequests(ctx context.Context, requests []xid.ID) error {
+	if len(requests) == 0 {
+		return nil
+	}
+	agents, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], `SELECT DISTINCT agent_id FROM wakeup_requests WHERE id = ANY($1) ORDER BY 1`, pgtx.IDs(requests))
+	if err != nil {
+		return fmt.Errorf("find whose requests they are: %w", err)
+	}
+	for _, agent := range agents {
+		if _, routeErr := s.Route(ctx, agent); routeErr != nil && err == nil {
+			err = routeErr
+		}
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -32,7 +33,7 @@ func (r *router) write(ctx context.Context) error {
 	for _, m := range r.merges {
 		workspaces = append(workspaces, m.workspaceID)
 	}
-	for _, workspace := range once(workspaces) {
+	for _, workspace := range pgtx.Once(workspaces) {
 		r.fed(workspace)
 	}
 	return r.fixHeads(ctx)
@@ -104,7 +105,7 @@ run AS (
   SELECT id, workspace, agent, task, routine, causation, scope, source, class, fingerprint, 'QUEUED', parked, until,
     CASE WHEN parked IS NULL THEN $2::timestamptz END, retries, hops, at, 1 FROM n),
 told AS (` + activityInto + `
-  SELECT activity, workspace, 'WAKEUP_QUEUED', 'The wakeup was queued.', 'SYSTEM', 'router', request, agent, task,
+  SELECT activity, workspace, '` + string(domain.ActivityCodeWakeupQueued) + `', 'The wakeup was queued.', 'SYSTEM', 'router', request, agent, task,
     jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'runId', id, 'source', source)), causation, $2
   FROM n WHERE activity IS NOT NULL),
 event AS (
@@ -114,7 +115,7 @@ linked AS (
 open AS (
   UPDATE routine_runs f SET completed_at = NULL FROM linked WHERE f.id = linked.routine_run_id AND f.status = 'COALESCED')
 SELECT count(*) FROM linked`
-	linked, err := queryOne[int](ctx, r, query, encoded, r.now, ids(requests))
+	linked, err := pgtx.QueryOne[int](ctx, r, query, encoded, r.Now, pgtx.IDs(requests))
 	if err == nil && linked != len(requests) {
 		err = fmt.Errorf("linked %d requests, want %d", linked, len(requests))
 	}
@@ -122,7 +123,7 @@ SELECT count(*) FROM linked`
 		return fmt.Errorf("insert runs: %w", err)
 	}
 	for _, n := range r.runs {
-		r.publish(event.Event{Kind: event.Run, WorkspaceID: n.workspaceID, ID: xid.ID(n.run.ID)})
+		r.Publish(event.Event{Kind: event.Run, WorkspaceID: n.workspaceID, ID: xid.ID(n.run.ID)})
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func (r *router) writeParkings(ctx context.Context) error {
 		const park = `
 UPDATE runs SET parked_reason = $2, parked_until = $3, due_at = $4, revision = revision + 1
 WHERE id = $1 AND status = 'QUEUED'`
-		if err := execOne(ctx, r, park, id, nullable(run.ParkedReason), nullableTime(run.ParkedUntil), dueFrom(run.ParkedReason, r.now)); err != nil {
+		if err := pgtx.ExecOne(ctx, r, park, id, pgtx.Nullable(run.ParkedReason), pgtx.NullableTime(run.ParkedUntil), dueFrom(run.ParkedReason, r.Now)); err != nil {
 			return fmt.Errorf("change the run's parking: %w", err)
 		}
 	}
@@ -172,7 +173,7 @@ linked AS (
   UPDATE wakeup_requests q SET status = 'COALESCED', run_id = n.run FROM n WHERE q.id = n.request AND q.id = ANY($2)
   RETURNING q.id, q.workspace_id, q.agent_id, q.task_id, q.causation_id, q.run_id, q.source, n.activity),
 told AS (` + activityInto + `
-  SELECT activity, workspace_id, 'WAKEUP_COALESCED', 'The wakeup was merged into a run.', 'SYSTEM', 'router', id, agent_id, task_id,
+  SELECT activity, workspace_id, '` + string(domain.ActivityCodeWakeupCoalesced) + `', 'The wakeup was merged into a run.', 'SYSTEM', 'router', id, agent_id, task_id,
     jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'runId', run_id, 'source', source)), causation_id, $6 FROM linked),
 raised AS (
   UPDATE runs r SET coalesced_count = coalesced_count + m.requests, hops = greatest(r.hops, m.hops), revision = revision + 1, event_seq = event_seq + CASE WHEN m.promote THEN 2 ELSE 1 END,
@@ -181,11 +182,11 @@ raised AS (
   RETURNING r.id, r.workspace_id, r.event_seq, m.requests, m.promote),
 event AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at)
-  SELECT workspace_id, id, event_seq - promote::int, 'COALESCED', jsonb_build_object('requests', requests), $6 FROM raised
-  UNION ALL SELECT workspace_id, id, event_seq, 'PROMOTED', '{}', $6 FROM raised WHERE promote)
+  SELECT workspace_id, id, event_seq - promote::int, '` + string(domain.RunEventKindCoalesced) + `', jsonb_build_object('requests', requests), $6 FROM raised
+  UNION ALL SELECT workspace_id, id, event_seq, '` + string(domain.RunEventKindPromoted) + `', '{}', $6 FROM raised WHERE promote)
 SELECT (SELECT count(*) FROM linked), (SELECT count(*) FROM raised)`
 	var nLinked, nRaised int
-	err = queryRow(ctx, r, []any{&nLinked, &nRaised}, query, encoded, ids(requests), ids(into), ids(newIDs("act", len(requests))), ids(runs), r.now)
+	err = pgtx.QueryRow(ctx, r, []any{&nLinked, &nRaised}, query, encoded, pgtx.IDs(requests), pgtx.IDs(into), pgtx.IDs(newIDs("act", len(requests))), pgtx.IDs(runs), r.Now)
 	if err == nil && (nLinked != len(requests) || nRaised != len(runs)) {
 		err = fmt.Errorf("linked %d of %d requests to %d of %d runs", nLinked, len(requests), nRaised, len(runs))
 	}
@@ -193,7 +194,7 @@ SELECT (SELECT count(*) FROM linked), (SELECT count(*) FROM raised)`
 		return fmt.Errorf("merge requests: %w", err)
 	}
 	for _, m := range r.merges {
-		r.publish(event.Event{Kind: event.Run, WorkspaceID: m.workspaceID, ID: m.run})
+		r.Publish(event.Event{Kind: event.Run, WorkspaceID: m.workspaceID, ID: m.run})
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"rouse.dev/rouse/internal/cron"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -27,7 +28,7 @@ type CreateRoutine struct {
 }
 
 // CreateRoutine makes a routine and its triggers, whole or not at all; schedules are armed from now.
-func (s *Store) CreateRoutine(ctx context.Context, in CreateRoutine) (made Made, err error) {
+func (s *Routines) CreateRoutine(ctx context.Context, in CreateRoutine) (made Made, err error) {
 	in, clamped, err := in.normalised()
 	if err != nil {
 		return Made{}, err
@@ -37,7 +38,7 @@ func (s *Store) CreateRoutine(ctx context.Context, in CreateRoutine) (made Made,
 		return err
 	})
 	made.Clamped = clamped
-	return made, wrap("create routine", err)
+	return made, pgtx.Wrap("create routine", err)
 }
 
 func (in CreateRoutine) normalised() (_ CreateRoutine, clamped []string, err error) {
@@ -58,7 +59,7 @@ func (t *tx) createRoutine(ctx context.Context, in CreateRoutine) (Made, error) 
 	if err := t.checkAgent(ctx, in.WorkspaceID, in.AssigneeID, []string{"assigneeId"}); err != nil {
 		return Made{}, err
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return Made{}, err
 	}
 	id := xid.New("rtn")
@@ -69,7 +70,7 @@ func (t *tx) createRoutine(ctx context.Context, in CreateRoutine) (Made, error) 
 		create.SetTaskTemplate(in.TaskTemplate)
 	}
 	err := create.Exec(ctx)
-	if uniqueViolation(err) != "" {
+	if pgtx.UniqueViolation(err) != "" {
 		return Made{}, nameTaken("routine", in.Name)
 	}
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -22,7 +24,7 @@ type UpdateRoutine struct {
 // UpdateRoutine changes a routine and returns the fields whose value was clamped. Fires that were made keep what they were
 // made with. A change that changes nothing leaves the revision alone; last_run_at is written by fires only
 // (AC-OFFICE-LOOP-LIVENESS-001.8).
-func (s *Store) UpdateRoutine(ctx context.Context, in UpdateRoutine) (clamped []string, err error) {
+func (s *Routines) UpdateRoutine(ctx context.Context, in UpdateRoutine) (clamped []string, err error) {
 	err = s.withRoutine(ctx, in.WorkspaceID, in.RoutineID, func(t *tx, _ lane, r routineRow) error {
 		if err := r.refuseArchived(); err != nil {
 			return err
@@ -34,7 +36,7 @@ func (s *Store) UpdateRoutine(ctx context.Context, in UpdateRoutine) (clamped []
 		if err := checkRevision(in.ExpectedRevision, row.Revision, "routine"); err != nil {
 			return err
 		}
-		hasSchedule, err := queryOne[bool](ctx, t, `
+		hasSchedule, err := pgtx.QueryOne[bool](ctx, t, `
 SELECT EXISTS (SELECT 1 FROM routine_triggers WHERE routine_id = $1 AND kind = 'SCHEDULE' AND deleted_at IS NULL)`, in.RoutineID)
 		if err != nil {
 			return fmt.Errorf("look for schedules: %w", err)
@@ -46,7 +48,7 @@ SELECT EXISTS (SELECT 1 FROM routine_triggers WHERE routine_id = $1 AND kind = '
 		clamped = change.Clamped
 		return t.updateRoutine(ctx, r, change)
 	})
-	return clamped, wrap("update routine", err)
+	return clamped, pgtx.Wrap("update routine", err)
 }
 
 // routineSettings are the settings of a stored routine.
@@ -70,7 +72,7 @@ func (t *tx) updateRoutine(ctx context.Context, r routineRow, change domain.Rout
 			return err
 		}
 	}
-	u := t.Routine.UpdateOneID(r.id).AddRevision(1).SetUpdatedAt(t.now).SetName(next.Name).SetDescription(next.Description).
+	u := t.Routine.UpdateOneID(r.id).AddRevision(1).SetUpdatedAt(t.Now).SetName(next.Name).SetDescription(next.Description).
 		SetAssigneeID(next.AssigneeID).SetConcurrencyPolicy(next.Policy).SetCatchUpPolicy(next.CatchUp).SetCatchUpMax(next.CatchUpMax).
 		SetVariables(next.Variables)
 	if next.Template == nil {
@@ -79,7 +81,7 @@ func (t *tx) updateRoutine(ctx context.Context, r routineRow, change domain.Rout
 		u.SetTaskTemplate(next.Template)
 	}
 	err := u.Exec(ctx)
-	if uniqueViolation(err) != "" {
+	if pgtx.UniqueViolation(err) != "" {
 		return nameTaken("routine", next.Name)
 	}
 	if err != nil {
@@ -89,28 +91,28 @@ func (t *tx) updateRoutine(ctx context.Context, r routineRow, change domain.Rout
 }
 
 // PauseRoutine holds a routine: its slots pass without a fire and are not caught up (SPEC S4.4). What it sent goes on.
-func (s *Store) PauseRoutine(ctx context.Context, workspaceID, routineID xid.ID) error {
-	return wrap("pause routine", s.setRoutineStatus(ctx, workspaceID, routineID, domain.RoutineStatusPaused, "The routine was paused."))
+func (s *Routines) PauseRoutine(ctx context.Context, workspaceID, routineID xid.ID) error {
+	return pgtx.Wrap("pause routine", s.setRoutineStatus(ctx, workspaceID, routineID, domain.RoutineStatusPaused, "The routine was paused."))
 }
 
 // ResumeRoutine lets a routine go on: its schedules go on from now (SPEC S4.3, C210).
-func (s *Store) ResumeRoutine(ctx context.Context, workspaceID, routineID xid.ID) error {
-	return wrap("resume routine", s.setRoutineStatus(ctx, workspaceID, routineID, domain.RoutineStatusActive, "The routine was resumed."))
+func (s *Routines) ResumeRoutine(ctx context.Context, workspaceID, routineID xid.ID) error {
+	return pgtx.Wrap("resume routine", s.setRoutineStatus(ctx, workspaceID, routineID, domain.RoutineStatusActive, "The routine was resumed."))
 }
 
 // ArchiveRoutine retires a routine for good and switches its triggers off.
-func (s *Store) ArchiveRoutine(ctx context.Context, workspaceID, routineID xid.ID) error {
-	return wrap("archive routine", s.setRoutineStatus(ctx, workspaceID, routineID, domain.RoutineStatusArchived, "The routine was archived."))
+func (s *Routines) ArchiveRoutine(ctx context.Context, workspaceID, routineID xid.ID) error {
+	return pgtx.Wrap("archive routine", s.setRoutineStatus(ctx, workspaceID, routineID, domain.RoutineStatusArchived, "The routine was archived."))
 }
 
-func (s *Store) setRoutineStatus(ctx context.Context, workspaceID, routineID xid.ID, next domain.RoutineStatus, summary string) error {
+func (s *Routines) setRoutineStatus(ctx context.Context, workspaceID, routineID xid.ID, next domain.RoutineStatus, summary string) error {
 	return s.withRoutine(ctx, workspaceID, routineID, func(t *tx, _ lane, r routineRow) error {
 		changes, problems := r.status.To(next)
 		if err := domain.AsUserError(problems); err != nil || !changes {
 			return err
 		}
 		const write = `UPDATE routines SET status = $2, revision = revision + 1, updated_at = $3 WHERE id = $1`
-		if err := execOne(ctx, t, write, r.id, next, t.now); err != nil {
+		if err := pgtx.ExecOne(ctx, t, write, r.id, next, t.Now); err != nil {
 			return fmt.Errorf("write the routine's status: %w", err)
 		}
 		switch next {
@@ -121,7 +123,7 @@ func (s *Store) setRoutineStatus(ctx context.Context, workspaceID, routineID xid
 		case domain.RoutineStatusArchived:
 			const off = `
 UPDATE routine_triggers SET enabled = false, next_run_at = NULL, revision = revision + 1, updated_at = $2 WHERE routine_id = $1 AND enabled`
-			if _, err := exec(ctx, t, off, r.id, t.now); err != nil {
+			if _, err := pgtx.Exec(ctx, t, off, r.id, t.Now); err != nil {
 				return fmt.Errorf("switch the routine's triggers off: %w", err)
 			}
 		}
@@ -131,11 +133,11 @@ UPDATE routine_triggers SET enabled = false, next_run_at = NULL, revision = revi
 
 // DeleteRoutine removes a routine and its triggers for good; its fires and runs stay readable. What it sent and did not
 // start ends CANCELLED (ROUTINE_DELETED), in every agent's queue; a live run, and a task that it made, go on.
-func (s *Store) DeleteRoutine(ctx context.Context, workspaceID, routineID xid.ID) error {
-	return wrap("delete routine", s.atRoutine(ctx, workspaceID, routineID, func(t *tx, agentID xid.ID) error {
+func (s *Routines) DeleteRoutine(ctx context.Context, workspaceID, routineID xid.ID) error {
+	return pgtx.Wrap("delete routine", s.atRoutine(ctx, workspaceID, routineID, func(t *tx, agentID xid.ID) error {
 		lanes, err := t.lockLanes(ctx, `
 SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id IN (SELECT $3::text
-  UNION SELECT agent_id FROM wakeup_requests WHERE routine_id = $1 AND status = 'QUEUED' AND run_id IS NULL
+  UNION SELECT agent_id FROM wakeup_requests WHERE routine_id = $1 AND `+guard.Unrouted+`
   UNION SELECT agent_id FROM runs WHERE workspace_id = $2 AND routine_id = $1 AND status = 'QUEUED') ORDER BY agent_id FOR NO KEY UPDATE`,
 			routineID, workspaceID, agentID)
 		if err != nil {
@@ -151,7 +153,7 @@ SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id IN (SELECT $3::text
 
 func (t *tx) deleteRoutine(ctx context.Context, lanes []lane, r routineRow) error {
 	const remove = `UPDATE routines SET deleted_at = $2, revision = revision + 1, updated_at = $2 WHERE id = $1`
-	if err := execOne(ctx, t, remove, r.id, t.now); err != nil {
+	if err := pgtx.ExecOne(ctx, t, remove, r.id, t.Now); err != nil {
 		return fmt.Errorf("remove the routine: %w", err)
 	}
 	if err := t.removeTriggers(ctx, `routine_id = $2`, r.id); err != nil {
@@ -182,12 +184,12 @@ var errMoved = errors.New("the routine was given to another agent meanwhile; try
 
 // atRoutine runs f in a transaction with the agent whose lane is to be locked first, and looks again when the routine was
 // given to another one meanwhile.
-func (s *Store) atRoutine(ctx context.Context, workspaceID, routineID xid.ID, f func(t *tx, agentID xid.ID) error) error {
+func (s *Routines) atRoutine(ctx context.Context, workspaceID, routineID xid.ID, f func(t *tx, agentID xid.ID) error) error {
 	const find = `SELECT assignee_id FROM routines WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
-	for range maxTries {
-		agentID, err := queryOne[xid.ID](ctx, s.db, find, routineID, workspaceID)
+	for range pgtx.MaxTries {
+		agentID, err := pgtx.QueryOne[xid.ID](ctx, s.db, find, routineID, workspaceID)
 		if err != nil {
-			return notFound(err, []string{"routineId"}, "routine", routineID)
+			return pgtx.NotFound(err, []string{"routineId"}, "routine", routineID)
 		}
 		if err := s.inTx(ctx, func(t *tx) error { return f(t, agentID) }); !errors.Is(err, errMoved) {
 			return err
@@ -197,7 +199,7 @@ func (s *Store) atRoutine(ctx context.Context, workspaceID, routineID xid.ID, f 
 }
 
 // withRoutine runs f with the lane of the routine's agent and the routine locked.
-func (s *Store) withRoutine(ctx context.Context, workspaceID, routineID xid.ID, f func(*tx, lane, routineRow) error) error {
+func (s *Routines) withRoutine(ctx context.Context, workspaceID, routineID xid.ID, f func(*tx, lane, routineRow) error) error {
 	return s.atRoutine(ctx, workspaceID, routineID, func(t *tx, agentID xid.ID) error {
 		l, r, err := t.lockBoth(ctx, routineID, agentID)
 		if err != nil {
@@ -208,7 +210,7 @@ func (s *Store) withRoutine(ctx context.Context, workspaceID, routineID xid.ID, 
 }
 
 // withRoutineOnce is withRoutine for a mutation with an idempotency key, which is taken first.
-func (s *Store) withRoutineOnce(ctx context.Context, workspaceID, routineID xid.ID, mutation string, k Idempotency, made *Made, f func(*tx, lane, routineRow) (Made, error)) error {
+func (s *Routines) withRoutineOnce(ctx context.Context, workspaceID, routineID xid.ID, mutation string, k Idempotency, made *Made, f func(*tx, lane, routineRow) (Made, error)) error {
 	return s.atRoutine(ctx, workspaceID, routineID, func(t *tx, agentID xid.ID) (err error) {
 		*made, err = t.once(ctx, workspaceID, mutation, k, func() (Made, error) {
 			l, r, err := t.lockBoth(ctx, routineID, agentID)
@@ -235,8 +237,8 @@ func (t *tx) lockBoth(ctx context.Context, routineID, agentID xid.ID) (lane, rou
 func (t *tx) lockRoutineOf(ctx context.Context, routineID, agentID xid.ID) (routineRow, error) {
 	r, err := t.lockRoutine(ctx, routineID)
 	switch {
-	case isNoRows(err):
-		return r, notFound(err, []string{"routineId"}, "routine", routineID)
+	case pgtx.NoRows(err):
+		return r, pgtx.NotFound(err, []string{"routineId"}, "routine", routineID)
 	case err == nil && r.assigneeID != agentID:
 		return r, errMoved
 	}

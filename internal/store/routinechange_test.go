@@ -8,13 +8,14 @@ import (
 
 	"rouse.dev/rouse/internal/cron"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // SPEC S4.1, S2: a deleted routine.
 func TestADeletedRoutineTakesBackWhatItSentFromEveryQueue(t *testing.T) {
 	w := newWorld(t)
-	awake := func(c *CreateAgent) { c.SkipIdleWakeups = ptr(false) }
+	awake := func(c *CreateAgent) { c.SkipIdleWakeups = pgtx.Ptr(false) }
 	ada, bob := w.agent("ada", awake), w.agent("bob", awake)
 	trigger := w.routine(ada, nil)
 	routine := one[xid.ID](w, `SELECT id FROM routines`)
@@ -204,7 +205,7 @@ func TestEverySlotIsARoutineRunOrInARangeThatOneNames(t *testing.T) {
 		slot   time.Time
 		missed domain.Missed
 	}
-	fires, err := collect(t.Context(), w.db, func(rows *sql.Rows) (f fire, err error) {
+	fires, err := pgtx.Collect(t.Context(), w.db, func(rows *sql.Rows) (f fire, err error) {
 		err = rows.Scan(&f.slot, &f.missed.Ticks, &f.missed.Since)
 		return f, err
 	}, `SELECT scheduled_for, missed_ticks, coalesce(missed_since, scheduled_for) FROM routine_runs ORDER BY scheduled_for`)

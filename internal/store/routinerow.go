@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -47,13 +48,13 @@ func scanRoutine(rows *sql.Rows, more ...any) (r routineRow, err error) {
 
 func (t *tx) lockRoutine(ctx context.Context, id xid.ID) (routineRow, error) {
 	r, err := t.readRoutine(ctx, id, ` FOR NO KEY UPDATE OF r`)
-	return r, wrap("lock routine", err)
+	return r, pgtx.Wrap("lock routine", err)
 }
 
 // readRoutine reads a routine that is not deleted, with a locking clause or none.
 func (t *tx) readRoutine(ctx context.Context, id xid.ID, locking string) (routineRow, error) {
 	query := `SELECT ` + routineColumns + ` FROM routines r JOIN agents a ON a.id = r.assignee_id WHERE r.id = $1 AND r.deleted_at IS NULL` + locking
-	found, err := collect(ctx, t, func(rows *sql.Rows) (routineRow, error) { return scanRoutine(rows) }, query, id)
+	found, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (routineRow, error) { return scanRoutine(rows) }, query, id)
 	if err == nil && len(found) == 0 {
 		err = sql.ErrNoRows
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -52,7 +52,7 @@ func (r runRow) launched() bool { return r.status == domain.RunStatusClaimed && 
 
 // lockRun locks a run of the workspace whose lane is held.
 func (t *tx) lockRun(ctx context.Context, runID xid.ID) (runRow, error) {
-	runs, err := collect(ctx, t, scanRun, `SELECT `+runColumns+` FROM runs r WHERE r.id = $1 FOR NO KEY UPDATE`, runID)
+	runs, err := pgtx.Collect(ctx, t, scanRun, `SELECT `+runColumns+` FROM runs r WHERE r.id = $1 FOR NO KEY UPDATE`, runID)
 	if err != nil {
 		return runRow{}, fmt.Errorf("lock run: %w", err)
 	}
@@ -68,7 +68,7 @@ func (t *tx) lockClaimed(ctx context.Context, a Attempt) (runRow, error) {
 SELECT ` + runColumns + ` FROM runs r JOIN attempt_leases l ON l.run_id = r.id
 WHERE r.id = $1 AND r.status = 'CLAIMED' AND r.attempt = $2 AND l.attempt = $2 AND l.owner = $3
 FOR NO KEY UPDATE OF r`
-	runs, err := collect(ctx, t, scanRun, query, a.RunID, a.Number, a.Owner)
+	runs, err := pgtx.Collect(ctx, t, scanRun, query, a.RunID, a.Number, a.Owner)
 	if err != nil {
 		return runRow{}, fmt.Errorf("lock run: %w", err)
 	}
@@ -79,7 +79,7 @@ FOR NO KEY UPDATE OF r`
 }
 
 // withLive runs f on a live attempt: its agent's lane held and its run locked, in this order.
-func (s *Store) withLive(ctx context.Context, a Attempt, f func(*tx, lane, runRow) error) error {
+func (s *Queue) withLive(ctx context.Context, a Attempt, f func(*tx, lane, runRow) error) error {
 	return s.inTx(ctx, func(t *tx) error {
 		l, err := t.lockLaneOf(ctx, a.RunID)
 		if err != nil {
@@ -103,10 +103,10 @@ func (t *tx) runEvent(ctx context.Context, run runRow, kind domain.RunEventKind,
 WITH r AS (UPDATE runs SET event_seq = event_seq + 1 WHERE id = $1 RETURNING id, workspace_id, event_seq)
 INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
 SELECT workspace_id, id, event_seq, $2, NULLIF($3::int, 0), $4, $5 FROM r`
-	if err := execOne(ctx, t, query, run.id, kind, attempt, encoded, t.now); err != nil {
+	if err := pgtx.ExecOne(ctx, t, query, run.id, kind, attempt, encoded, t.Now); err != nil {
 		return fmt.Errorf("append run event %s: %w", kind, err)
 	}
-	t.publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+	t.Publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
 	return nil
 }
 
@@ -121,5 +121,10 @@ func encodeData(data any) ([]byte, error) {
 	return encoded, nil
 }
 
-// isNoRows says that a query found nothing.
-func isNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+// outcome is what became of one action of a result, as the run's last event tells it.
+type outcome struct {
+	Type    domain.ActionType `json:"type,omitempty"`
+	Done    bool              `json:"done"`
+	ID      xid.ID            `json:"id,omitempty"`      // of what it made or changed
+	Problem string            `json:"problem,omitempty"` // why it was not done
+}

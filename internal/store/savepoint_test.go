@@ -10,6 +10,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -18,9 +19,9 @@ func TestWhatASavepointUndoesHasNoEffects(t *testing.T) {
 	w := newWorld(t)
 	var told []string
 	tell := func(x *tx, what string) {
-		x.publish(event.Event{Kind: event.Run, WorkspaceID: w.workspace, ID: xid.ID(what)})
-		x.count(func(*metrics.Counters) { told = append(told, "counted "+what) })
-		x.onCommit(func(*Store) { told = append(told, "did "+what) })
+		x.Publish(event.Event{Kind: event.Run, WorkspaceID: w.workspace, ID: xid.ID(what)})
+		x.Count(func(*metrics.Counters) { told = append(told, "counted "+what) })
+		x.onCommit(func(*base) { told = append(told, "did "+what) })
 	}
 	w.ok(w.inTx(t.Context(), func(x *tx) error {
 		tell(x, "before")
@@ -50,7 +51,7 @@ func TestATransactionWithABrokenSavepointIsNotCommitted(t *testing.T) {
 	s, f := w.faulty()
 	err := s.inTx(t.Context(), func(x *tx) error {
 		_ = x.savepoint(t.Context(), func() error {
-			_, err := exec(t.Context(), x, `UPDATE workspaces SET name = 'changed'`)
+			_, err := pgtx.Exec(t.Context(), x, `UPDATE workspaces SET name = 'changed'`)
 			f.left.Store(1)
 			return err
 		})
@@ -68,7 +69,7 @@ func TestARunWhoseGuardFailedIsNotToldToHaveEnded(t *testing.T) {
 	text := &strings.Builder{}
 	w.Store = New(w.db, Options{Events: w.events, Counters: metrics.New(), Jitter: func() float64 { return 0 }, Log: slog.New(slog.NewTextHandler(text, nil)),
 		Tracer: tracerFunc(func(h Hop) { hops = append(hops, h.Name) })})
-	agent := w.agent("idle", func(in *CreateAgent) { in.SkipIdleWakeups = ptr(true) })
+	agent := w.agent("idle", func(in *CreateAgent) { in.SkipIdleWakeups = pgtx.Ptr(true) })
 	request := w.request(agent, func(r *newRequest) { r.class = domain.WakeClassPeriodic })
 	w.refuse("UPDATE", "wakeup_requests", `NEW.finished_at IS NOT NULL`)
 	hops = nil

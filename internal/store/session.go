@@ -6,6 +6,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -16,11 +17,11 @@ func (t *tx) conversation(ctx context.Context, run runRow) (c domain.TaskConvers
 		return c, nil
 	}
 	const query = `SELECT external_id, run_count, created_at FROM task_sessions WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
-	err = queryRow(ctx, t, []any{&c.ExternalID, &c.Runs, &c.OpenedAt}, query, run.taskID, run.agentID)
-	if isNoRows(err) {
+	err = pgtx.QueryRow(ctx, t, []any{&c.ExternalID, &c.Runs, &c.OpenedAt}, query, run.taskID, run.agentID)
+	if pgtx.NoRows(err) {
 		return domain.TaskConversation{}, nil
 	}
-	return c, wrap("read the task's session", err)
+	return c, pgtx.Wrap("read the task's session", err)
 }
 
 // openSession decides whether the attempt resumes its task's session, and marks that session at work (SPEC S7.2).
@@ -29,9 +30,9 @@ func (t *tx) openSession(ctx context.Context, run runRow, ag *ent.Agent) (resume
 	if err != nil || former.ExternalID == "" {
 		return "", err
 	}
-	f := domain.SessionFacts{Former: former, Now: t.now, MaxRuns: ag.SessionMaxRuns}
+	f := domain.SessionFacts{Former: former, Now: t.Now, MaxRuns: ag.SessionMaxRuns}
 	if ag.SessionMaxAgeMs != nil {
-		f.MaxAge = ptr(time.Duration(*ag.SessionMaxAgeMs) * time.Millisecond)
+		f.MaxAge = pgtx.Ptr(time.Duration(*ag.SessionMaxAgeMs) * time.Millisecond)
 	}
 	if f.Failed, err = t.resumeFailed(ctx, run, former.ExternalID); err != nil {
 		return "", err
@@ -46,8 +47,8 @@ func (t *tx) openSession(ctx context.Context, run runRow, ag *ent.Agent) (resume
 
 // setSession moves the task's session that has not ended.
 func (t *tx) setSession(ctx context.Context, run runRow, state domain.TaskSessionState) error {
-	_, err := exec(ctx, t, `UPDATE task_sessions SET state = $3 WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`, run.taskID, run.agentID, state)
-	return wrap("move the task's session", err)
+	_, err := pgtx.Exec(ctx, t, `UPDATE task_sessions SET state = $3 WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`, run.taskID, run.agentID, state)
+	return pgtx.Wrap("move the task's session", err)
 }
 
 // resumeFailed says whether the run's last attempt resumed the session and failed so that the session may be to blame.
@@ -58,11 +59,11 @@ func (t *tx) resumeFailed(ctx context.Context, run runRow, sessionID string) (bo
 	const query = `
 SELECT a.error_code FROM run_attempts a JOIN run_events e ON e.run_id = a.run_id AND e.attempt = a.number AND e.kind = 'LAUNCHED'
 WHERE a.run_id = $1 AND a.number = $2 AND a.status = 'FAILED' AND a.error_code IS NOT NULL AND e.data->>'resumedSession' = $3`
-	code, err := queryOne[domain.RunErrorCode](ctx, t, query, run.id, run.attempt-1, sessionID)
-	if isNoRows(err) {
+	code, err := pgtx.QueryOne[domain.RunErrorCode](ctx, t, query, run.id, run.attempt-1, sessionID)
+	if pgtx.NoRows(err) {
 		return false, nil
 	}
-	return err == nil && domain.SpoilsSession(code), wrap("look at the last attempt", err)
+	return err == nil && domain.SpoilsSession(code), pgtx.Wrap("look at the last attempt", err)
 }
 
 // keepSession notes which session an attempt ended in, so that the task's next run resumes it, and lets it rest.
@@ -77,19 +78,19 @@ func (t *tx) keepSession(ctx context.Context, run runRow, named string, resumabl
 	switch domain.AfterSession(false, former, named, resumable) {
 	case domain.SessionUsed:
 		const query = `
-UPDATE task_sessions SET run_count = run_count + 1, last_used_at = $3, state = 'IDLE' WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
-		_, err = exec(ctx, t, query, run.taskID, run.agentID, t.now)
+UPDATE task_sessions SET run_count = run_count + 1, last_used_at = $3, state = '` + string(domain.TaskSessionStateIdle) + `' WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
+		_, err = pgtx.Exec(ctx, t, query, run.taskID, run.agentID, t.Now)
 	case domain.SessionReplaced:
 		const query = `
 INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, state, run_count, last_used_at, created_at) VALUES ($1, $2, $3, $4, $5, 'IDLE', 1, $6, $6)`
 		if err := t.setSession(ctx, run, domain.TaskSessionStateEnded); err != nil {
 			return err
 		}
-		_, err = exec(ctx, t, query, xid.New("ses"), run.workspaceID, run.taskID, run.agentID, named, t.now)
+		_, err = pgtx.Exec(ctx, t, query, xid.New("ses"), run.workspaceID, run.taskID, run.agentID, named, t.Now)
 	case domain.SessionKept:
 		return t.restSession(ctx, run)
 	}
-	return wrap("keep the task's session", err)
+	return pgtx.Wrap("keep the task's session", err)
 }
 
 // keepLostSession is keepSession for an attempt whose owner is gone: its session is what was recorded. One that rouse named
@@ -109,7 +110,7 @@ func (t *tx) restSession(ctx context.Context, run runRow) error {
 	if run.taskID == "" {
 		return nil
 	}
-	const query = `UPDATE task_sessions SET state = 'IDLE' WHERE task_id = $1 AND agent_id = $2 AND state = 'RUNNING'`
-	_, err := exec(ctx, t, query, run.taskID, run.agentID)
-	return wrap("let the task's session rest", err)
+	const query = `UPDATE task_sessions SET state = '` + string(domain.TaskSessionStateIdle) + `' WHERE task_id = $1 AND agent_id = $2 AND state = 'RUNNING'`
+	_, err := pgtx.Exec(ctx, t, query, run.taskID, run.agentID)
+	return pgtx.Wrap("let the task's session rest", err)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -25,7 +26,7 @@ func (w *world) wakeOn(agentID, task xid.ID) (Claimed, *Launch) {
 func (w *world) wakeOnly(agentID, task xid.ID) {
 	w.Helper()
 	w.request(agentID, func(r *newRequest) {
-		r.taskID, r.scope, r.source, r.basis = task, domain.TaskScope(string(task)), domain.WakeupSourceTaskAssigned, ptr(domain.WakeBasisExplicit)
+		r.taskID, r.scope, r.source, r.basis = task, domain.TaskScope(string(task)), domain.WakeupSourceTaskAssigned, pgtx.Ptr(domain.WakeBasisExplicit)
 		r.payload = &domain.TaskPayload{TaskID: string(task), Basis: domain.WakeBasisExplicit}
 	})
 }
@@ -99,8 +100,8 @@ func TestATasklessRunAlwaysOpensAFreshSession(t *testing.T) {
 
 func TestASessionIsRenewedAfterItsRunsOrItsAge(t *testing.T) {
 	for name, change := range map[string]func(*CreateAgent){
-		"runs": func(in *CreateAgent) { in.SessionMaxRuns = ptr(1) },
-		"age":  func(in *CreateAgent) { in.SessionMaxAge = ptr(time.Millisecond) },
+		"runs": func(in *CreateAgent) { in.SessionMaxRuns = pgtx.Ptr(1) },
+		"age":  func(in *CreateAgent) { in.SessionMaxAge = pgtx.Ptr(time.Millisecond) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -10,6 +10,7 @@ import (
 	"rouse.dev/rouse/internal/cron"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -26,7 +27,7 @@ type UpdateSettings struct {
 // that the default executor has no more. The ceiling goes to the
 // workspace's lane: below the runs that are live, it only keeps new ones from being claimed. The zone is that of schedules
 // saved from now on. A change that changes nothing leaves the revision alone.
-func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped, removed []string, err error) {
+func (s *Records) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped, removed []string, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		row, err := t.lockWorkspace(ctx, in.WorkspaceID)
 		if err != nil {
@@ -61,19 +62,19 @@ func (s *Store) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped,
 	if err == nil && in.DefaultExecutor.Set {
 		s.followExecutor(ctx, in.WorkspaceID)
 	}
-	return clamped, removed, wrap("update settings", err)
+	return clamped, removed, pgtx.Wrap("update settings", err)
 }
 
 // lockWorkspace locks a workspace's row against other changes of its settings. References to it do not wait.
 func (t *tx) lockWorkspace(ctx context.Context, id xid.ID) (*ent.Workspace, error) {
-	if _, err := queryOne[bool](ctx, t, `SELECT true FROM workspaces WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
-		return nil, notFound(err, []string{"workspaceId"}, "workspace", id)
+	if _, err := pgtx.QueryOne[bool](ctx, t, `SELECT true FROM workspaces WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
+		return nil, pgtx.NotFound(err, []string{"workspaceId"}, "workspace", id)
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return nil, err
 	}
 	row, err := t.Workspace.Query().Where(workspace.ID(id)).Only(ctx)
-	return row, wrap("read the workspace", err)
+	return row, pgtx.Wrap("read the workspace", err)
 }
 
 // writeCeiling writes a workspace's ceiling. Runs are aged from the instant at which there was room for them: only a ceiling
@@ -84,7 +85,7 @@ WHERE workspace_id = $1`
 
 func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domain.SettingsChange) error {
 	s := change.Next
-	u := t.Workspace.UpdateOneID(in.WorkspaceID).AddRevision(1).SetUpdatedAt(t.now).ClearMaxConcurrentRuns().SetNillableMaxConcurrentRuns(s.MaxRuns).
+	u := t.Workspace.UpdateOneID(in.WorkspaceID).AddRevision(1).SetUpdatedAt(t.Now).ClearMaxConcurrentRuns().SetNillableMaxConcurrentRuns(s.MaxRuns).
 		SetRecoveryLookbackHours(s.LookbackHours).SetCoalescingWindowMs(s.Window.Milliseconds()).SetDefaultTimeZone(s.TimeZone)
 	switch {
 	case in.DefaultExecutor.Set && in.DefaultExecutor.Value == nil:
@@ -95,10 +96,10 @@ func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domai
 	if err := u.Exec(ctx); err != nil {
 		return fmt.Errorf("update the workspace's row: %w", err)
 	}
-	if err := execOne(ctx, t, writeCeiling, in.WorkspaceID, s.MaxRuns, t.now); err != nil {
+	if err := pgtx.ExecOne(ctx, t, writeCeiling, in.WorkspaceID, s.MaxRuns, t.Now); err != nil {
 		return fmt.Errorf("write the workspace's ceiling: %w", err)
 	}
-	t.publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
+	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
 	return t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeSettingsChanged, by: callerOr(ctx, "settings"),
 		summary: "The workspace's settings were changed.", subjectID: in.WorkspaceID, data: map[string]any{"changed": change.Changed}})
 }
@@ -107,11 +108,11 @@ func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domai
 func (t *tx) setOfficeWorkflow(ctx context.Context, workspaceID, workflowID xid.ID) error {
 	if workflowID != "" {
 		const find = `SELECT true FROM workflows WHERE id = $1 AND workspace_id = $2 AND kind <> 'ROUTINE'`
-		if _, err := queryOne[bool](ctx, t, find, workflowID, workspaceID); err != nil {
-			return notFound(err, []string{"officeWorkflowId"}, "workflow of people's tasks", workflowID)
+		if _, err := pgtx.QueryOne[bool](ctx, t, find, workflowID, workspaceID); err != nil {
+			return pgtx.NotFound(err, []string{"officeWorkflowId"}, "workflow of people's tasks", workflowID)
 		}
 	}
-	if err := execOne(ctx, t, `UPDATE workspaces SET office_workflow_id = $2 WHERE id = $1`, workspaceID, workflowID); err != nil {
+	if err := pgtx.ExecOne(ctx, t, `UPDATE workspaces SET office_workflow_id = $2 WHERE id = $1`, workspaceID, workflowID); err != nil {
 		return fmt.Errorf("write the office workflow: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"rouse.dev/rouse/internal/feedtest"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/pgtest"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -52,6 +53,9 @@ type world struct {
 	owner     Owner
 }
 
+// Fail is the store's, and not the test's.
+func (w *world) Fail(ctx context.Context, a Attempt, f Failure) error { return w.Store.Fail(ctx, a, f) }
+
 const lease = 20 * time.Second
 
 func newWorld(t testing.TB) *world {
@@ -90,7 +94,7 @@ func (w *world) sql(query string, args ...any) {
 // one reads a single value.
 func one[T any](w *world, query string, args ...any) T {
 	w.Helper()
-	v, err := queryOne[T](w.Context(), w.db, query, args...)
+	v, err := pgtx.QueryOne[T](w.Context(), w.db, query, args...)
 	if err != nil {
 		w.Fatalf("%s: %v", query, err)
 	}
@@ -204,7 +208,7 @@ func (w *world) finish(c Claimed) {
 // run reads a run.
 func (w *world) run(id xid.ID) runRow {
 	w.Helper()
-	runs, err := collect(w.Context(), w.db, scanRun, `SELECT `+runColumns+` FROM runs r WHERE id = $1`, id)
+	runs, err := pgtx.Collect(w.Context(), w.db, scanRun, `SELECT `+runColumns+` FROM runs r WHERE id = $1`, id)
 	w.ok(err)
 	if len(runs) != 1 {
 		w.Fatalf("there is no run %s", id)

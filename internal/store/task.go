@@ -4,18 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/lib/pq"
 
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
-
-// errChanged says that what a transaction read without locks was different once it held them: it is repeated.
-var errChanged = errors.New("the records were changed meanwhile")
 
 // taskRow is a task, locked, with what its changes depend on.
 type taskRow struct {
@@ -36,25 +34,13 @@ type taskRow struct {
 // officeTask is domain.IsOffice in SQL, of a task t with its workspace w and its workflow f.
 const officeTask = `(t.project_id IS NOT NULL OR t.workflow_id IS NOT DISTINCT FROM w.office_workflow_id OR f.kind = 'ROUTINE')`
 
-// isOpen says in SQL that the task of this alias is neither done, cancelled, archived nor deleted.
-func isOpen(alias string) string {
-	return alias + `.state NOT IN ('DONE', 'CANCELLED') AND ` + alias + `.archived_at IS NULL AND ` + alias + `.deleted_at IS NULL`
-}
-
-// isActionable says in SQL that an agent has something to do about the task x: it is in TODO or in progress, and neither
-// archived nor deleted. Agents without such tasks are idle (SPEC S6.2).
-const isActionable = `x.state IN ('TODO', 'IN_PROGRESS') AND x.archived_at IS NULL AND x.deleted_at IS NULL`
-
-// hasOpenBlocker says in SQL that a blocker of the task t is open (SPEC S5.3).
-var hasOpenBlocker = `EXISTS (SELECT 1 FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + isOpen("x") + `)`
-
 var taskQuery = `
 SELECT t.id, t.workspace_id, t.workflow_id, t.step_id, t.project_id, t.parent_id, t.assignee_id, t.checkout_run_id, t.title, t.description, t.state,
   t.archived_at IS NOT NULL, t.requires_approval, t.revision, t.assignment_version, t.wake_generation, ` + officeTask + `,
   NOT ` + officeTask + ` AND EXISTS (SELECT 1 FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id WHERE q.task_id = t.id AND q.agent_id = t.assignee_id
     AND q.source = 'TASK_ASSIGNED' AND q.basis = 'ASSIGNEE' AND q.finished_at IS NULL AND (q.run_id IS NULL OR r.status = 'QUEUED')), s.on_enter,
   ARRAY(SELECT agent_id FROM task_reviewers WHERE task_id = t.id ORDER BY 1), ARRAY(SELECT agent_id FROM task_approvers WHERE task_id = t.id ORDER BY 1),
-  ARRAY(SELECT x.id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + isOpen("x") + ` ORDER BY 1)
+  ARRAY(SELECT x.id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + guard.TaskOpen("x") + ` ORDER BY 1)
 FROM tasks t JOIN workspaces w ON w.id = t.workspace_id JOIN workflows f ON f.id = t.workflow_id JOIN workflow_steps s ON s.id = t.step_id
 WHERE t.id = ANY($1) AND t.deleted_at IS NULL`
 
@@ -74,14 +60,14 @@ func scanTask(rows *sql.Rows) (*taskRow, error) {
 // lockTasks locks tasks in the order of their ids and reads them in a statement of its own, so that it sees what the
 // former holders committed. Tasks that are not there are not in the answer.
 func (t *tx) lockTasks(ctx context.Context, taskIDs ...xid.ID) (map[xid.ID]*taskRow, error) {
-	if _, err := exec(ctx, t, `SELECT 1 FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`, ids(taskIDs)); err != nil {
+	if _, err := pgtx.Exec(ctx, t, `SELECT 1 FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`, pgtx.IDs(taskIDs)); err != nil {
 		return nil, fmt.Errorf("lock tasks: %w", err)
 	}
 	return t.readTasks(ctx, taskIDs...)
 }
 
 func (t *tx) readTasks(ctx context.Context, taskIDs ...xid.ID) (map[xid.ID]*taskRow, error) {
-	rows, err := collect(ctx, t, scanTask, taskQuery, ids(taskIDs))
+	rows, err := pgtx.Collect(ctx, t, scanTask, taskQuery, pgtx.IDs(taskIDs))
 	if err != nil {
 		return nil, fmt.Errorf("read tasks: %w", err)
 	}
@@ -105,7 +91,7 @@ func taskOf(tasks map[xid.ID]*taskRow, workspaceID, taskID xid.ID) (*taskRow, er
 }
 
 // withTask runs f with one task locked that may be changed; the clock is read after the lock.
-func (s *Store) withTask(ctx context.Context, workspaceID, taskID xid.ID, f func(*tx, *taskRow) error) error {
+func (s *Tasks) withTask(ctx context.Context, workspaceID, taskID xid.ID, f func(*tx, *taskRow) error) error {
 	return s.inTx(ctx, func(t *tx) error {
 		tasks, err := t.lockTasks(ctx, taskID)
 		if err != nil {
@@ -115,7 +101,7 @@ func (s *Store) withTask(ctx context.Context, workspaceID, taskID xid.ID, f func
 		if err != nil {
 			return err
 		}
-		if err := t.readClock(ctx); err != nil {
+		if err := t.ReadClock(ctx); err != nil {
 			return err
 		}
 		return f(t, r)
@@ -149,7 +135,7 @@ func (t *tx) causeOf(ctx context.Context) (cause, error) {
 		return c, nil
 	}
 	var hops int
-	if err := queryRow(ctx, t, []any{&c.causationID, &hops}, `SELECT causation_id, hops FROM runs WHERE id = $1`, caller.RunID); err != nil {
+	if err := pgtx.QueryRow(ctx, t, []any{&c.causationID, &hops}, `SELECT causation_id, hops FROM runs WHERE id = $1`, caller.RunID); err != nil {
 		return c, fmt.Errorf("read the caller's run: %w", err)
 	}
 	c.agentID, c.hops = caller.AgentID, domain.NextHops(hops)
@@ -207,11 +193,11 @@ func (t *tx) apply(ctx context.Context, c *change) ([]xid.ID, error) {
 func (t *tx) writeTask(ctx context.Context, c *change) error {
 	a := c.after
 	const query = `
-UPDATE tasks SET title = $2, description = $3, state = $4, step_id = $5, project_id = $6, assignee_id = $7, assignment_version = $8,
-  wake_generation = $9, requires_approval = $10, archived_at = CASE WHEN $11 THEN coalesce(archived_at, $12) END, updated_at = $12, revision = revision + 1
-WHERE id = $1`
-	err := execOne(ctx, t, query, a.id, a.title, a.description, a.state, a.stepID, a.projectID, a.assigneeID, a.assignmentVersion,
-		a.generation, a.requiresApproval, a.archived, t.now)
+UPDATE tasks SET title = $1, description = $2, state = $3, step_id = $4, project_id = $5, assignee_id = $6, assignment_version = $7,
+  wake_generation = $8, requires_approval = $9, archived_at = CASE WHEN $10 THEN coalesce(archived_at, $11) END, updated_at = $11, revision = revision + 1
+WHERE id = $12`
+	err := pgtx.ExecOne(ctx, t, query, a.title, a.description, a.state, a.stepID, a.projectID, a.assigneeID, a.assignmentVersion, a.generation, a.requiresApproval,
+		a.archived, t.Now, a.id)
 	if err != nil {
 		return fmt.Errorf("write the task: %w", err)
 	}

@@ -4,18 +4,19 @@ import (
 	"context"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // ArchiveTask archives a task: what waits about it ends at once, the tasks it blocks and its parent are told as when it is
 // cancelled, and open questions about its completion are withdrawn. A run that has started goes on. It returns the requests
 // that were sent and those that were cancelled. Archiving twice changes nothing.
-func (s *Store) ArchiveTask(ctx context.Context, workspaceID, taskID xid.ID) (sent, cancelled []xid.ID, err error) {
+func (s *Tasks) ArchiveTask(ctx context.Context, workspaceID, taskID xid.ID) (sent, cancelled []xid.ID, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		sent, cancelled, err = t.archive(ctx, workspaceID, taskID)
 		return err
 	})
-	return sent, cancelled, wrap("archive task", err)
+	return sent, cancelled, pgtx.Wrap("archive task", err)
 }
 
 func (t *tx) archive(ctx context.Context, workspaceID, taskID xid.ID) (sent, cancelled []xid.ID, err error) {
@@ -33,7 +34,7 @@ func (t *tx) archive(ctx context.Context, workspaceID, taskID xid.ID) (sent, can
 	if r.archived {
 		return nil, nil, nil
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return nil, nil, err
 	}
 	if sent, err = t.writeArchived(ctx, tasks, r); err != nil {

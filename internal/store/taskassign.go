@@ -7,6 +7,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -18,16 +19,16 @@ type AssignTask struct {
 
 // AssignTask sets or clears the assignee. The former one's assignments and pending retries for the task end at once, a run
 // that has started goes on (SPEC S5.5). It returns the requests that were sent and those that were cancelled.
-func (s *Store) AssignTask(ctx context.Context, in AssignTask) (sent, cancelled []xid.ID, err error) {
+func (s *Tasks) AssignTask(ctx context.Context, in AssignTask) (sent, cancelled []xid.ID, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
-		former, err := queryOne[xid.ID](ctx, t, `SELECT assignee_id FROM tasks WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, in.TaskID, in.WorkspaceID)
+		former, err := pgtx.QueryOne[xid.ID](ctx, t, `SELECT assignee_id FROM tasks WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, in.TaskID, in.WorkspaceID)
 		if err != nil {
-			return notFound(err, []string{"taskId"}, "task", in.TaskID)
+			return pgtx.NotFound(err, []string{"taskId"}, "task", in.TaskID)
 		}
 		sent, cancelled, err = t.assign(ctx, in, former)
 		return err
 	})
-	return sent, cancelled, wrap("assign task", err)
+	return sent, cancelled, pgtx.Wrap("assign task", err)
 }
 
 func (t *tx) assign(ctx context.Context, in AssignTask, former xid.ID) (sent, cancelled []xid.ID, err error) {
@@ -46,7 +47,7 @@ func (t *tx) assign(ctx context.Context, in AssignTask, former xid.ID) (sent, ca
 		return nil, nil, err
 	}
 	if r.assigneeID != former {
-		return nil, nil, errChanged
+		return nil, nil, pgtx.ErrChanged
 	}
 	if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
 		return nil, nil, err
@@ -59,14 +60,14 @@ func (t *tx) assign(ctx context.Context, in AssignTask, former xid.ID) (sent, ca
 			return nil, nil, err
 		}
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return nil, nil, err
 	}
 	by, err := t.causeOf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	c := change{before: *r, after: *r, cause: by, summary: "The task was assigned.", data: map[string]any{"from": nullable(former), "to": nullable(in.AssigneeID)}}
+	c := change{before: *r, after: *r, cause: by, summary: "The task was assigned.", data: map[string]any{"from": pgtx.Nullable(former), "to": pgtx.Nullable(in.AssigneeID)}}
 	c.after.assigneeID = in.AssigneeID
 	c.after.assignmentVersion++
 	if sent, err = t.apply(ctx, &c); err != nil || former == "" {
@@ -93,7 +94,7 @@ SELECT q.id, q.run_id, q.routine_run_id, q.source, coalesce(q.basis, ''), coales
 FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
 WHERE q.task_id = $2 AND q.agent_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALESCED') AND (q.run_id IS NULL OR r.status = 'QUEUED')
 ORDER BY q.requested_at, q.id LIMIT $3`
-	pending, err := collect(ctx, t, func(rows *sql.Rows) (p pendingRequest, err error) {
+	pending, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (p pendingRequest, err error) {
 		return p, rows.Scan(&p.id, &p.runID, &p.routineRunID, &p.source, &p.basis, &p.retry)
 	}, query, l.agentID, taskID, most)
 	if err != nil {
@@ -126,7 +127,7 @@ ORDER BY q.requested_at, q.id LIMIT $3`
 	if len(ended) == 0 {
 		return nil, nil
 	}
-	t.publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
 	return ended, t.fixHead(ctx, l)
 }
 
@@ -135,12 +136,12 @@ func (t *tx) endStale(ctx context.Context, workspaceID xid.ID, requests []xid.ID
 	const query = `
 UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $2, finished_at = $3 WHERE id = ANY($1) AND finished_at IS NULL RETURNING routine_run_id, task_id`
 	var fires, tasks []xid.ID
-	_, err := collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
 		var fire, task xid.ID
 		err = rows.Scan(&fire, &task)
 		fires, tasks = append(fires, fire), append(tasks, task)
 		return struct{}{}, err
-	}, query, ids(requests), reason, t.now)
+	}, query, pgtx.IDs(requests), reason, t.Now)
 	if err != nil {
 		return fmt.Errorf("end stale requests: %w", err)
 	}
@@ -153,9 +154,9 @@ UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $2, finished_at = 
 
 // endEmptyRun ends a queued run of a locked lane when none of its requests is left.
 func (t *tx) endEmptyRun(ctx context.Context, runID xid.ID, reason domain.EndReason) error {
-	left, err := queryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM wakeup_requests WHERE run_id = $1 AND finished_at IS NULL)`, runID)
+	left, err := pgtx.QueryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM wakeup_requests WHERE run_id = $1 AND finished_at IS NULL)`, runID)
 	if err != nil || left {
-		return wrap("look for requests of the run", err)
+		return pgtx.Wrap("look for requests of the run", err)
 	}
 	run, err := t.lockRun(ctx, runID)
 	if err != nil || run.status != domain.RunStatusQueued {

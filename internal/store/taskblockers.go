@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -20,7 +21,7 @@ type SetTaskBlockers struct {
 
 // SetTaskBlockers sets the blockers of a task and returns the requests of the wakes that follow when none of them is open
 // any more (SPEC S5.3, C303). A way from a blocker back to the task is a user error.
-func (s *Store) SetTaskBlockers(ctx context.Context, in SetTaskBlockers) (sent []xid.ID, err error) {
+func (s *Tasks) SetTaskBlockers(ctx context.Context, in SetTaskBlockers) (sent []xid.ID, err error) {
 	if err := domain.AsUserError(domain.CheckLinks("blockedByIds", texts(in.BlockedBy))); err != nil {
 		return nil, err
 	}
@@ -36,13 +37,13 @@ func (s *Store) SetTaskBlockers(ctx context.Context, in SetTaskBlockers) (sent [
 		sent, err = t.setBlockers(ctx, r, in, c)
 		return err
 	})
-	return sent, wrap("set the task's blockers", err)
+	return sent, pgtx.Wrap("set the task's blockers", err)
 }
 
 // lockForBlockers locks the task and its new blockers, so that none of them ends in between; and, before all tasks, what
 // keeps two changes of links apart, each of which alone makes no cycle.
 func (t *tx) lockForBlockers(ctx context.Context, in SetTaskBlockers) (*taskRow, error) {
-	if _, err := exec(ctx, t, `SELECT pg_advisory_xact_lock(hashtextextended('blockers:' || $1, 0))`, string(in.WorkspaceID)); err != nil {
+	if _, err := pgtx.Exec(ctx, t, `SELECT pg_advisory_xact_lock(hashtextextended('blockers:' || $1, 0))`, string(in.WorkspaceID)); err != nil {
 		return nil, fmt.Errorf("keep changes of blockers apart: %w", err)
 	}
 	tasks, err := t.lockTasks(ctx, append(slices.Clone(in.BlockedBy), in.TaskID)...)
@@ -53,7 +54,7 @@ func (t *tx) lockForBlockers(ctx context.Context, in SetTaskBlockers) (*taskRow,
 	if err != nil {
 		return nil, err
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return nil, err
 	}
 	return r, checkRevision(in.ExpectedRevision, r.revision, "task")
@@ -64,7 +65,7 @@ func (t *tx) setBlockers(ctx context.Context, r *taskRow, in SetTaskBlockers, by
 		return nil, err
 	}
 	const remove = `DELETE FROM task_blockers WHERE task_id = $1 AND NOT blocker_id = ANY($2) RETURNING blocker_id`
-	removed, err := collect(ctx, t, scanOne[xid.ID], remove, r.id, ids(in.BlockedBy))
+	removed, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], remove, r.id, pgtx.IDs(in.BlockedBy))
 	if err != nil {
 		return nil, fmt.Errorf("remove blockers: %w", err)
 	}
@@ -89,7 +90,7 @@ func (t *tx) insertBlockers(ctx context.Context, workspaceID, taskID xid.ID, blo
 	if len(blockers) == 0 {
 		return nil
 	}
-	found, err := collect(ctx, t, scanOne[xid.ID], `SELECT id FROM tasks WHERE id = ANY($1) AND workspace_id = $2 AND deleted_at IS NULL`, ids(blockers), workspaceID)
+	found, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], `SELECT id FROM tasks WHERE id = ANY($1) AND workspace_id = $2 AND deleted_at IS NULL`, pgtx.IDs(blockers), workspaceID)
 	if err != nil {
 		return fmt.Errorf("look for the blockers: %w", err)
 	}
@@ -106,7 +107,7 @@ func (t *tx) insertBlockers(ctx context.Context, workspaceID, taskID xid.ID, blo
 	const query = `
 INSERT INTO task_blockers (id, workspace_id, task_id, blocker_id) SELECT n.id, $3, $4, n.blocker
 FROM unnest($1::text[], $2::text[]) AS n (id, blocker) ON CONFLICT (task_id, blocker_id) DO NOTHING`
-	if _, err := exec(ctx, t, query, ids(newIDs("blk", len(blockers))), ids(blockers), workspaceID, taskID); err != nil {
+	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(newIDs("blk", len(blockers))), pgtx.IDs(blockers), workspaceID, taskID); err != nil {
 		return fmt.Errorf("insert blockers: %w", err)
 	}
 	return nil
@@ -121,12 +122,12 @@ WITH RECURSIVE reach AS (
   SELECT b.blocker_id FROM reach r JOIN task_blockers b ON b.task_id = r.id)
 SELECT b.task_id, b.blocker_id FROM reach r JOIN task_blockers b ON b.task_id = r.id`
 	blockedBy := map[string][]string{}
-	_, err := collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
 		var task, blocker string
 		err := rows.Scan(&task, &blocker)
 		blockedBy[task] = append(blockedBy[task], blocker)
 		return struct{}{}, err
-	}, query, ids(in.BlockedBy))
+	}, query, pgtx.IDs(in.BlockedBy))
 	if err != nil {
 		return fmt.Errorf("follow the blockers: %w", err)
 	}

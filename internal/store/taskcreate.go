@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -22,7 +23,7 @@ type CreateTask struct {
 }
 
 // CreateTask makes a task in the first step of its workflow and returns the requests of the wakes it causes.
-func (s *Store) CreateTask(ctx context.Context, in CreateTask) (made Made, sent []xid.ID, err error) {
+func (s *Tasks) CreateTask(ctx context.Context, in CreateTask) (made Made, sent []xid.ID, err error) {
 	if err := domain.AsUserError(domain.CheckLinks("blockedByIds", texts(in.BlockedBy))); err != nil {
 		return Made{}, nil, err
 	}
@@ -38,7 +39,7 @@ func (s *Store) CreateTask(ctx context.Context, in CreateTask) (made Made, sent 
 			if _, err := t.lockTasks(ctx, in.BlockedBy...); err != nil {
 				return Made{}, err
 			}
-			if err := t.readClock(ctx); err != nil {
+			if err := t.ReadClock(ctx); err != nil {
 				return Made{}, err
 			}
 			_, sent, err = t.createTask(ctx, in, c)
@@ -49,7 +50,7 @@ func (s *Store) CreateTask(ctx context.Context, in CreateTask) (made Made, sent 
 		}
 		return err
 	})
-	return made, sent, wrap("create task", err)
+	return made, sent, pgtx.Wrap("create task", err)
 }
 
 // createTask makes a task, a person's or an agent's, whose blockers are locked.
@@ -100,8 +101,8 @@ func (t *tx) placeOf(ctx context.Context, in CreateTask) (p place, err error) {
 		var kind domain.WorkflowKind
 		const parent = `
 SELECT t.workflow_id, t.project_id, f.kind FROM tasks t JOIN workflows f ON f.id = t.workflow_id WHERE t.id = $1 AND t.workspace_id = $2 AND t.deleted_at IS NULL`
-		if err := queryRow(ctx, t, []any{&parentWorkflow, &parentProject, &kind}, parent, in.ParentID, in.WorkspaceID); err != nil {
-			return p, notFound(err, []string{"parentId"}, "task", in.ParentID)
+		if err := pgtx.QueryRow(ctx, t, []any{&parentWorkflow, &parentProject, &kind}, parent, in.ParentID, in.WorkspaceID); err != nil {
+			return p, pgtx.NotFound(err, []string{"parentId"}, "task", in.ParentID)
 		}
 		if p.projectID == "" {
 			p.projectID = parentProject
@@ -111,22 +112,22 @@ SELECT t.workflow_id, t.project_id, f.kind FROM tasks t JOIN workflows f ON f.id
 		}
 	}
 	if in.ProjectID != "" {
-		if _, err := queryOne[bool](ctx, t, `SELECT true FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, in.ProjectID, in.WorkspaceID); err != nil {
-			return p, notFound(err, []string{"projectId"}, "project", in.ProjectID)
+		if _, err := pgtx.QueryOne[bool](ctx, t, `SELECT true FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, in.ProjectID, in.WorkspaceID); err != nil {
+			return p, pgtx.NotFound(err, []string{"projectId"}, "project", in.ProjectID)
 		}
 	}
 	if p.workflowID == "" {
-		if p.workflowID, err = queryOne[xid.ID](ctx, t, `SELECT office_workflow_id FROM workspaces WHERE id = $1`, in.WorkspaceID); err != nil {
-			return p, notFound(err, []string{"workspaceId"}, "workspace", in.WorkspaceID)
+		if p.workflowID, err = pgtx.QueryOne[xid.ID](ctx, t, `SELECT office_workflow_id FROM workspaces WHERE id = $1`, in.WorkspaceID); err != nil {
+			return p, pgtx.NotFound(err, []string{"workspaceId"}, "workspace", in.WorkspaceID)
 		}
 	}
 	if p.workflowID == "" {
 		return p, domain.RefuseField([]string{"workflowId"}, domain.UserErrorCodeRequired, "the workspace has no office workflow: name a workflow (createWorkflow makes one)")
 	}
-	p.stepID, err = queryOne[xid.ID](ctx, t, `
+	p.stepID, err = pgtx.QueryOne[xid.ID](ctx, t, `
 SELECT s.id FROM workflow_steps s JOIN workflows f ON f.id = s.workflow_id WHERE f.id = $1 AND f.workspace_id = $2 ORDER BY s.position LIMIT 1`, p.workflowID, in.WorkspaceID)
 	if err != nil {
-		return p, notFound(err, []string{"workflowId"}, "workflow", p.workflowID)
+		return p, pgtx.NotFound(err, []string{"workflowId"}, "workflow", p.workflowID)
 	}
 	return p, nil
 }
@@ -142,10 +143,10 @@ func (t *tx) insertTask(ctx context.Context, in CreateTask, p place) error {
 	const query = `
 INSERT INTO tasks (id, workspace_id, title, description, state, workflow_id, step_id, project_id, parent_id, assignee_id, assignment_version, wake_generation,
   requires_approval, executor, created_at, updated_at, revision)
-SELECT $1, $2, $3, $4, s.state, s.workflow_id, s.id, $6, $7, $8, $12, 0, $9, $10, $11, $11, 0
-FROM workflow_steps s WHERE s.id = $5`
-	err := execOne(ctx, t, query, in.ID, in.WorkspaceID, in.Title, in.Description, p.stepID, p.projectID, in.ParentID, in.AssigneeID,
-		in.RequiresApproval, nullable(string(executor)), t.now, btoi(in.AssigneeID != ""))
+SELECT $1, $2, $3, $4, s.state, s.workflow_id, s.id, $5, $6, $7, $8, 0, $9, $10, $11, $11, 0
+FROM workflow_steps s WHERE s.id = $12`
+	err := pgtx.ExecOne(ctx, t, query, in.ID, in.WorkspaceID, in.Title, in.Description, p.projectID, in.ParentID, in.AssigneeID, pgtx.Btoi(in.AssigneeID != ""),
+		in.RequiresApproval, pgtx.Nullable(string(executor)), t.Now, p.stepID)
 	if err != nil {
 		return fmt.Errorf("insert task: %w", err)
 	}
@@ -157,7 +158,7 @@ func (t *tx) requestsOfCreation(ctx context.Context, taskID xid.ID) ([]xid.ID, e
 	const query = `
 SELECT id FROM wakeup_requests WHERE task_id = $1 AND (idempotency_key LIKE 'task_assigned:' || $1 || ':%:1' OR idempotency_key LIKE 'queue_run:' || $1 || ':%.1')
 ORDER BY requested_at, id`
-	found, err := collect(ctx, t, scanOne[xid.ID], query, string(taskID))
+	found, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, string(taskID))
 	if err != nil {
 		return nil, fmt.Errorf("find the first call's wakeups: %w", err)
 	}

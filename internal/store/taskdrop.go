@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -17,16 +18,6 @@ const (
 	dropPatience = 5 * time.Second
 )
 
-// lanesNeeded says that a transaction came to need lanes that it has not locked. Lanes come first, in the order of their
-// agents, so it is begun again, and locks these with the others.
-type lanesNeeded struct{ agents []string }
-
-// Error says how many it lacked.
-func (e *lanesNeeded) Error() string { return fmt.Sprintf("%d more lanes are needed", len(e.agents)) }
-
-// Is says that it is a change which the transaction did not know of when it began.
-func (e *lanesNeeded) Is(target error) bool { return target == errChanged }
-
 // lockWaiting locks the lanes of those that have something queued about a task that is about to end, before the task.
 func (t *tx) lockWaiting(ctx context.Context, taskID xid.ID) error {
 	waiting, err := t.agentsWaitingFor(ctx, taskID)
@@ -34,7 +25,7 @@ func (t *tx) lockWaiting(ctx context.Context, taskID xid.ID) error {
 		return err
 	}
 	waiting = waiting[:min(len(waiting), dropLanes)]
-	_, err = t.lockLanesIn(ctx, once(append(waiting, t.also...)))
+	_, err = t.lockLanesIn(ctx, pgtx.Once(append(waiting, t.also...)))
 	return err
 }
 
@@ -49,7 +40,7 @@ func (t *tx) agentsWaitingFor(ctx context.Context, taskID xid.ID) ([]string, err
 	const query = `
 SELECT DISTINCT q.agent_id FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
 WHERE q.task_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALESCED') AND (q.run_id IS NULL OR r.status = 'QUEUED') ORDER BY 1 LIMIT $2`
-	agents, err := collect(ctx, t, scanOne[string], query, taskID, dropLanes+1)
+	agents, err := pgtx.Collect(ctx, t, pgtx.ScanOne[string], query, taskID, dropLanes+1)
 	if err != nil {
 		return nil, fmt.Errorf("find who waits for the task: %w", err)
 	}
@@ -61,7 +52,7 @@ WHERE q.task_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALE
 // task again. It returns the requests that it ended. Lanes that it lacks are locked by the next try; what is too much for
 // one transaction follows its commit.
 func (t *tx) endWaiting(ctx context.Context) (ended []xid.ID, err error) {
-	tasks := once(t.over)
+	tasks := pgtx.Once(t.over)
 	t.over = nil
 	for _, taskID := range tasks {
 		some, more, err := t.dropWaiting(ctx, taskID, dropMost-len(ended))
@@ -69,7 +60,7 @@ func (t *tx) endWaiting(ctx context.Context) (ended []xid.ID, err error) {
 			return nil, err
 		}
 		if ended = append(ended, some...); more {
-			t.onCommit(func(s *Store) { s.dropRest(ctx, taskID) })
+			t.onCommit(func(s *base) { s.dropRest(ctx, taskID) })
 		}
 	}
 	return ended, nil
@@ -118,7 +109,7 @@ func (t *tx) whyOver(ctx context.Context, taskID xid.ID) (domain.EndReason, erro
 
 // dropRest goes on with what was too much for the transaction that ended a task, step by step. What it does not come to, in
 // dropPatience or because the process ends, ends when its run comes up, as a stale one.
-func (s *Store) dropRest(ctx context.Context, taskID xid.ID) {
+func (s *base) dropRest(ctx context.Context, taskID xid.ID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
 	defer cancel()
 	for more := true; more; {

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -26,7 +28,7 @@ func (t *tx) lockEnding(ctx context.Context, taskIDs []xid.ID, others ...xid.ID)
 		return nil, err
 	}
 	if !slices.Equal(before, after) {
-		return nil, errChanged
+		return nil, pgtx.ErrChanged
 	}
 	return tasks, nil
 }
@@ -36,7 +38,7 @@ func (t *tx) endingSet(ctx context.Context, taskIDs, others []xid.ID) ([]xid.ID,
 SELECT id FROM unnest($1::text[]) AS x (id) UNION SELECT id FROM unnest($2::text[]) AS y (id)
 UNION SELECT task_id FROM task_blockers WHERE blocker_id = ANY($1)
 UNION SELECT parent_id FROM tasks WHERE id = ANY($1) AND parent_id IS NOT NULL ORDER BY 1`
-	set, err := collect(ctx, t, scanOne[xid.ID], query, ids(taskIDs), ids(others))
+	set, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, pgtx.IDs(taskIDs), pgtx.IDs(others))
 	if err != nil {
 		return nil, fmt.Errorf("find the tasks that depend on it: %w", err)
 	}
@@ -87,13 +89,13 @@ func (t *tx) blockerEnded(ctx context.Context, r *taskRow, ended *change) ([]xid
 
 // childEnded tells a parent's assignee when none of its children is open.
 func (t *tx) childEnded(ctx context.Context, parent *taskRow, by cause) ([]xid.ID, error) {
-	open, err := queryOne[int](ctx, t, `SELECT count(*) FROM tasks x WHERE x.parent_id = $1 AND `+isOpen("x"), parent.id)
+	open, err := pgtx.QueryOne[int](ctx, t, `SELECT count(*) FROM tasks x WHERE x.parent_id = $1 AND `+guard.TaskOpen("x"), parent.id)
 	if err != nil {
 		return nil, fmt.Errorf("count the open children: %w", err)
 	}
 	parent.generation++
 	const raise = `UPDATE tasks SET wake_generation = $2, updated_at = $3, revision = revision + 1 WHERE id = $1`
-	if err := execOne(ctx, t, raise, parent.id, parent.generation, t.now); err != nil {
+	if err := pgtx.ExecOne(ctx, t, raise, parent.id, parent.generation, t.Now); err != nil {
 		return nil, fmt.Errorf("count the end of a child: %w", err)
 	}
 	return t.sendWakes(ctx, *parent, by, domain.ChildrenCompletedWake(parent.facts(), open))
@@ -109,7 +111,7 @@ func (t *tx) endFireOfTask(ctx context.Context, r taskRow) error {
 WITH fire AS (UPDATE routine_runs SET status = $2, skip_reason = NULL, completed_at = $3 WHERE task_id = $1 AND completed_at IS NULL RETURNING id, workspace_id)
 UPDATE inbox_items i SET resolved_at = $3 FROM fire
 WHERE i.workspace_id = fire.workspace_id AND i.dedupe_key = 'fires_wait:' || fire.id AND i.resolved_at IS NULL`
-	if _, err := exec(ctx, t, query, r.id, status, t.now); err != nil {
+	if _, err := pgtx.Exec(ctx, t, query, r.id, status, t.Now); err != nil {
 		return fmt.Errorf("end the fire of the task: %w", err)
 	}
 	return nil
@@ -119,7 +121,7 @@ WHERE i.workspace_id = fire.workspace_id AND i.dedupe_key = 'fires_wait:' || fir
 func (t *tx) reopenFireOfTask(ctx context.Context, r taskRow) error {
 	const query = `
 UPDATE routine_runs SET status = 'TASK_CREATED', skip_reason = NULL, error = NULL, completed_at = NULL WHERE task_id = $1 AND completed_at IS NOT NULL`
-	if _, err := exec(ctx, t, query, r.id); err != nil {
+	if _, err := pgtx.Exec(ctx, t, query, r.id); err != nil {
 		return fmt.Errorf("open the fire of the task again: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -22,7 +23,7 @@ type MoveTask struct {
 // MoveTask moves a task with the wakes that follow, and returns their requests. To DONE it completes the task, which asks
 // for a decision first where the task needs one (SPEC S5.4). A move that ends the task ends what waits about it: those
 // requests are returned as cancelled.
-func (s *Store) MoveTask(ctx context.Context, in MoveTask) (sent, cancelled []xid.ID, err error) {
+func (s *Tasks) MoveTask(ctx context.Context, in MoveTask) (sent, cancelled []xid.ID, err error) {
 	if (in.To == "") == (in.StepID == "") {
 		return nil, nil, domain.RefuseField([]string{"to"}, domain.UserErrorCodeInvalid, "name either the state or the step to move to")
 	}
@@ -36,7 +37,7 @@ func (s *Store) MoveTask(ctx context.Context, in MoveTask) (sent, cancelled []xi
 		cancelled, err = t.endWaiting(ctx)
 		return err
 	})
-	return sent, cancelled, wrap("move task", err)
+	return sent, cancelled, pgtx.Wrap("move task", err)
 }
 
 // lockIfEnding locks the lanes of those that have something queued about a task that is about to end.
@@ -44,8 +45,8 @@ func (t *tx) lockIfEnding(ctx context.Context, in MoveTask) error {
 	state := in.To
 	if in.StepID != "" {
 		var err error
-		state, err = queryOne[domain.TaskState](ctx, t, `SELECT state FROM workflow_steps WHERE id = $1`, in.StepID)
-		if err != nil && !isNoRows(err) {
+		state, err = pgtx.QueryOne[domain.TaskState](ctx, t, `SELECT state FROM workflow_steps WHERE id = $1`, in.StepID)
+		if err != nil && !pgtx.NoRows(err) {
 			return fmt.Errorf("read the step: %w", err)
 		}
 	}
@@ -67,7 +68,7 @@ func (t *tx) moveTask(ctx context.Context, in MoveTask) ([]xid.ID, error) {
 	if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
 		return nil, err
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return nil, err
 	}
 	c, err := t.causeOf(ctx)
@@ -175,11 +176,11 @@ func (t *tx) target(ctx context.Context, r *taskRow, m move) (stepRow, error) {
 SELECT id, name, state, on_enter FROM workflow_steps WHERE workflow_id = $1 AND (id = NULLIF($2, '') OR $2 = '' AND state = $3) ORDER BY position LIMIT 1`
 	var to stepRow
 	var actions []byte
-	err := queryRow(ctx, t, []any{&to.id, &to.name, &to.state, &actions}, query, r.workflowID, string(m.stepID), m.to)
+	err := pgtx.QueryRow(ctx, t, []any{&to.id, &to.name, &to.state, &actions}, query, r.workflowID, string(m.stepID), m.to)
 	switch {
-	case isNoRows(err) && m.stepID != "":
+	case pgtx.NoRows(err) && m.stepID != "":
 		return to, domain.RefuseField([]string{"stepId"}, domain.UserErrorCodeNotFound, "the task's workflow has no step %s", m.stepID)
-	case isNoRows(err):
+	case pgtx.NoRows(err):
 		return stepRow{id: r.stepID, state: m.to, actions: r.stepActions}, nil
 	case err != nil:
 		return to, fmt.Errorf("find the step: %w", err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -35,7 +36,7 @@ func xids(list []string) []xid.ID {
 
 // SetTaskParticipants sets who reviews and who approves a task. Who joins a review, or a decision that is open, is woken;
 // what waits for an agent that leaves ends at once. It returns the requests that were sent and those that were cancelled.
-func (s *Store) SetTaskParticipants(ctx context.Context, in SetTaskParticipants) (sent, cancelled []xid.ID, err error) {
+func (s *Tasks) SetTaskParticipants(ctx context.Context, in SetTaskParticipants) (sent, cancelled []xid.ID, err error) {
 	problems := append(domain.CheckLinks("reviewerIds", texts(in.Reviewers.Or(nil, nil))), domain.CheckLinks("approverIds", texts(in.Approvers.Or(nil, nil)))...)
 	if err := domain.AsUserError(problems); err != nil {
 		return nil, nil, err
@@ -44,7 +45,7 @@ func (s *Store) SetTaskParticipants(ctx context.Context, in SetTaskParticipants)
 		sent, cancelled, err = t.setParticipants(ctx, in)
 		return err
 	})
-	return sent, cancelled, wrap("set the task's participants", err)
+	return sent, cancelled, pgtx.Wrap("set the task's participants", err)
 }
 
 func (t *tx) setParticipants(ctx context.Context, in SetTaskParticipants) (sent, cancelled []xid.ID, err error) {
@@ -71,12 +72,12 @@ func (t *tx) setParticipants(ctx context.Context, in SetTaskParticipants) (sent,
 		return nil, nil, err
 	}
 	if !slices.Equal(r.reviewers, before[r.id].reviewers) || !slices.Equal(r.approvers, before[r.id].approvers) {
-		return nil, nil, errChanged
+		return nil, nil, pgtx.ErrChanged
 	}
 	if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
 		return nil, nil, err
 	}
-	if err := t.readClock(ctx); err != nil {
+	if err := t.ReadClock(ctx); err != nil {
 		return nil, nil, err
 	}
 	if sent, err = t.writeParticipants(ctx, r, become); err != nil {
@@ -101,7 +102,7 @@ func (t *tx) lockLanesIn(ctx context.Context, agents []string) ([]lane, error) {
 	if len(agents) == 0 {
 		return nil, nil
 	}
-	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = ANY($1) ORDER BY agent_id FOR NO KEY UPDATE`, textArray(agents))
+	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = ANY($1) ORDER BY agent_id FOR NO KEY UPDATE`, pgtx.TextArray(agents))
 	if err != nil {
 		return nil, fmt.Errorf("lock lanes: %w", err)
 	}
@@ -121,10 +122,10 @@ func (t *tx) writeParticipants(ctx context.Context, r *taskRow, become participa
 		return nil, err
 	}
 	for table, agents := range map[string][]xid.ID{"task_reviewers": become.reviewers, "task_approvers": become.approvers} {
-		if _, err := exec(ctx, t, `DELETE FROM `+table+` WHERE task_id = $1 AND NOT agent_id = ANY($2)`, r.id, ids(agents)); err != nil {
+		if _, err := pgtx.Exec(ctx, t, `DELETE FROM `+table+` WHERE task_id = $1 AND NOT agent_id = ANY($2)`, r.id, pgtx.IDs(agents)); err != nil {
 			return nil, fmt.Errorf("remove participants: %w", err)
 		}
-		if _, err := exec(ctx, t, `INSERT INTO `+table+` (task_id, agent_id) SELECT $1, x FROM unnest($2::text[]) AS x ON CONFLICT DO NOTHING`, r.id, ids(agents)); err != nil {
+		if _, err := pgtx.Exec(ctx, t, `INSERT INTO `+table+` (task_id, agent_id) SELECT $1, x FROM unnest($2::text[]) AS x ON CONFLICT DO NOTHING`, r.id, pgtx.IDs(agents)); err != nil {
 			return nil, fmt.Errorf("insert participants: %w", err)
 		}
 	}
@@ -155,7 +156,7 @@ func (t *tx) wakeNewApprovers(ctx context.Context, c change) ([]xid.ID, error) {
 	if len(joined) == 0 {
 		return nil, nil
 	}
-	open, err := collect(ctx, t, scanApproval, `SELECT `+approvalColumns+` FROM approvals WHERE task_id = $1 AND status = 'PENDING' ORDER BY id`, c.after.id)
+	open, err := pgtx.Collect(ctx, t, scanApproval, `SELECT `+approvalColumns+` FROM approvals WHERE task_id = $1 AND status = 'PENDING' ORDER BY id`, c.after.id)
 	if err != nil {
 		return nil, fmt.Errorf("read open approvals: %w", err)
 	}

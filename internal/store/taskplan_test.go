@@ -13,6 +13,7 @@ import (
 	"rouse.dev/rouse/ent/inboxitem"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -148,7 +149,7 @@ func TestTaskStatementsStayShortInLongTables(t *testing.T) {
 		}},
 		{"a claim with checkouts and budgets", 2500, func() { claimed = w.claim(10) }},
 		{"why runs wait", 2500, func() {
-			runs, err := collect(t.Context(), w.db, scanOne[xid.ID], `SELECT id FROM runs WHERE status = 'QUEUED' LIMIT 100`)
+			runs, err := pgtx.Collect(t.Context(), w.db, pgtx.ScanOne[xid.ID], `SELECT id FROM runs WHERE status = 'QUEUED' LIMIT 100`)
 			w.ok(err)
 			_, err = w.Waiting(t.Context(), runs, nil)
 			w.ok(err)

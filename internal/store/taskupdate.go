@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -24,7 +25,7 @@ type UpdateTask struct {
 // UpdateTask changes a task and returns the requests of the wakes it causes, and the paths of the secrets that its executor
 // has no more: one that becomes an office task by its project
 // is an assignment to the agent that has it. A change that changes nothing leaves the revision alone.
-func (s *Store) UpdateTask(ctx context.Context, in UpdateTask) (sent []xid.ID, removed []string, err error) {
+func (s *Tasks) UpdateTask(ctx context.Context, in UpdateTask) (sent []xid.ID, removed []string, err error) {
 	err = s.withTask(ctx, in.WorkspaceID, in.TaskID, func(t *tx, r *taskRow) error {
 		if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
 			return err
@@ -35,7 +36,7 @@ func (s *Store) UpdateTask(ctx context.Context, in UpdateTask) (sent []xid.ID, r
 	if err == nil && (in.Executor.Set || in.ProjectID.Set) {
 		s.followExecutor(ctx, in.WorkspaceID)
 	}
-	return sent, removed, wrap("update task", err)
+	return sent, removed, pgtx.Wrap("update task", err)
 }
 
 func (t *tx) updateTask(ctx context.Context, r *taskRow, in UpdateTask) (sent []xid.ID, removed []string, err error) {
@@ -97,7 +98,7 @@ func (t *tx) writeTaskExecutor(ctx context.Context, taskID xid.ID, spec *domain.
 			return fmt.Errorf("encode the executor: %w", err)
 		}
 	}
-	if err := execOne(ctx, t, `UPDATE tasks SET executor = $2 WHERE id = $1`, taskID, nullable(string(encoded))); err != nil {
+	if err := pgtx.ExecOne(ctx, t, `UPDATE tasks SET executor = $2 WHERE id = $1`, taskID, pgtx.Nullable(string(encoded))); err != nil {
 		return fmt.Errorf("write the task's executor: %w", err)
 	}
 	return nil
@@ -106,15 +107,15 @@ func (t *tx) writeTaskExecutor(ctx context.Context, taskID xid.ID, spec *domain.
 // officeWith says whether the loop may act on a task once it has the project.
 func (t *tx) officeWith(ctx context.Context, r *taskRow, projectID xid.ID) (bool, error) {
 	if projectID != "" {
-		if _, err := queryOne[bool](ctx, t, `SELECT true FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, projectID, r.workspaceID); err != nil {
-			return false, notFound(err, []string{"projectId"}, "project", projectID)
+		if _, err := pgtx.QueryOne[bool](ctx, t, `SELECT true FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, projectID, r.workspaceID); err != nil {
+			return false, pgtx.NotFound(err, []string{"projectId"}, "project", projectID)
 		}
 	}
 	var inOffice bool
 	var kind domain.WorkflowKind
 	const query = `
 SELECT f.id IS NOT DISTINCT FROM w.office_workflow_id, f.kind FROM workflows f JOIN workspaces w ON w.id = f.workspace_id WHERE f.id = $1`
-	if err := queryRow(ctx, t, []any{&inOffice, &kind}, query, r.workflowID); err != nil {
+	if err := pgtx.QueryRow(ctx, t, []any{&inOffice, &kind}, query, r.workflowID); err != nil {
 		return false, fmt.Errorf("read the task's workflow: %w", err)
 	}
 	return domain.IsOffice(projectID != "", inOffice, kind), nil

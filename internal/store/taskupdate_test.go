@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -29,7 +30,7 @@ func TestTakingAwayAnExecutorThatIsNotThereChangesNothing(t *testing.T) {
 		}},
 	} {
 		revision := func() int { return one[int](w, `SELECT revision FROM `+table+` WHERE id = $1`, c.id) }
-		want, entries := revision(), len(w.codes(ActivityPosition{}))
+		want, entries := revision(), len(w.codes(reads.ActivityPosition{}))
 		for _, step := range []struct {
 			stored string
 			change domain.Change[domain.ExecutorSpec]
@@ -41,7 +42,7 @@ func TestTakingAwayAnExecutorThatIsNotThereChangesNothing(t *testing.T) {
 				t.Errorf("%s: the revision after a change of %s is %d, want %d", table, step.stored, revision(), want)
 			}
 		}
-		if got := len(w.codes(ActivityPosition{})) - entries; table == "tasks" && got != 2 {
+		if got := len(w.codes(reads.ActivityPosition{})) - entries; table == "tasks" && got != 2 {
 			t.Errorf("the feed tells of %d changes, want 2", got)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/lib/pq"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -37,14 +38,14 @@ type Token struct {
 
 // CreateToken stores a token. A digest that exists already is left as it is and its id returned, so that a bootstrap
 // token may be given at every start.
-func (s *Store) CreateToken(ctx context.Context, in NewToken) (xid.ID, error) {
+func (s *Records) CreateToken(ctx context.Context, in NewToken) (xid.ID, error) {
 	made, err := s.CreateTokenOnce(ctx, in)
 	return made.ID, err
 }
 
 // CreateTokenOnce is CreateToken for callers with a key: a call that is made again finds the token of the first one, whose value
 // nobody knows any more but whoever heard the first answer. What it brought in stands for nothing.
-func (s *Store) CreateTokenOnce(ctx context.Context, in NewToken) (made Made, err error) {
+func (s *Records) CreateTokenOnce(ctx context.Context, in NewToken) (made Made, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		made, err = t.once(ctx, cmp.Or(in.WorkspaceID, instanceOwner), "createApiToken", in.Idempotency, func() (Made, error) {
 			id, err := t.createToken(ctx, in)
@@ -52,7 +53,7 @@ func (s *Store) CreateTokenOnce(ctx context.Context, in NewToken) (made Made, er
 		})
 		return err
 	})
-	return made, wrap("create token", err)
+	return made, pgtx.Wrap("create token", err)
 }
 
 func (t *tx) createToken(ctx context.Context, in NewToken) (xid.ID, error) {
@@ -73,7 +74,7 @@ INSERT INTO api_tokens (id, workspace_id, name, prefix, digest, scopes, expires_
 ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id, id = $1`
 	var id xid.ID
 	var isNew bool
-	if err := queryRow(ctx, t, []any{&id, &isNew}, query, xid.New("tok"), in.WorkspaceID, in.Name, in.Prefix, in.Digest, scopes, in.ExpiresAt); err != nil || !isNew {
+	if err := pgtx.QueryRow(ctx, t, []any{&id, &isNew}, query, xid.New("tok"), in.WorkspaceID, in.Name, in.Prefix, in.Digest, scopes, in.ExpiresAt); err != nil || !isNew {
 		return id, err
 	}
 	told := toldToken{id, in.WorkspaceID, in.Name, in.Prefix, scopes}
@@ -102,7 +103,7 @@ func withExpiry(data map[string]any, at *time.Time) map[string]any {
 // whole instance is in no feed, since it belongs to no workspace.
 func (t *tx) noteToken(ctx context.Context, k toldToken, code domain.ActivityCode, summary string, data map[string]any) error {
 	by := callerOr(ctx, "tokens")
-	t.onCommit(func(s *Store) {
+	t.onCommit(func(s *base) {
 		s.log.Info(strings.ToLower(string(code)), "token_id", k.id, "workspace_id", k.workspaceID, "name", k.name, "scopes", strings.ToLower(string(k.scopes)),
 			"actor_kind", strings.ToLower(string(by.kind)), "actor", by.name)
 	})
@@ -113,18 +114,18 @@ func (t *tx) noteToken(ctx context.Context, k toldToken, code domain.ActivityCod
 }
 
 // TokenByDigest finds a token that is neither revoked nor expired; nil when there is none.
-func (s *Store) TokenByDigest(ctx context.Context, digest string) (*Token, error) {
+func (s *Records) TokenByDigest(ctx context.Context, digest string) (*Token, error) {
 	found, err := s.TokensByDigest(ctx, []string{digest})
 	return found[digest], err
 }
 
 // TokensByDigest finds many tokens at once; those that there are not are left out.
-func (s *Store) TokensByDigest(ctx context.Context, digests []string) (map[string]*Token, error) {
+func (s *Records) TokensByDigest(ctx context.Context, digests []string) (map[string]*Token, error) {
 	const query = `
 SELECT digest, id, workspace_id, name, scopes, expires_at FROM api_tokens
 WHERE digest = ANY($1) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
 	found := map[string]*Token{}
-	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+	_, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
 		var digest string
 		var scopes []byte
 		var t Token
@@ -132,9 +133,9 @@ WHERE digest = ANY($1) AND revoked_at IS NULL AND (expires_at IS NULL OR expires
 			return struct{}{}, err
 		}
 		found[digest] = &t
-		return struct{}{}, wrap("read the token's scopes", json.Unmarshal(scopes, &t.Scopes))
+		return struct{}{}, pgtx.Wrap("read the token's scopes", json.Unmarshal(scopes, &t.Scopes))
 	}, query, pq.Array(digests))
-	return found, wrap("find tokens", err)
+	return found, pgtx.Wrap("find tokens", err)
 }
 
 // lastUsedStep is how exact last_used_at is: a busy token rewrites its row once a minute, not on every request.
@@ -142,11 +143,11 @@ const lastUsedStep = "1 minute"
 
 // TokenUsed notes that somebody came with a token. It waits for nobody who holds the token's row, and that it fails keeps
 // nobody out: it is logged.
-func (s *Store) TokenUsed(ctx context.Context, id xid.ID) {
+func (s *Records) TokenUsed(ctx context.Context, id xid.ID) {
 	const touch = `
 UPDATE api_tokens SET last_used_at = clock_timestamp() WHERE id = (
   SELECT id FROM api_tokens WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '` + lastUsedStep + `') FOR NO KEY UPDATE SKIP LOCKED)`
-	if _, err := exec(ctx, s.db, touch, id); err != nil && ctx.Err() == nil {
+	if _, err := pgtx.Exec(ctx, s.db, touch, id); err != nil && ctx.Err() == nil {
 		s.grumbles.Warn(s.log, "the use of a token could not be noted: its lastUsedAt is too old", fmt.Errorf("token %s: %w", id, err))
 	}
 }
@@ -159,18 +160,18 @@ type RunToken struct {
 }
 
 // RunTokenByDigest finds the attempt behind a run token; nil when there is none.
-func (s *Store) RunTokenByDigest(ctx context.Context, digest string) (*RunToken, error) {
+func (s *Records) RunTokenByDigest(ctx context.Context, digest string) (*RunToken, error) {
 	found, err := s.RunTokensByDigest(ctx, []string{digest})
 	return found[digest], err
 }
 
 // RunTokensByDigest finds the attempts behind many run tokens at once.
-func (s *Store) RunTokensByDigest(ctx context.Context, digests []string) (map[string]*RunToken, error) {
+func (s *Records) RunTokensByDigest(ctx context.Context, digests []string) (map[string]*RunToken, error) {
 	const query = `
 SELECT a.token_digest, r.workspace_id, r.agent_id, r.id, r.task_id, a.number, NOT (a.finished_at IS NULL AND r.status = 'CLAIMED' AND r.attempt = a.number)
 FROM run_attempts a JOIN runs r ON r.id = a.run_id WHERE a.token_digest = ANY($1)`
 	found := map[string]*RunToken{}
-	_, err := collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+	_, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
 		var digest string
 		var t RunToken
 		if err := rows.Scan(&digest, &t.WorkspaceID, &t.AgentID, &t.RunID, &t.TaskID, &t.Attempt, &t.Ended); err != nil {
@@ -179,11 +180,11 @@ FROM run_attempts a JOIN runs r ON r.id = a.run_id WHERE a.token_digest = ANY($1
 		found[digest] = &t
 		return struct{}{}, nil
 	}, query, pq.Array(digests))
-	return found, wrap("find run tokens", err)
+	return found, pgtx.Wrap("find run tokens", err)
 }
 
 // RevokeToken ends a token now. workspaceID "" may revoke any token, else only one of that workspace.
-func (s *Store) RevokeToken(ctx context.Context, workspaceID, id xid.ID) error {
+func (s *Records) RevokeToken(ctx context.Context, workspaceID, id xid.ID) error {
 	const query = `
 WITH asked AS (SELECT id, revoked_at FROM api_tokens WHERE id = $1 AND ($2::text IS NULL OR workspace_id = $2) FOR NO KEY UPDATE)
 UPDATE api_tokens k SET revoked_at = coalesce(k.revoked_at, clock_timestamp()) FROM asked WHERE k.id = asked.id
@@ -191,15 +192,15 @@ RETURNING k.id, k.workspace_id, k.name, k.prefix, k.scopes, asked.revoked_at IS 
 	err := s.inTx(ctx, func(t *tx) error {
 		var k toldToken
 		var now bool
-		if err := queryRow(ctx, t, []any{&k.id, &k.workspaceID, &k.name, &k.prefix, (*[]byte)(&k.scopes), &now}, query, id, workspaceID); err != nil {
-			return notFound(err, []string{"apiTokenId"}, "token", id)
+		if err := pgtx.QueryRow(ctx, t, []any{&k.id, &k.workspaceID, &k.name, &k.prefix, (*[]byte)(&k.scopes), &now}, query, id, workspaceID); err != nil {
+			return pgtx.NotFound(err, []string{"apiTokenId"}, "token", id)
 		}
 		if !now {
 			return nil
 		}
 		return t.noteRevoked(ctx, k)
 	})
-	return wrap("revoke token", err)
+	return pgtx.Wrap("revoke token", err)
 }
 
 func (t *tx) noteRevoked(ctx context.Context, k toldToken) error {
@@ -208,12 +209,12 @@ func (t *tx) noteRevoked(ctx context.Context, k toldToken) error {
 
 // RevokeTokensBefore ends the tokens whose place one of a data folder has taken: those of the instance with its name, and
 // the one with the digest, if there is one.
-func (s *Store) RevokeTokensBefore(ctx context.Context, id xid.ID, name, digest string) error {
+func (s *Records) RevokeTokensBefore(ctx context.Context, id xid.ID, name, digest string) error {
 	const query = `
 UPDATE api_tokens SET revoked_at = clock_timestamp()
 WHERE revoked_at IS NULL AND id <> $1 AND (digest = $3 OR workspace_id IS NULL AND name = $2) RETURNING id, workspace_id, name, prefix, scopes`
 	err := s.inTx(ctx, func(t *tx) error {
-		revoked, err := collect(ctx, t, func(rows *sql.Rows) (k toldToken, err error) {
+		revoked, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (k toldToken, err error) {
 			return k, rows.Scan(&k.id, &k.workspaceID, &k.name, &k.prefix, (*[]byte)(&k.scopes))
 		}, query, id, name, digest)
 		for _, k := range revoked {
@@ -221,5 +222,5 @@ WHERE revoked_at IS NULL AND id <> $1 AND (digest = $3 OR workspace_id IS NULL A
 		}
 		return err
 	})
-	return wrap("revoke the token before", err)
+	return pgtx.Wrap("revoke the token before", err)
 }

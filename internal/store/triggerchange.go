@@ -11,6 +11,7 @@ import (
 	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/internal/cron"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -48,7 +49,7 @@ type CreateTrigger struct {
 }
 
 // CreateTrigger adds a trigger; a schedule is armed from now. What is wrong with it is a problem below "spec".
-func (s *Store) CreateTrigger(ctx context.Context, in CreateTrigger) (made Made, err error) {
+func (s *Routines) CreateTrigger(ctx context.Context, in CreateTrigger) (made Made, err error) {
 	err = s.withRoutineOnce(ctx, in.WorkspaceID, in.RoutineID, "createTrigger", in.Idempotency, &made, func(t *tx, _ lane, r routineRow) (Made, error) {
 		if err := r.refuseArchived(); err != nil {
 			return Made{}, err
@@ -58,7 +59,7 @@ func (s *Store) CreateTrigger(ctx context.Context, in CreateTrigger) (made Made,
 				return Made{}, domain.RefuseField([]string{"spec", "schedule"}, domain.UserErrorCodeInvalidState, "the routine cannot have a schedule: %s", problems[0].Message)
 			}
 		}
-		triggers, err := queryOne[int](ctx, t, `SELECT count(*) FROM routine_triggers WHERE routine_id = $1 AND deleted_at IS NULL`, in.RoutineID)
+		triggers, err := pgtx.QueryOne[int](ctx, t, `SELECT count(*) FROM routine_triggers WHERE routine_id = $1 AND deleted_at IS NULL`, in.RoutineID)
 		if err != nil {
 			return Made{}, fmt.Errorf("count the routine's triggers: %w", err)
 		}
@@ -71,7 +72,7 @@ func (s *Store) CreateTrigger(ctx context.Context, in CreateTrigger) (made Made,
 		}
 		return Made{ID: id}, t.noteTrigger(ctx, r, id, "A trigger was added.", map[string]any{"created": true})
 	})
-	return made, wrap("create trigger", err)
+	return made, pgtx.Wrap("create trigger", err)
 }
 
 func (t *tx) createTrigger(ctx context.Context, workspaceID, routineID xid.ID, spec TriggerSpec) (xid.ID, error) {
@@ -95,7 +96,7 @@ func (t *tx) createTrigger(ctx context.Context, workspaceID, routineID xid.ID, s
 		}
 		create.SetCron(spec.Cron).SetTimeZone(spec.TimeZone)
 		if spec.Enabled {
-			create.SetNextRunAt(schedule.Next(t.now))
+			create.SetNextRunAt(schedule.Next(t.Now))
 		}
 	case domain.TriggerKindWebhook:
 		if spec.SigningMode != domain.SigningModeNone && spec.Secret == nil {
@@ -107,7 +108,7 @@ func (t *tx) createTrigger(ctx context.Context, workspaceID, routineID xid.ID, s
 		create.SetPublicID(newPublicID()).SetSigningMode(spec.SigningMode).SetReplayWindowMs(spec.ReplayWindow.Milliseconds()).
 			SetRequireTimestamp(spec.RequireTimestamp)
 		if spec.Secret != nil {
-			create.SetSecretSealed(spec.Secret.Sealed).SetSecretHint(spec.Secret.Hint).SetSecretRotatedAt(t.now)
+			create.SetSecretSealed(spec.Secret.Sealed).SetSecretHint(spec.Secret.Hint).SetSecretRotatedAt(t.Now)
 		}
 	}
 	if err := create.Exec(ctx); err != nil {
@@ -117,8 +118,8 @@ func (t *tx) createTrigger(ctx context.Context, workspaceID, routineID xid.ID, s
 }
 
 func (t *tx) workspaceZone(ctx context.Context, workspaceID xid.ID) (string, error) {
-	zone, err := queryOne[string](ctx, t, `SELECT default_time_zone FROM workspaces WHERE id = $1`, workspaceID)
-	return zone, wrap("read the workspace's time zone", err)
+	zone, err := pgtx.QueryOne[string](ctx, t, `SELECT default_time_zone FROM workspaces WHERE id = $1`, workspaceID)
+	return zone, pgtx.Wrap("read the workspace's time zone", err)
 }
 
 // UpdateTrigger is a change of a trigger. ExpectedRevision nil changes whatever is there.
@@ -131,7 +132,7 @@ type UpdateTrigger struct {
 // UpdateTrigger changes a trigger. A schedule whose expression or zone changes, or that is switched on, goes on from now;
 // slots that were due under the old expression are fired first, in the same transaction, so that none is lost or comes
 // twice (C204). It returns their requests.
-func (s *Store) UpdateTrigger(ctx context.Context, in UpdateTrigger) (sent []xid.ID, err error) {
+func (s *Routines) UpdateTrigger(ctx context.Context, in UpdateTrigger) (sent []xid.ID, err error) {
 	err = s.withTrigger(ctx, in.WorkspaceID, in.TriggerID, func(t *tx, l lane, r routineRow, row *ent.RoutineTrigger) error {
 		sent = nil
 		if err := r.refuseArchived(); err != nil {
@@ -152,7 +153,7 @@ func (s *Store) UpdateTrigger(ctx context.Context, in UpdateTrigger) (sent []xid
 		sent = t.sent
 		return err
 	})
-	return sent, wrap("update trigger", err)
+	return sent, pgtx.Wrap("update trigger", err)
 }
 
 func triggerSettings(row *ent.RoutineTrigger) domain.TriggerSettings {
@@ -170,7 +171,7 @@ func triggerSettings(row *ent.RoutineTrigger) domain.TriggerSettings {
 // updateTrigger writes a change.
 func (t *tx) updateTrigger(ctx context.Context, r routineRow, row *ent.RoutineTrigger, change domain.TriggerChange) error {
 	next := change.Next
-	u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.now).SetEnabled(next.Enabled)
+	u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.Now).SetEnabled(next.Enabled)
 	switch next.Kind {
 	case domain.TriggerKindSchedule:
 		schedule, err := parseSchedule(next.Cron, next.TimeZone)
@@ -187,7 +188,7 @@ func (t *tx) updateTrigger(ctx context.Context, r routineRow, row *ent.RoutineTr
 		case !next.Enabled:
 			u.ClearNextRunAt()
 		case change.Rearmed():
-			u.SetNextRunAt(schedule.Next(afterFire(t.now, orZero(row.LastFiredAt))))
+			u.SetNextRunAt(schedule.Next(afterFire(t.Now, pgtx.OrZero(row.LastFiredAt))))
 		}
 	case domain.TriggerKindWebhook:
 		u.SetSigningMode(next.SigningMode).SetReplayWindowMs(next.ReplayWindow.Milliseconds()).SetRequireTimestamp(next.RequireTimestamp)
@@ -201,11 +202,11 @@ func (t *tx) updateTrigger(ctx context.Context, r routineRow, row *ent.RoutineTr
 // fireBeforeChange fires the slots that are due under the expression that is about to be replaced. One that cannot be read
 // has none.
 func (t *tx) fireBeforeChange(ctx context.Context, r routineRow, row *ent.RoutineTrigger) error {
-	if !row.Enabled || row.NextRunAt == nil || row.NextRunAt.After(t.now) {
+	if !row.Enabled || row.NextRunAt == nil || row.NextRunAt.After(t.Now) {
 		return nil
 	}
 	d := &dueTrigger{triggerRow: triggerRow{row.ID, row.WorkspaceID, row.RoutineID, r.assigneeID, *row.Cron, *row.TimeZone},
-		nextRunAt: *row.NextRunAt, lastFiredAt: orZero(row.LastFiredAt), routine: &r}
+		nextRunAt: *row.NextRunAt, lastFiredAt: pgtx.OrZero(row.LastFiredAt), routine: &r}
 	b := fireBatch{tx: t}
 	if err := b.fireAll(ctx, []*dueTrigger{d}); err != nil {
 		return err
@@ -214,8 +215,8 @@ func (t *tx) fireBeforeChange(ctx context.Context, r routineRow, row *ent.Routin
 }
 
 // DeleteTrigger removes a trigger for good; fires that it made stay readable.
-func (s *Store) DeleteTrigger(ctx context.Context, workspaceID, triggerID xid.ID) error {
-	return wrap("delete trigger", s.withTrigger(ctx, workspaceID, triggerID, func(t *tx, _ lane, r routineRow, row *ent.RoutineTrigger) error {
+func (s *Routines) DeleteTrigger(ctx context.Context, workspaceID, triggerID xid.ID) error {
+	return pgtx.Wrap("delete trigger", s.withTrigger(ctx, workspaceID, triggerID, func(t *tx, _ lane, r routineRow, row *ent.RoutineTrigger) error {
 		if err := t.removeTriggers(ctx, `id = $2`, row.ID); err != nil {
 			return err
 		}
@@ -229,14 +230,14 @@ func (t *tx) removeTriggers(ctx context.Context, which string, arg any) error {
 UPDATE routine_triggers SET deleted_at = $1, enabled = false, next_run_at = NULL, secret_sealed = NULL, previous_secret_sealed = NULL,
   previous_secret_expires_at = NULL, revision = revision + 1, updated_at = $1
 WHERE deleted_at IS NULL AND ` + which
-	if _, err := exec(ctx, t, query, t.now, arg); err != nil {
+	if _, err := pgtx.Exec(ctx, t, query, t.Now, arg); err != nil {
 		return fmt.Errorf("remove triggers: %w", err)
 	}
 	return nil
 }
 
 // withTrigger runs f with the routine's agent's lane, the routine and the trigger locked, in this order.
-func (s *Store) withTrigger(ctx context.Context, workspaceID, triggerID xid.ID, f func(*tx, lane, routineRow, *ent.RoutineTrigger) error) error {
+func (s *Routines) withTrigger(ctx context.Context, workspaceID, triggerID xid.ID, f func(*tx, lane, routineRow, *ent.RoutineTrigger) error) error {
 	routineID, err := s.routineOfTrigger(ctx, workspaceID, triggerID)
 	if err != nil {
 		return err
@@ -250,23 +251,23 @@ func (s *Store) withTrigger(ctx context.Context, workspaceID, triggerID xid.ID, 
 	})
 }
 
-func (s *Store) routineOfTrigger(ctx context.Context, workspaceID, triggerID xid.ID) (xid.ID, error) {
+func (s *Routines) routineOfTrigger(ctx context.Context, workspaceID, triggerID xid.ID) (xid.ID, error) {
 	const find = `SELECT routine_id FROM routine_triggers WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
-	routineID, err := queryOne[xid.ID](ctx, s.db, find, triggerID, workspaceID)
+	routineID, err := pgtx.QueryOne[xid.ID](ctx, s.db, find, triggerID, workspaceID)
 	if err != nil {
-		return "", notFound(err, []string{"triggerId"}, "trigger", triggerID)
+		return "", pgtx.NotFound(err, []string{"triggerId"}, "trigger", triggerID)
 	}
 	return routineID, nil
 }
 
 // lockTrigger locks a trigger whose routine is locked.
 func (t *tx) lockTrigger(ctx context.Context, triggerID xid.ID) (*ent.RoutineTrigger, error) {
-	_, err := queryOne[bool](ctx, t, `SELECT true FROM routine_triggers WHERE id = $1 AND deleted_at IS NULL FOR UPDATE`, triggerID)
+	_, err := pgtx.QueryOne[bool](ctx, t, `SELECT true FROM routine_triggers WHERE id = $1 AND deleted_at IS NULL FOR UPDATE`, triggerID)
 	if err != nil {
-		return nil, notFound(err, []string{"triggerId"}, "trigger", triggerID)
+		return nil, pgtx.NotFound(err, []string{"triggerId"}, "trigger", triggerID)
 	}
 	row, err := t.RoutineTrigger.Query().Where(routinetrigger.ID(triggerID)).Only(ctx)
-	return row, wrap("read the trigger", err)
+	return row, pgtx.Wrap("read the trigger", err)
 }
 
 // rearm plans the enabled schedules of a routine from now; one that cannot be read is switched off, with the reason.
@@ -278,11 +279,11 @@ func (t *tx) rearm(ctx context.Context, r routineRow) error {
 	}
 	for _, row := range rows {
 		schedule, err := cron.Parse(*row.Cron, *row.TimeZone)
-		u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.now)
+		u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.Now)
 		if err != nil {
 			u.SetEnabled(false).ClearNextRunAt().SetError(domain.FirstRunes(err.Error(), maxTriggerError))
 		} else {
-			u.SetNextRunAt(schedule.Next(afterFire(t.now, orZero(row.LastFiredAt))))
+			u.SetNextRunAt(schedule.Next(afterFire(t.Now, pgtx.OrZero(row.LastFiredAt))))
 		}
 		if err := u.Exec(ctx); err != nil {
 			return fmt.Errorf("arm trigger %s: %w", row.ID, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -70,8 +71,8 @@ func (s *truth) play(seed uint64) {
 			s.sql(`UPDATE workspace_lanes SET max_running = greatest(running + $2, 0) WHERE workspace_id = $1`, id, s.rand.IntN(6)-1)
 		}
 	}
-	queued := must(s.world, first(collect(s.Context(), s.db, scanOne[xid.ID], `SELECT id FROM runs WHERE status = 'QUEUED'`)), nil)
-	requests := must(s.world, first(collect(s.Context(), s.db, scanOne[xid.ID], `SELECT id FROM wakeup_requests`)), nil)
+	queued := must(s.world, first(pgtx.Collect(s.Context(), s.db, pgtx.ScanOne[xid.ID], `SELECT id FROM runs WHERE status = 'QUEUED'`)), nil)
+	requests := must(s.world, first(pgtx.Collect(s.Context(), s.db, pgtx.ScanOne[xid.ID], `SELECT id FROM wakeup_requests`)), nil)
 	waiting, err := s.Waiting(s.Context(), queued, requests)
 	s.ok(err)
 	s.claimAll()
@@ -184,7 +185,7 @@ func (s *truth) compare(id xid.ID, waiting map[xid.ID]domain.Waiting) {
 	switch w.Hold {
 	case domain.QueueHoldAgentAtCapacity:
 		holds = one[bool](s.world, `SELECT running >= max_sessions AND running = $2 AND running = (SELECT count(*) FROM runs WHERE id = ANY($3) AND agent_id = $1 AND status = 'CLAIMED')
-		  FROM agent_lanes WHERE agent_id = $1`, run.agentID, len(w.BlockedBy), textArray(w.BlockedBy))
+		  FROM agent_lanes WHERE agent_id = $1`, run.agentID, len(w.BlockedBy), pgtx.TextArray(w.BlockedBy))
 	case domain.QueueHoldAgentCooldown:
 		holds = one[bool](s.world, `SELECT eligible_at = $2 AND eligible_at > clock_timestamp() FROM agent_lanes WHERE agent_id = $1`, run.agentID, w.Until)
 	case domain.QueueHoldWorkspaceCeiling:
@@ -211,7 +212,7 @@ func TestASnapshotEndsWhenItsReaderPanics(t *testing.T) {
 				t.Error("the panic is lost")
 			}
 		}()
-		_ = w.atOneMoment(t.Context(), func(querier) error { panic("oh") })
+		_ = w.AtOneMoment(t.Context(), func(pgtx.Querier) error { panic("oh") })
 	}()
 	if n := w.db.Stats().InUse; n != 0 {
 		t.Errorf("%d connections are in use", n)

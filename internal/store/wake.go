@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -17,7 +18,7 @@ type Wake struct {
 
 // Wake inserts the request, unrouted; Route makes or finds its run. It is refused when the agent has too many queued
 // runs (SPEC S3.10).
-func (s *Store) Wake(ctx context.Context, in Wake) (made Made, err error) {
+func (s *Queue) Wake(ctx context.Context, in Wake) (made Made, err error) {
 	if in.UserID == "" {
 		return Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeRequired, "say who wakes the agent")
 	}
@@ -25,7 +26,7 @@ func (s *Store) Wake(ctx context.Context, in Wake) (made Made, err error) {
 		made, err = t.once(ctx, in.WorkspaceID, "wakeAgent", in.Idempotency, func() (Made, error) { return t.wake(ctx, in) })
 		return err
 	})
-	return made, wrap("wake agent", err)
+	return made, pgtx.Wrap("wake agent", err)
 }
 
 func (t *tx) wake(ctx context.Context, in Wake) (Made, error) {
@@ -52,9 +53,9 @@ func (t *tx) wake(ctx context.Context, in Wake) (Made, error) {
 
 // checkAgent refuses an agent that is not in the workspace or was deleted.
 func (t *tx) checkAgent(ctx context.Context, workspaceID, agentID xid.ID, path []string) error {
-	_, err := queryOne[bool](ctx, t, `SELECT true FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, agentID, workspaceID)
+	_, err := pgtx.QueryOne[bool](ctx, t, `SELECT true FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, agentID, workspaceID)
 	if err != nil {
-		return notFound(err, path, "agent", agentID)
+		return pgtx.NotFound(err, path, "agent", agentID)
 	}
 	return nil
 }
@@ -64,12 +65,33 @@ func (t *tx) checkWake(ctx context.Context, workspaceID, agentID xid.ID) error {
 	const query = `
 SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $3) AS queued)
 FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
-	queued, err := queryOne[int](ctx, t, query, agentID, workspaceID, domain.MaxBacklog+1)
+	queued, err := pgtx.QueryOne[int](ctx, t, query, agentID, workspaceID, domain.MaxBacklog+1)
 	if err != nil {
-		return notFound(err, []string{"agentId"}, "agent", agentID)
+		return pgtx.NotFound(err, []string{"agentId"}, "agent", agentID)
 	}
 	if domain.Backlog(queued, domain.WakeCauseWakeAgent) != domain.BacklogAccept {
 		return domain.AsUserError([]domain.FieldError{domain.BacklogFull(queued)})
 	}
 	return nil
+}
+
+// coordinatorOf is the nearest COORDINATOR up the agent's manager chain, else the oldest one of the workspace that is
+// not STOPPED; never the agent itself, "" when there is none (SPEC S6.6).
+func (t *tx) coordinatorOf(ctx context.Context, workspaceID, agentID xid.ID) (xid.ID, error) {
+	const query = `
+WITH RECURSIVE chain AS (
+  SELECT manager_id AS id, 1 AS depth FROM agents WHERE id = $2
+  UNION ALL
+  SELECT a.manager_id, c.depth + 1 FROM chain c JOIN agents a ON a.id = c.id WHERE c.depth < 50),
+candidates AS (
+  SELECT a.id, c.depth, a.created_at FROM chain c JOIN agents a ON a.id = c.id WHERE a.role = 'COORDINATOR' AND a.deleted_at IS NULL
+  UNION ALL
+  SELECT a.id, 1000, a.created_at FROM agents a JOIN agent_lanes l ON l.agent_id = a.id
+  WHERE a.workspace_id = $1 AND a.role = 'COORDINATOR' AND a.deleted_at IS NULL AND l.status <> 'STOPPED')
+SELECT id FROM candidates WHERE id IS DISTINCT FROM $2 ORDER BY depth, created_at, id LIMIT 1`
+	id, err := pgtx.QueryOne[xid.ID](ctx, t, query, workspaceID, agentID)
+	if pgtx.NoRows(err) {
+		return "", nil
+	}
+	return id, pgtx.Wrap("find the coordinator", err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -15,7 +16,7 @@ type CreateWorkflow struct {
 }
 
 // CreateWorkflow makes a workflow.
-func (s *Store) CreateWorkflow(ctx context.Context, in CreateWorkflow) (made Made, err error) {
+func (s *Records) CreateWorkflow(ctx context.Context, in CreateWorkflow) (made Made, err error) {
 	plan, problems := in.Plan.Check()
 	if err := domain.AsUserError(problems); err != nil {
 		return Made{}, err
@@ -33,5 +34,5 @@ func (s *Store) CreateWorkflow(ctx context.Context, in CreateWorkflow) (made Mad
 		})
 		return err
 	})
-	return made, wrap("create workflow", err)
+	return made, pgtx.Wrap("create workflow", err)
 }

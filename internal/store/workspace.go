@@ -8,6 +8,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -19,7 +20,7 @@ type CreateWorkspace struct {
 }
 
 // CreateWorkspace makes a workspace, its lane, its hidden ROUTINE workflow and, if asked, its office workflow.
-func (s *Store) CreateWorkspace(ctx context.Context, in CreateWorkspace) (made Made, err error) {
+func (s *Records) CreateWorkspace(ctx context.Context, in CreateWorkspace) (made Made, err error) {
 	in, err = in.normalised()
 	if err != nil {
 		return Made{}, err
@@ -28,7 +29,7 @@ func (s *Store) CreateWorkspace(ctx context.Context, in CreateWorkspace) (made M
 		made, err = t.once(ctx, instanceOwner, "createWorkspace", in.Idempotency, func() (Made, error) { return t.createWorkspace(ctx, in) })
 		return err
 	})
-	return made, wrap("create workspace", err)
+	return made, pgtx.Wrap("create workspace", err)
 }
 
 func (in CreateWorkspace) normalised() (CreateWorkspace, error) {
@@ -54,16 +55,16 @@ func (in CreateWorkspace) normalised() (CreateWorkspace, error) {
 func (t *tx) createWorkspace(ctx context.Context, in CreateWorkspace) (Made, error) {
 	id := xid.New("wsp")
 	_, err := t.Workspace.Create().SetID(id).SetName(in.Name).SetSlug(in.Slug).SetDefaultTimeZone(in.DefaultTimeZone).Save(ctx)
-	if uniqueViolation(err) != "" {
+	if pgtx.UniqueViolation(err) != "" {
 		return Made{}, domain.RefuseField([]string{"slug"}, domain.UserErrorCodeTaken, "another workspace has the slug %q; choose another one", in.Slug)
 	}
 	if err != nil {
 		return Made{}, fmt.Errorf("insert workspace: %w", err)
 	}
-	if err := execOne(ctx, t, `INSERT INTO workspace_lanes (workspace_id) VALUES ($1)`, id); err != nil {
+	if err := pgtx.ExecOne(ctx, t, `INSERT INTO workspace_lanes (workspace_id) VALUES ($1)`, id); err != nil {
 		return Made{}, fmt.Errorf("insert the workspace's lane: %w", err)
 	}
-	t.count(func(c *metrics.Counters) { c.Know(id) })
+	t.Count(func(c *metrics.Counters) { c.Know(id) })
 	if err := t.createSystemWorkflows(ctx, id, in.OfficeWorkflow); err != nil {
 		return Made{}, err
 	}
@@ -80,12 +81,12 @@ func (t *tx) createSystemWorkflows(ctx context.Context, workspaceID xid.ID, offi
 	if err != nil {
 		return err
 	}
-	return execOne(ctx, t, `UPDATE workspaces SET office_workflow_id = $2 WHERE id = $1`, workspaceID, id)
+	return pgtx.ExecOne(ctx, t, `UPDATE workspaces SET office_workflow_id = $2 WHERE id = $1`, workspaceID, id)
 }
 
 func (t *tx) createWorkflow(ctx context.Context, workspaceID xid.ID, plan domain.WorkflowPlan) (xid.ID, error) {
 	w, err := t.Workflow.Create().SetWorkspaceID(workspaceID).SetName(plan.Name).SetKind(plan.Kind).SetSystem(plan.System).SetHidden(plan.Hidden).Save(ctx)
-	if uniqueViolation(err) != "" {
+	if pgtx.UniqueViolation(err) != "" {
 		return "", nameTaken("workflow", plan.Name)
 	}
 	if err != nil {

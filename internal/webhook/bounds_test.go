@@ -59,7 +59,7 @@ func TestSlowBodiesOfOneWebhookLeaveRoomForAnother(t *testing.T) {
 // What a trigger refuses for its rate is refused without the database for a second, whatever is sent.
 func TestAWebhookOverItsRateAsksTheDatabaseOnceASecond(t *testing.T) {
 	w := newWorld(t)
-	h := New(w.store, w.box, nil, slog.New(slog.DiscardHandler))
+	h := New(w.store.Routines, w.box, nil, slog.New(slog.DiscardHandler))
 	h.accepted.length, h.rejected.length = time.Hour, time.Hour // the test may be slow
 	mux := http.NewServeMux()
 	mux.Handle(Path, h)

@@ -17,7 +17,7 @@ func TestNoBytesOfACallerAreAFailureOfTheServer(t *testing.T) {
 	w := newWorld(t)
 	var log bytes.Buffer
 	mux := http.NewServeMux()
-	mux.Handle(Path, New(w.store, w.box, nil, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	mux.Handle(Path, New(w.store.Routines, w.box, nil, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	open := w.hook(domain.SigningModeNone, "", nil).path
 	bearer := w.hook(domain.SigningModeBearer, "0123456789abcdef", nil).path
 	signed := w.hook(domain.SigningModeHMACSHA256, "0123456789abcdef", nil).path

@@ -36,7 +36,7 @@ type Opener interface {
 
 // Handler answers POSTs to webhooks.
 type Handler struct {
-	store     *store.Store
+	store     *store.Routines
 	open      Opener
 	log       *slog.Logger
 	strangers Strangers
@@ -49,7 +49,7 @@ type Handler struct {
 }
 
 // New makes a handler; strangers may be nil.
-func New(s *store.Store, open Opener, strangers Strangers, log *slog.Logger) *Handler {
+func New(s *store.Routines, open Opener, strangers Strangers, log *slog.Logger) *Handler {
 	if strangers == nil {
 		strangers = everybody{}
 	}

@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, db: pgtest.New(t), box: box}
 	w.store = store.New(w.db, store.Options{Events: deaf{}, Counters: metrics.New(), Log: log, Jitter: func() float64 { return 0 }})
 	mux := http.NewServeMux()
-	h := New(w.store, box, nil, log)
+	h := New(w.store.Routines, box, nil, log)
 	h.accepted.length, h.rejected.length = 0, 0 // tests move deliveries to another minute, and the process's clock stays
 	mux.Handle(Path, h)
 	server := httptest.NewServer(mux)

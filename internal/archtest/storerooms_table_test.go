@@ -1,0 +1,42 @@
+package archtest
+
+// storeRoom is one part of internal/store: its files may refer to each other and to those of the rooms before it.
+type storeRoom struct {
+	name     string
+	receiver string // of its methods that others call; "" where it has none
+	holds    string
+	files    []string
+}
+
+// storeRooms are the rooms of internal/store, the lowest first. A new file needs a line in one of them; its name begins with its
+// noun. Decision 23 says why they are no packages.
+var storeRooms = []storeRoom{
+	{"base", "", "what all parts stand on: the transaction with what follows from it, the lanes that it holds, keys of mutations, revisions, the log's line of a hop", []string{
+		"base", "hoplog", "lanerow", "mutationkey", "revision",
+	}},
+	{"queue", "Queue", "requests, runs, lanes, budgets and offers: what waits, what is claimed next, how a run ends", []string{
+		"activity", "backlog", "budget", "budgetcharge", "budgetguard", "budgetrelease",
+		"claim", "claimahead", "claimer", "claimerror", "claimnext", "claimtake", "claimtask",
+		"executor", "executortest", "hold", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offerawaited", "offermove",
+		"queue", "request", "resend", "route", "routewrite",
+		"run", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runhop", "runpark", "runretry", "runsecret", "runsettle", "runspend", "runsummary", "rununfinished",
+		"session", "wake",
+	}},
+	{"tasks", "Tasks", "the board, and the wakes that follow from a change of it", []string{
+		"task", "taskapproval", "taskarchive", "taskassign", "taskblockers", "taskcomment", "taskcreate", "taskdrop", "taskend", "taskmove", "taskparticipants",
+		"taskrun", "tasks", "taskupdate", "taskword",
+	}},
+	{"routines", "Routines", "schedules, webhooks, and the fires they lead to", []string{
+		"fire", "firebatch", "firepreview", "firequeue", "firewait", "firewrite",
+		"routine", "routinechange", "routinelastrun", "routinerow", "routines", "routinetask", "trigger", "triggerchange", "triggerwebhook",
+	}},
+	{"attempts", "Attempts", "the life of one claimed run: start, reports, end, rescue", []string{
+		"attempt", "attemptaccept", "attemptacquire", "attemptaction", "attemptcancelled", "attemptfail", "attemptfinish", "attemptfinishbatch", "attemptprompt",
+		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptstart", "attemptword",
+	}},
+	{"records", "Records", "what people set up, and the upkeep of the rows", []string{
+		"agent", "agentdelete", "agentupdate", "instance", "instancepresence", "instancereseal", "instancesnapshot", "project", "records", "repair", "repaircheckout", "repairfire", "retention", "settings",
+		"token", "workflow", "workspace",
+	}},
+	{"top", "", "the parts put together", []string{"store"}},
+}

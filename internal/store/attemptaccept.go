@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Acceptance is the word of an agent service that it has taken a run and reports the end itself (SPEC S7.1). Left is what is left of
+// Timeout; Grace is for its report once it was asked to end.
+type Acceptance struct {
+	Fresh                bool // as in Success
+	Left, Timeout, Grace time.Duration
+}
+
+// Accept gives a live attempt over to its service: no process has it from now on, so that it outlives the one that called, and
+// its lease ends with the run's time. ErrFenced when it is not the live one any more, as when the service has already reported.
+func (s *Attempts) Accept(ctx context.Context, a Attempt, in Acceptance) error {
+	return pgtx.Wrap("give the run to its service", s.withLive(ctx, a, func(t *tx, _ lane, run runRow) error {
+		if err := t.keepPrompt(ctx, run, in.Fresh); err != nil {
+			return err
+		}
+		const query = `
+UPDATE attempt_leases SET accepted_at = $3, lease_until = $4, timeout_ms = $5, grace_ms = $6,
+  host = NULL, boot_id = NULL, owner_pid = NULL, owner_started = NULL, process_group = NULL, process_started = NULL
+WHERE run_id = $1 AND attempt = $2`
+		err := pgtx.ExecOne(ctx, t, query, run.id, run.attempt, t.Now, t.Now.Add(max(in.Left, 0)), in.Timeout.Milliseconds(), in.Grace.Milliseconds())
+		if err != nil {
+			return fmt.Errorf("write the service's lease: %w", err)
+		}
+		if run.cancelRequestedAt == nil {
+			return nil
+		}
+		return t.askToEnd(ctx, []xid.ID{run.id})
+	}))
+}
+
+// EndAccepted does what is due with an attempt that its service has accepted and not ended in time: the service is asked to
+// end, and when the grace is over, too, the attempt is ended. It returns false when the attempt is not the live one any more, or
+// its time is not up.
+func (s *Attempts) EndAccepted(ctx context.Context, a Attempt) (bool, error) {
+	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+		service, err := t.serviceOf(ctx, run)
+		if err != nil {
+			return err
+		}
+		if !service.accepted || !service.until.Before(t.Now) {
+			return ErrFenced
+		}
+		switch domain.AfterServiceTime(service.asked, run.cancelRequestedAt != nil, service.grace) {
+		case domain.FateAsk:
+			return t.askToEnd(ctx, []xid.ID{run.id})
+		case domain.FateCancel:
+			return t.cancelLive(ctx, l, run)
+		}
+		if err := t.keepLostSession(ctx, run); err != nil {
+			return err
+		}
+		return t.failed(ctx, l, run, Failure{Code: domain.RunErrorCodeTimeout, Message: domain.ServiceTimeout(service.timeout)}, s.jitter())
+	})
+	if errors.Is(err, ErrFenced) {
+		return false, nil
+	}
+	return err == nil, pgtx.Wrap("end what a service has accepted", err)
+}
+
+// service is what a lease says of the agent service that has accepted its run, the zero value for any other.
+type service struct {
+	accepted, asked bool
+	until           time.Time
+	timeout, grace  time.Duration
+}
+
+// serviceOf reads and locks the lease of a live run.
+func (t *tx) serviceOf(ctx context.Context, run runRow) (s service, err error) {
+	const query = `
+SELECT accepted_at IS NOT NULL, ending_at IS NOT NULL, lease_until, timeout_ms, grace_ms FROM attempt_leases WHERE run_id = $1 FOR NO KEY UPDATE`
+	var timeout, grace int64
+	if err := pgtx.QueryRow(ctx, t, []any{&s.accepted, &s.asked, &s.until, &timeout, &grace}, query, run.id); err != nil {
+		return s, fmt.Errorf("read the service's lease: %w", err)
+	}
+	s.timeout, s.grace = time.Duration(timeout)*time.Millisecond, time.Duration(grace)*time.Millisecond
+	return s, nil
+}
+
+// tooLate makes a service's own report of a failure one of its timeout when it was asked to end for that.
+func (t *tx) tooLate(ctx context.Context, run runRow, f Failure) (Failure, error) {
+	service, err := t.serviceOf(ctx, run)
+	if err != nil || !service.asked || run.cancelRequestedAt != nil {
+		return f, err
+	}
+	f.Code, f.Message = domain.RunErrorCodeTimeout, domain.ServiceTimeout(service.timeout)+"; asked to end, it said: "+f.Message
+	return f, nil
+}

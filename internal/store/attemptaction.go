@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// followUp is what a run that ended well asks for, with the tasks that this may touch, locked.
+type followUp struct {
+	run     runRow
+	actions []domain.Action
+	tasks   map[xid.ID]*taskRow
+	cause   cause
+	made    map[string]xid.ID // subtasks, by the place of their action: #1 is the first
+
+	leftOpen domain.LeftOpen // why its step did not complete its task; "" where it did, or does not
+}
+
+// lockFollowUps locks what the ends of runs and their actions may touch of tasks, all in one statement: the runs' tasks,
+// those they block, their parents; the same of tasks whose approvals are decided; and blockers of new subtasks. The runs'
+// lanes and rows are held: nobody who holds a task waits for them.
+func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.Action) (map[xid.ID]*taskRow, error) {
+	ending := tasksOf(runs)
+	var blockers []xid.ID
+	var approvals []string
+	for _, a := range actions {
+		if a.Problem != "" {
+			continue
+		}
+		if a.Type == domain.ActionDecideApproval {
+			approvals = append(approvals, a.ApprovalID)
+		}
+		for _, id := range a.BlockedBy {
+			if !strings.HasPrefix(id, "#") {
+				blockers = append(blockers, xid.ID(id))
+			}
+		}
+	}
+	if len(approvals) > 0 {
+		of, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], `SELECT DISTINCT task_id FROM approvals WHERE id = ANY($1) AND workspace_id = $2`, pgtx.TextArray(approvals), runs[0].workspaceID)
+		if err != nil {
+			return nil, fmt.Errorf("find the approvals' tasks: %w", err)
+		}
+		ending = append(ending, of...)
+	}
+	if len(ending) == 0 && len(blockers) == 0 {
+		return nil, nil
+	}
+	return t.lockEnding(ctx, ending, blockers...)
+}
+
+// carryOut does what a result asks for, each action by itself: one that is refused, or fails, is told of in the run's
+// event and leaves the others alone (SPEC S7.5). A step that completes its task does so at the end, unless somebody said
+// otherwise.
+func (t *tx) carryOut(ctx context.Context, f *followUp) ([]outcome, error) {
+	var outcomes []outcome
+	f.made = map[string]xid.ID{}
+	for i, a := range f.actions {
+		o, err := t.carryOutOne(ctx, f, a.Type, a.Problem, func() (xid.ID, error) { return t.act(ctx, f, a, i) })
+		if err != nil {
+			return nil, err
+		}
+		outcomes = append(outcomes, o)
+	}
+	return t.completeByDefault(ctx, f, outcomes)
+}
+
+// carryOutOne runs one action in a savepoint. The error is one that ends the transaction.
+func (t *tx) carryOutOne(ctx context.Context, f *followUp, kind domain.ActionType, problem string, do func() (xid.ID, error)) (outcome, error) {
+	o := outcome{Type: kind, Problem: problem}
+	if problem != "" {
+		return o, nil
+	}
+	err := t.savepoint(ctx, func() (err error) { o.ID, err = do(); return err })
+	if err == nil {
+		o.Done = true
+		return o, nil
+	}
+	if ctx.Err() != nil || postgres.Away(err) || pgtx.Retryable(err) {
+		return o, err
+	}
+	o.ID, o.Problem = "", "rouse could not do it; the cause is in its log"
+	if user, ok := errors.AsType[*domain.UserError](err); ok {
+		o.Problem = user.Error()
+	} else {
+		t.onCommit(func(s *base) {
+			s.log.Error("an action of a run failed", keysOf(f.run, "action", kind, "error", err)...)
+		})
+	}
+	fresh, err := t.readTasks(ctx, slices.Collect(maps.Keys(f.tasks))...) // what the action changed of them is undone
+	maps.Copy(f.tasks, fresh)
+	return o, err
+}
+
+// act does one action and names the record that it made or changed.
+func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.ID, error) {
+	if a.Type == domain.ActionSelfWake {
+		return t.selfWake(ctx, f, a, n)
+	}
+	if a.Type == domain.ActionDecideApproval {
+		return t.decideByAction(ctx, f, a)
+	}
+	r, err := taskOf(f.tasks, f.run.workspaceID, f.run.taskID)
+	if err != nil {
+		return "", err
+	}
+	switch a.Type {
+	case domain.ActionComment:
+		id, _, _, err := t.comment(ctx, r, newComment{author: f.cause.author(), body: a.Body, causationID: f.cause.causationID}, f.cause)
+		return id, err
+	case domain.ActionMoveTask:
+		_, err := t.move(ctx, f.tasks, r, move{to: a.State, note: a.Note, cause: f.cause})
+		return r.id, err
+	case domain.ActionCompleteTask:
+		_, err := t.move(ctx, f.tasks, r, move{to: domain.TaskStateDone, cause: f.cause})
+		return r.id, err
+	case domain.ActionCreateSubtask:
+		return t.subtask(ctx, f, a, n)
+	case domain.ActionRequestApproval:
+		id, _, err := t.ask(ctx, r, question{text: a.Question, field: "question", by: f.cause})
+		return id, err
+	}
+	return "", fmt.Errorf("no way to carry out %s", a.Type)
+}
+
+// subtask makes a child of the run's task. Its blockers are tasks by their ids, or by the place of the action that makes
+// them.
+func (t *tx) subtask(ctx context.Context, f *followUp, a domain.Action, n int) (xid.ID, error) {
+	in := CreateTask{WorkspaceID: f.run.workspaceID, ID: xid.New("tsk"), Title: a.Title, Description: a.Description, ParentID: f.run.taskID,
+		AssigneeID: xid.ID(a.Assignee), RequiresApproval: a.RequiresApproval}
+	for _, id := range a.BlockedBy {
+		blocker := xid.ID(id)
+		if strings.HasPrefix(id, "#") {
+			if blocker = f.made[id]; blocker == "" {
+				return "", domain.RefuseField([]string{"blocked_by"}, domain.UserErrorCodeInvalid, "action %s has made no subtask", id)
+			}
+		}
+		in.BlockedBy = append(in.BlockedBy, blocker)
+	}
+	made, _, err := t.createTask(ctx, in, f.cause)
+	if err != nil {
+		return "", err
+	}
+	f.tasks[made.id], f.made[fmt.Sprintf("#%d", n+1)] = made, made.id
+	return in.ID, nil
+}
+
+func (t *tx) decideByAction(ctx context.Context, f *followUp, a domain.Action) (xid.ID, error) {
+	taskID, err := pgtx.QueryOne[xid.ID](ctx, t, `SELECT task_id FROM approvals WHERE id = $1 AND workspace_id = $2`, a.ApprovalID, f.run.workspaceID)
+	if err != nil {
+		return "", pgtx.NotFound(err, []string{"approval_id"}, "approval", xid.ID(a.ApprovalID))
+	}
+	status := domain.ApprovalStatusRejected
+	if a.Approved {
+		status = domain.ApprovalStatusApproved
+	}
+	_, err = t.decide(ctx, f.tasks, taskID, Decide{WorkspaceID: f.run.workspaceID, ApprovalID: xid.ID(a.ApprovalID), AgentID: f.run.agentID, Status: status, Note: a.Note}, f.cause)
+	return xid.ID(a.ApprovalID), err
+}
+
+func (t *tx) selfWake(ctx context.Context, f *followUp, a domain.Action, n int) (xid.ID, error) {
+	id, _, err := t.insertRequest(ctx, newRequest{
+		workspaceID: f.run.workspaceID, agentID: f.run.agentID, causationID: f.cause.causationID, scope: domain.ScopeTaskless,
+		source: domain.WakeupSourceSelf, class: domain.WakeClassEvent, reason: domain.FirstRunes(a.Reason, 200),
+		payload: &domain.SelfPayload{Reason: a.Reason, Payload: a.Payload}, key: fmt.Sprintf("self:%s:%d", f.run.id, n), hops: f.cause.hops,
+	})
+	return id, err
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/comment"
+	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/prompt"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// Bounds of what a prompt is given about a task; the prompt cuts further.
+const (
+	promptComments = 60
+	promptTasks    = 60
+)
+
+// startTask locks the task of a run that starts and reads what its guards look at. Its lane is held, and nobody who holds a
+// task waits for a run of it.
+func (t *tx) startTask(ctx context.Context, run runRow, f *domain.AdmitFacts) error {
+	if run.taskID == "" {
+		return nil
+	}
+	if _, err := pgtx.Exec(ctx, t, `SELECT 1 FROM tasks WHERE id = $1 FOR NO KEY UPDATE`, run.taskID); err != nil {
+		return fmt.Errorf("lock the task: %w", err)
+	}
+	guards, err := t.readGuards(ctx, []runRow{run})
+	if err != nil {
+		return err
+	}
+	guards[run.id].Into(f, run.retryCount > 0)
+	return nil
+}
+
+// taskInPrompt is what the prompt tells of the run's task; nil for a taskless run.
+func (t *tx) taskInPrompt(ctx context.Context, taskID xid.ID) (*prompt.Task, error) {
+	if taskID == "" {
+		return nil, nil
+	}
+	k, err := t.Task.Query().Where(task.ID(taskID)).WithProject().Only(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the task: %w", err)
+	}
+	shown := &prompt.Task{ID: string(k.ID), Title: k.Title, Description: k.Description, State: k.State}
+	if p := k.Edges.Project; p != nil {
+		shown.Project = p.Name
+	}
+	blockers := `SELECT x.id, x.title, x.state FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = $1 AND ` + guard.TaskOpen("x") + ` ORDER BY x.id LIMIT $2`
+	if shown.Blockers, err = t.taskRefs(ctx, blockers, taskID, promptTasks); err != nil {
+		return nil, err
+	}
+	const children = `SELECT id, title, state FROM tasks WHERE parent_id = $1 AND archived_at IS NULL AND deleted_at IS NULL ORDER BY id LIMIT $2`
+	if shown.Children, err = t.taskRefs(ctx, children, taskID, promptTasks); err != nil {
+		return nil, err
+	}
+	if shown.CommentCount, err = t.Comment.Query().Where(comment.TaskID(taskID)).Count(ctx); err != nil {
+		return nil, fmt.Errorf("count the task's comments: %w", err)
+	}
+	newest, err := t.Comment.Query().Where(comment.TaskID(taskID)).WithAuthorAgent().Order(comment.ByCreatedAt(entsql.OrderDesc()), comment.ByID(entsql.OrderDesc())).Limit(promptComments).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the task's comments: %w", err)
+	}
+	slices.Reverse(newest)
+	for _, c := range newest {
+		shown.Comments = append(shown.Comments, promptComment(c))
+	}
+	return shown, nil
+}
+
+func (t *tx) taskRefs(ctx context.Context, query string, args ...any) ([]prompt.TaskRef, error) {
+	refs, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (r prompt.TaskRef, err error) { return r, rows.Scan(&r.ID, &r.Title, &r.State) }, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read tasks for the prompt: %w", err)
+	}
+	return refs, nil
+}
+
+func promptComment(c *ent.Comment) prompt.Comment {
+	author := c.AuthorName
+	switch {
+	case c.Edges.AuthorAgent != nil:
+		author = c.Edges.AuthorAgent.Name
+	case c.Channel != "":
+		author = c.AuthorName + " (" + c.Channel + ")"
+	}
+	return prompt.Comment{ID: string(c.ID), Author: author, Body: c.Body, At: c.CreatedAt}
+}
+
+// recordsInPrompt fills in what the ids in the wakes' payloads stand for, in one query for each kind.
+func (t *tx) recordsInPrompt(ctx context.Context, wakes []prompt.Wake, of *prompt.Task) error {
+	var commentIDs, approvalIDs, agentIDs, taskIDs, toApprove []string
+	for _, w := range wakes {
+		switch p := w.Payload.(type) {
+		case *domain.CommentPayload:
+			commentIDs = append(commentIDs, p.CommentID)
+		case *domain.ApprovalPayload:
+			approvalIDs = append(approvalIDs, p.ApprovalID)
+		case *domain.AgentErrorPayload:
+			agentIDs = append(agentIDs, p.FailedAgentID)
+		case *domain.BudgetPayload:
+			agentIDs = append(agentIDs, p.AgentID)
+		case *domain.BlockersPayload:
+			taskIDs = append(taskIDs, p.ResolvedBlockerIDs...)
+		case *domain.TaskPayload:
+			if p.Basis == domain.WakeBasisApprover {
+				toApprove = append(toApprove, p.TaskID)
+			}
+		}
+	}
+	open, err := t.openApprovals(ctx, toApprove)
+	if err != nil {
+		return err
+	}
+	comments, err := t.promptCommentsByID(ctx, commentIDs)
+	if err != nil {
+		return err
+	}
+	questions, err := t.textsByID(ctx, `SELECT id, question FROM approvals WHERE id = ANY($1)`, approvalIDs)
+	if err != nil {
+		return err
+	}
+	names, err := t.textsByID(ctx, `SELECT id, name FROM agents WHERE id = ANY($1)`, agentIDs)
+	if err != nil {
+		return err
+	}
+	resolved, err := t.taskRefs(ctx, `SELECT id, title, state FROM tasks WHERE id = ANY($1) ORDER BY id`, pgtx.TextArray(taskIDs))
+	if err != nil {
+		return err
+	}
+	for i := range wakes {
+		w := &wakes[i]
+		switch p := w.Payload.(type) {
+		case *domain.CommentPayload:
+			w.Comment = comments[p.CommentID]
+		case *domain.ApprovalPayload:
+			w.Question = questions[p.ApprovalID]
+		case *domain.AgentErrorPayload:
+			w.Agent = names[p.FailedAgentID]
+		case *domain.BudgetPayload:
+			w.Agent = names[p.AgentID]
+		case *domain.BlockersPayload:
+			w.Tasks = slices.DeleteFunc(slices.Clone(resolved), func(r prompt.TaskRef) bool { return !slices.Contains(p.ResolvedBlockerIDs, r.ID) })
+		case *domain.TaskPayload:
+			if w.Source == domain.WakeupSourceTaskChildrenCompleted && of != nil {
+				w.Tasks = of.Children
+			}
+			if p.Basis == domain.WakeBasisApprover {
+				w.Approvals = open[p.TaskID]
+			}
+		}
+	}
+	return nil
+}
+
+// promptApprovals is how many open approvals of tasks a prompt names.
+const promptApprovals = 20
+
+// openApprovals are what waits for a decision on tasks, by task, the oldest first.
+func (t *tx) openApprovals(ctx context.Context, taskIDs []string) (map[string][]prompt.Approval, error) {
+	found := map[string][]prompt.Approval{}
+	if len(taskIDs) == 0 {
+		return found, nil
+	}
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (a prompt.Approval, err error) {
+		var of string
+		err = rows.Scan(&of, &a.ID, &a.Question)
+		found[of] = append(found[of], a)
+		return a, err
+	}, `SELECT task_id, id, question FROM approvals WHERE task_id = ANY($1) AND status = 'PENDING' ORDER BY id LIMIT $2`, pgtx.TextArray(taskIDs), promptApprovals)
+	return found, pgtx.Wrap("read the open approvals", err)
+}
+
+func (t *tx) promptCommentsByID(ctx context.Context, list []string) (map[string]*prompt.Comment, error) {
+	found := map[string]*prompt.Comment{}
+	if len(list) == 0 {
+		return found, nil
+	}
+	keys := make([]xid.ID, len(list))
+	for i, id := range list {
+		keys[i] = xid.ID(id)
+	}
+	rows, err := t.Comment.Query().Where(comment.IDIn(keys...)).WithAuthorAgent(func(q *ent.AgentQuery) { q.Select(agent.FieldName) }).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read comments: %w", err)
+	}
+	for _, c := range rows {
+		found[string(c.ID)] = new(promptComment(c))
+	}
+	return found, nil
+}
+
+// textsByID reads one text for each id.
+func (t *tx) textsByID(ctx context.Context, query string, list []string) (map[string]string, error) {
+	found := map[string]string{}
+	if len(list) == 0 {
+		return found, nil
+	}
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+		var id, text string
+		err := rows.Scan(&id, &text)
+		found[id] = text
+		return struct{}{}, err
+	}, query, pgtx.TextArray(list))
+	if err != nil {
+		return nil, fmt.Errorf("read records for the prompt: %w", err)
+	}
+	return found, nil
+}

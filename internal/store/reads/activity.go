@@ -1,0 +1,68 @@
+package reads
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// ActivityPosition is a place in the workspace's log: after the entry of this transaction and id. ID "" is before every
+// entry of the transaction.
+type ActivityPosition struct {
+	Tx int64
+	ID xid.ID
+}
+
+// ActivityHead is the position that follows everything which can be read in order now. What was visible before it was
+// taken may lie after it, while an older transaction is still running: never the other way round.
+func (s *Reads) ActivityHead(ctx context.Context) (ActivityPosition, error) {
+	horizon, err := pgtx.QueryOne[int64](ctx, s.pool, `SELECT `+activityHorizon)
+	if err != nil {
+		return ActivityPosition{}, fmt.Errorf("read the head of the log: %w", err)
+	}
+	return ActivityPosition{Tx: horizon}, nil
+}
+
+// activityHorizon is the oldest transaction that may still append an entry: entries of those before it are all there. A
+// transaction of another database, or of an account that may not write here, appends none: one that stays open holds nobody's
+// feed up. A second account that may write is another server's, or ours before its credentials were changed. The session's
+// own account counts whatever it may: it may have taken on a role. Those that have ended since the statement's snapshot
+// cannot be told from ours, and hold the feed up until the next look.
+const activityHorizon = `(SELECT coalesce(min(x::text::bigint), pg_snapshot_xmax(pg_current_snapshot())::text::bigint) FROM pg_snapshot_xip(pg_current_snapshot()) x
+  WHERE x::xid::text NOT IN (
+    SELECT l.transactionid::text FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND (a.datname <> current_database() OR a.usename <> session_user AND NOT has_table_privilege(a.usesysid, 'activities', 'INSERT'))
+    UNION ALL SELECT p.transaction::text FROM pg_prepared_xacts p WHERE p.database <> current_database() OR p.owner <> session_user AND NOT has_table_privilege(p.owner, 'activities', 'INSERT')))`
+
+// ActivityAfter reads the workspace's log after a position, in its order (tx, id), at most limit entries. Only entries
+// below the oldest transaction that may still append one are given, since it would be passed by otherwise; held says that
+// others are there and wait for it.
+func (s *Reads) ActivityAfter(ctx context.Context, workspaceID xid.ID, after ActivityPosition, limit int) (entries []*ent.Activity, held bool, err error) {
+	const query = `
+WITH horizon AS MATERIALIZED (SELECT ` + activityHorizon + ` AS tx)
+SELECT id, tx, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at, tx < (SELECT tx FROM horizon)
+FROM activities WHERE workspace_id = $1 AND (tx, id) > ($2, $3) ORDER BY tx, id LIMIT $4`
+	all, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (*ent.Activity, error) {
+		a := &ent.Activity{WorkspaceID: workspaceID}
+		var settled bool
+		err := rows.Scan(&a.ID, &a.Tx, &a.Code, &a.Summary, &a.ActorKind, &a.Actor, &a.SubjectID, &a.AgentID, &a.TaskID, &a.Data, &a.CausationID, &a.OccurredAt, &settled)
+		if !settled {
+			held = true
+			return nil, err
+		}
+		return a, err
+	}, query, workspaceID, after.Tx, string(after.ID), limit)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the log: %w", err)
+	}
+	for _, a := range all {
+		if a != nil {
+			entries = append(entries, a)
+		}
+	}
+	return entries, held, nil
+}

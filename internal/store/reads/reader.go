@@ -1,0 +1,109 @@
+package reads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/intercept"
+	"rouse.dev/rouse/ent/runattempt"
+	"rouse.dev/rouse/ent/task"
+	"rouse.dev/rouse/ent/taskblocker"
+	"rouse.dev/rouse/ent/workspace"
+	"rouse.dev/rouse/internal/auth"
+	"rouse.dev/rouse/internal/store/pgtx"
+)
+
+// ErrNoPrincipal says that a read came without a caller: a defect of the program, since nothing is read for nobody.
+var ErrNoPrincipal = errors.New("no caller in this context: authenticate before reading")
+
+// ErrReadOnly says that somebody tried to write through the API's reader.
+var ErrReadOnly = errors.New("this client only reads: write through a method of the store")
+
+// Reader is the client that the API reads through. It refuses every write, and adds the caller's workspace to every
+// query: a row of another workspace does not exist for it (SPEC S2), nor for an agent the run of another one, or a task that
+// its own is not linked with (SPEC S7.4).
+// This is the one place of these predicates.
+func (s *Reads) Reader() *ent.Client {
+	reader := pgtx.Client(s.pool)
+	reader.Use(func(ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(context.Context, ent.Mutation) (ent.Value, error) { return nil, ErrReadOnly })
+	})
+	reader.Intercept(intercept.TraverseFunc(withinWorkspace))
+	return reader
+}
+
+// ownColumn is the column by which an agent's own rows are told, of those that hold what agents were told and answered: an
+// agent sees no others (SPEC S7.4). "" is for all other rows.
+func ownColumn(q intercept.Query) string {
+	switch q.Type() {
+	case ent.TypeRun, ent.TypeWakeupRequest, ent.TypeContinuationSummary:
+		return "agent_id"
+	}
+	return ""
+}
+
+// taskColumn is the column by which tasks, and what was said about them, are told. "" is for all other rows.
+func taskColumn(q intercept.Query) string {
+	switch q.Type() {
+	case ent.TypeTask:
+		return task.FieldID
+	case ent.TypeComment:
+		return "task_id"
+	}
+	return ""
+}
+
+// aboutTask lets through what is about a run's task, its children, its parent or the blockers that it had before the run began, or a
+// task whose approvals its agent decides. The blockers of a child are not among them: its run chose them, and would read any task by
+// naming it.
+func aboutTask(sel *entsql.Selector, column string, caller auth.Principal) *entsql.Predicate {
+	id := string(caller.TaskID)
+	tasks, parents, links := entsql.Table(task.Table).As("own_child"), entsql.Table(task.Table).As("own_task"), entsql.Table(taskblocker.Table).As("own_blocker")
+	children := entsql.Select(tasks.C(task.FieldID)).From(tasks).Where(entsql.EQ(tasks.C(task.FieldParentID), id))
+	parent := entsql.Select(parents.C(task.FieldParentID)).From(parents).Where(entsql.EQ(parents.C(task.FieldID), id))
+	blockers := entsql.Select(links.C(taskblocker.FieldBlockerID)).From(links).Where(entsql.And(entsql.EQ(links.C(taskblocker.FieldTaskID), id), hadBefore(links, caller)))
+	roles := entsql.Table(task.ApproversTable).As("own_role")
+	judged := entsql.Select(roles.C(task.ApproversPrimaryKey[0])).From(roles).Where(entsql.EQ(roles.C(task.ApproversPrimaryKey[1]), string(caller.AgentID)))
+	at := sel.C(column)
+	return entsql.Or(entsql.EQ(at, id), entsql.In(at, children), entsql.In(at, parent), entsql.In(at, blockers), entsql.In(at, judged))
+}
+
+// hadBefore holds of links that were there before the caller's run began: its first attempt. Without one it holds of none.
+func hadBefore(links *entsql.SelectTable, caller auth.Principal) *entsql.Predicate {
+	attempts := entsql.Table(runattempt.Table).As("own_attempt")
+	began := entsql.Select(entsql.Min(attempts.C(runattempt.FieldStartedAt))).From(attempts).Where(entsql.EQ(attempts.C(runattempt.FieldRunID), string(caller.RunID)))
+	return entsql.P(func(b *entsql.Builder) {
+		b.Ident(links.C(taskblocker.FieldCreatedAt)).WriteString(" < ").Wrap(func(b *entsql.Builder) { b.Join(began) })
+	})
+}
+
+func withinWorkspace(ctx context.Context, q intercept.Query) error {
+	caller, ok := auth.FromContext(ctx)
+	if !ok {
+		return ErrNoPrincipal
+	}
+	if caller.IsInstance() {
+		return nil
+	}
+	if caller.Kind == auth.KindRun {
+		if column := ownColumn(q); column != "" {
+			q.WhereP(func(sel *entsql.Selector) { sel.Where(entsql.EQ(sel.C(column), string(caller.AgentID))) })
+		}
+		if column := taskColumn(q); column != "" {
+			q.WhereP(func(sel *entsql.Selector) { sel.Where(aboutTask(sel, column, caller)) })
+		}
+	}
+	column := "workspace_id"
+	switch q.Type() {
+	case ent.TypeWorkspace:
+		column = workspace.FieldID
+	case ent.TypeMutationKey, ent.TypeInstanceFact, ent.TypeWorkspaceLane:
+		return fmt.Errorf("%s is not for callers of one workspace", q.Type())
+	}
+	q.WhereP(func(sel *entsql.Selector) { sel.Where(entsql.EQ(sel.C(column), string(caller.WorkspaceID))) })
+	return nil
+}

@@ -1,0 +1,136 @@
+package reads
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/runcontent"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// RunEvent is a step in the life of a run. Seq is gapless within the run, from 1; Attempt 0 means none.
+type RunEvent struct {
+	Seq        int64
+	Kind       domain.RunEventKind
+	Attempt    int
+	Data       json.RawMessage
+	OccurredAt time.Time
+}
+
+// RunEventsAfter reads a run's events after a sequence number, oldest first, at most limit.
+func (s *Reads) RunEventsAfter(ctx context.Context, runID xid.ID, seq int64, limit int) ([]RunEvent, error) {
+	const query = `
+SELECT seq, kind, coalesce(attempt, 0), data, occurred_at FROM run_events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+	events, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (e RunEvent, err error) {
+		return e, rows.Scan(&e.Seq, &e.Kind, &e.Attempt, &e.Data, &e.OccurredAt)
+	}, query, runID, seq, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read run events: %w", err)
+	}
+	return events, nil
+}
+
+// LogPosition is the place of a log line: its attempt and its number within it. The zero position is before all.
+type LogPosition struct {
+	Attempt int
+	Seq     int64
+}
+
+// JustBefore is the place before a line's, so that what comes after it begins with the line itself.
+func (p LogPosition) JustBefore() LogPosition { return LogPosition{p.Attempt, p.Seq - 1} }
+
+// UpTo says whether the place is not after another one.
+func (p LogPosition) UpTo(other LogPosition) bool {
+	return p.Attempt < other.Attempt || p.Attempt == other.Attempt && p.Seq <= other.Seq
+}
+
+// LogRow is a stored log line.
+type LogRow struct {
+	LogPosition
+	Stream domain.LogStream
+	Text   string
+	At     time.Time
+}
+
+// LogFilter narrows a run's log; zero members do not narrow, an empty list of streams lets nothing through. Search is a part of the text, any case.
+type LogFilter struct {
+	Streams []domain.LogStream
+	Attempt int
+	Search  string
+}
+
+// LogAfter reads a run's log lines after a position, in order, at most limit.
+func (s *Reads) LogAfter(ctx context.Context, runID xid.ID, after LogPosition, limit int) ([]LogRow, error) {
+	return s.Log(ctx, runID, LogFilter{}, after, limit)
+}
+
+// Log reads the lines of a run's log that the filter lets through, after a position, in order, at most limit.
+func (s *Reads) Log(ctx context.Context, runID xid.ID, f LogFilter, after LogPosition, limit int) ([]LogRow, error) {
+	const query = `
+SELECT attempt, seq, stream, text, at FROM run_log_lines
+WHERE run_id = $1 AND (attempt, seq) > ($2, $3) AND ($4::text[] IS NULL OR stream = ANY($4)) AND ($5 = 0 OR attempt = $5)
+  AND ($6 = '' OR position(lower($6) IN lower(text)) > 0)
+ORDER BY attempt, seq LIMIT $7`
+	var streams any
+	if f.Streams != nil {
+		streams = pgtx.EnumArray(f.Streams)
+	}
+	lines, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (l LogRow, err error) {
+		return l, rows.Scan(&l.Attempt, &l.Seq, &l.Stream, &l.Text, &l.At)
+	}, query, runID, after.Attempt, after.Seq, streams, f.Attempt, f.Search, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read log lines: %w", err)
+	}
+	return lines, nil
+}
+
+// EventBeside is the newest of the run's events that happened up to a log line: those that a stream of both sends before the
+// line. It is 0 when the line is gone, so that nothing is left out.
+func (s *Reads) EventBeside(ctx context.Context, runID xid.ID, line LogPosition) (int64, error) {
+	const query = `
+WITH l AS MATERIALIZED (
+  SELECT max(at) AS at FROM run_log_lines WHERE run_id = $1 AND (attempt, seq) <= ($2, $3)
+    AND EXISTS (SELECT 1 FROM run_log_lines WHERE run_id = $1 AND attempt = $2 AND seq = $3))
+SELECT CASE WHEN l.at IS NULL THEN 0 ELSE coalesce(
+  (SELECT seq - 1 FROM run_events WHERE run_id = $1 AND occurred_at > l.at ORDER BY seq LIMIT 1),
+  (SELECT seq FROM run_events WHERE run_id = $1 ORDER BY seq DESC LIMIT 1), 0) END FROM l`
+	seq, err := pgtx.QueryOne[int64](ctx, s.pool, query, runID, line.Attempt, line.Seq)
+	return seq, pgtx.Wrap("find the events before a log line", err)
+}
+
+// LineBeside is the newest of the run's log lines from before an event: those that a stream of both sends before the event. It is
+// zero when there is no such event.
+func (s *Reads) LineBeside(ctx context.Context, runID xid.ID, event int64) (LogPosition, error) {
+	const query = `
+WITH e AS MATERIALIZED (
+  SELECT max(occurred_at) AS at FROM run_events WHERE run_id = $1 AND seq <= $2 AND EXISTS (SELECT 1 FROM run_events WHERE run_id = $1 AND seq = $2)),
+later AS MATERIALIZED (
+  SELECT l.attempt, l.seq FROM e JOIN run_log_lines l ON l.run_id = $1 AND l.at >= e.at ORDER BY l.attempt, l.seq LIMIT 1)
+SELECT l.attempt, l.seq FROM e JOIN run_log_lines l ON l.run_id = $1
+WHERE e.at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM later n WHERE (l.attempt, l.seq) >= (n.attempt, n.seq))
+ORDER BY l.attempt DESC, l.seq DESC LIMIT 1`
+	lines, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (p LogPosition, err error) { return p, rows.Scan(&p.Attempt, &p.Seq) }, query, runID, event)
+	if err != nil || len(lines) == 0 {
+		return LogPosition{}, pgtx.Wrap("find the log lines before an event", err)
+	}
+	return lines[0], nil
+}
+
+// RunContents reads the long texts of several runs in one query; runs that never started have none.
+func (s *Reads) RunContents(ctx context.Context, runIDs []xid.ID) (map[xid.ID]*ent.RunContent, error) {
+	found, err := s.client.RunContent.Query().Where(runcontent.RunIDIn(runIDs...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read run contents: %w", err)
+	}
+	byRun := make(map[xid.ID]*ent.RunContent, len(found))
+	for _, c := range found {
+		byRun[c.RunID] = c
+	}
+	return byRun, nil
+}

@@ -1,0 +1,4 @@
+package store
+
+// Routines is schedules and webhooks, and the fires they lead to.
+type Routines struct{ *Tasks }

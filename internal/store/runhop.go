@@ -1,0 +1,79 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// keysOf names a run in the log, with what more there is to say of it.
+func keysOf(run runRow, more ...any) []any {
+	return append([]any{"run_id", run.id, "attempt", run.attempt, "agent_id", run.agentID, "workspace_id", run.workspaceID, "causation_id", run.causationID}, more...)
+}
+
+// traceWakeup tells of a request, and with the first one of its cause of the cause itself, which is made in the transaction
+// that begins it (SPEC S3.10): what a cause leads to later has more hops.
+func (t *tx) traceWakeup(id xid.ID, at time.Time, r newRequest) {
+	if r.hops == 0 && !t.causes[r.causationID] {
+		if t.causes == nil {
+			t.causes = map[xid.ID]bool{}
+		}
+		t.causes[r.causationID] = true
+		t.traceCause(at, r)
+	}
+	t.trace(Hop{Name: "wakeup", CausationID: r.causationID, ID: id, Began: at, Ended: at, Facts: map[string]string{
+		"wakeup_id": string(id), "agent_id": string(r.agentID), "workspace_id": string(r.workspaceID), "causation_id": string(r.causationID),
+		"source": string(r.source), "reason": r.reason}})
+}
+
+// traceCause tells the traces of a cause. The log has the requests that it made.
+func (t *tx) traceCause(at time.Time, r newRequest) {
+	t.onCommit(func(s *base) {
+		if s.tracer != nil {
+			s.tracer.Trace(Hop{Name: "cause", CausationID: r.causationID, ID: r.causationID, Began: at, Ended: at,
+				Facts: map[string]string{"causation_id": string(r.causationID), "workspace_id": string(r.workspaceID), "source": string(r.source), "reason": r.reason}})
+		}
+	})
+}
+
+func (t *tx) traceRun(run runRow, e runEnd) {
+	h := Hop{Name: "run", CausationID: run.causationID, ID: run.id, Began: run.requestedAt, Ended: t.Now, Facts: factsOf(run)}
+	h.Facts["status"], h.Facts["outcome"] = string(e.status), e.outcome
+	if run.attempt > 0 {
+		h.Facts["attempt"] = strconv.Itoa(run.attempt)
+	}
+	if e.reason != nil {
+		h.Facts["reason"] = strings.ToLower(string(*e.reason))
+	}
+	if e.status == domain.RunStatusFailed && e.failure != nil {
+		h.Failed = e.failure.Message
+	}
+	t.trace(h)
+}
+
+// abandonedText is the error of an attempt that nobody ended.
+const abandonedText = "the attempt was abandoned: its lease ran out, or its process ended"
+
+func (t *tx) traceAttempt(run runRow, e leave, claimedAt time.Time, executor string) {
+	h := Hop{Name: "attempt", CausationID: run.causationID, ID: xid.ID(fmt.Sprintf("%s/%d", run.id, run.attempt)), ParentID: run.id,
+		Began: claimedAt, Ended: t.Now, Facts: factsOf(run)}
+	h.Facts["attempt"], h.Facts["status"], h.Facts["executor"] = fmt.Sprint(run.attempt), string(e.attempt), executor
+	h.Calls = executor == string(domain.ExecutorHTTP)
+	switch {
+	case e.failure != nil:
+		h.Failed = cmp.Or(e.failure.Message, strings.ToLower(string(e.failure.Code)))
+	case e.attempt == domain.RunAttemptStatusAbandoned:
+		h.Failed = abandonedText
+	}
+	t.trace(h)
+}
+
+func factsOf(run runRow) map[string]string {
+	return map[string]string{"run_id": string(run.id), "agent_id": string(run.agentID), "workspace_id": string(run.workspaceID),
+		"causation_id": string(run.causationID), "source": string(run.source)}
+}

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/lib/pq"
+
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/store/guard"
+	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/summary"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// remembers says whether a run belongs to a chain of summaries: those of lightweight routines do (SPEC S9).
+func (r runRow) remembers() bool { return r.routineID != "" && r.taskID == "" }
+
+// remember writes what the routine's next fire is told about this run that ended well, in a savepoint: its failure never
+// fails the run, and leaves the former summary as it is.
+func (t *tx) remember(ctx context.Context, run runRow, result map[string]any) error {
+	if !run.remembers() {
+		return nil
+	}
+	err := t.savepoint(ctx, func() error { return t.writeSummary(ctx, run, result) })
+	if err == nil || ctx.Err() != nil || postgres.Away(err) || pgtx.Retryable(err) {
+		return err
+	}
+	t.onCommit(func(s *base) {
+		s.log.Error("the summary of a routine could not be written; the former one stays", keysOf(run, "routine_id", run.routineID, "error", err)...)
+	})
+	return nil
+}
+
+func (t *tx) writeSummary(ctx context.Context, run runRow, result map[string]any) error {
+	in, err := t.summaryFacts(ctx, run)
+	if err != nil {
+		return err
+	}
+	in.Focus = domain.ResultText(result)
+	in.NextAction, _ = result["next_action"].(string)
+	text := summary.Build(in)
+	const query = `
+INSERT INTO continuation_summaries (id, workspace_id, agent_id, scope, content, content_tokens, updated_at, updated_by_run_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (agent_id, scope) DO UPDATE SET content = excluded.content, content_tokens = excluded.content_tokens,
+  updated_at = excluded.updated_at, updated_by_run_id = excluded.updated_by_run_id`
+	err = pgtx.ExecOne(ctx, t, query, xid.New("sum"), run.workspaceID, run.agentID, summaryScope(run), text, tokensOf(text), t.Now, run.id)
+	return pgtx.Wrap("write the summary", err)
+}
+
+// tokensOf estimates the tokens of a text: four bytes each.
+func tokensOf(text string) int { return (len(text) + 3) / 4 }
+
+// summaryScope is the chain that a run's summary belongs to, whatever the scope of its wake is.
+func summaryScope(run runRow) string { return domain.RoutineScope(string(run.routineID)) }
+
+// summaryOf is the current summary of the run's chain; "" when there is none.
+func (t *tx) summaryOf(ctx context.Context, run runRow) (string, error) {
+	if !run.remembers() {
+		return "", nil
+	}
+	text, err := pgtx.QueryOne[string](ctx, t, `SELECT content FROM continuation_summaries WHERE agent_id = $1 AND scope = $2`, run.agentID, summaryScope(run))
+	if pgtx.NoRows(err) {
+		return "", nil
+	}
+	return text, pgtx.Wrap("read the summary", err)
+}
+
+// summaryFacts gathers what a summary is made of, besides the run's own result.
+func (t *tx) summaryFacts(ctx context.Context, run runRow) (in summary.Input, err error) {
+	if in.Previous, err = t.summaryOf(ctx, run); err != nil {
+		return in, err
+	}
+	if err := pgtx.QueryRow(ctx, t, []any{&in.Stats.OpenTasks, &in.Stats.FinishedRuns, &in.Stats.FailedRuns, &in.Stats.BudgetAlerts},
+		summaryStatsQuery, run.workspaceID, t.Now.Add(-24*time.Hour)); err != nil {
+		return in, fmt.Errorf("count what the summary tells: %w", err)
+	}
+	if in.Blockers, err = pgtx.Collect(ctx, t, func(rows *sql.Rows) (b summary.Blocker, err error) {
+		var names []string
+		var more int
+		err = rows.Scan(&b.ID, &b.Title, &b.Since, pq.Array(&names), &more)
+		b.Needs = summary.Needs(names, more)
+		return b, err
+	}, summaryBlockersQuery, run.agentID); err != nil {
+		return in, fmt.Errorf("list blocked tasks: %w", err)
+	}
+	if in.Decisions, err = pgtx.Collect(ctx, t, func(rows *sql.Rows) (d summary.Decision, err error) {
+		return d, rows.Scan(&d.At, &d.Text)
+	}, summaryDecisionsQuery, run.routineID, run.agentID); err != nil {
+		return in, fmt.Errorf("list what earlier runs said: %w", err)
+	}
+	before, err := pgtx.QueryOne[domain.RunStatus](ctx, t, summaryBeforeQuery, run.routineID, run.agentID, run.id)
+	if err != nil && !pgtx.NoRows(err) {
+		return in, fmt.Errorf("look at the run before: %w", err)
+	}
+	if before == domain.RunStatusFailed {
+		in.RunBefore = summary.FateFailed
+	}
+	return in, nil
+}
+
+// Nothing is counted beyond a thousand, so that a busy workspace costs no more than a quiet one.
+const summaryStatsQuery = `
+SELECT
+  (SELECT count(*) FROM (SELECT 1 FROM agents a JOIN tasks x ON x.assignee_id = a.id WHERE a.workspace_id = $1 AND ` + guard.TaskActionable + ` LIMIT 1000) o),
+  (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `' LIMIT 1000) f),
+  (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FAILED' LIMIT 1000) g),
+  (SELECT count(*) FROM (SELECT 1 FROM inbox_items WHERE workspace_id = $1 AND kind = 'BUDGET_ALERT' AND resolved_at IS NULL LIMIT 1000) b)`
+
+// The tasks of the agent itself and of those that report to it, with the first open tasks that block each, and how many more
+// there are.
+var summaryBlockersQuery = `
+SELECT x.id, x.title, x.updated_at, coalesce(n.titles[:3], '{}'), greatest(coalesce(cardinality(n.titles), 0) - 3, 0)
+FROM agents a JOIN tasks x ON x.assignee_id = a.id
+CROSS JOIN LATERAL (SELECT array_agg(k.title ORDER BY k.id) AS titles FROM task_blockers b JOIN tasks k ON k.id = b.blocker_id
+  WHERE b.task_id = x.id AND ` + guard.TaskOpen("k") + `) n
+WHERE (a.id = $1 OR a.manager_id = $1) AND x.state = 'BLOCKED' AND x.archived_at IS NULL AND x.deleted_at IS NULL ORDER BY x.updated_at, x.id LIMIT 50`
+
+const summaryDecisionsQuery = `
+SELECT finished_at, summary FROM runs
+WHERE routine_id = $1 AND agent_id = $2 AND status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `' AND summary IS NOT NULL
+ORDER BY requested_at DESC, id DESC LIMIT 5`
+
+const summaryBeforeQuery = `
+SELECT status FROM runs
+WHERE routine_id = $1 AND agent_id = $2 AND id <> $3 AND (status = 'FAILED' OR status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `')
+ORDER BY requested_at DESC, id DESC LIMIT 1`
