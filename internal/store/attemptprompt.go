@@ -98,68 +98,88 @@ func promptComment(c *ent.Comment) prompt.Comment {
 
 // recordsInPrompt fills in what the ids in the wakes' payloads stand for, in one query for each kind.
 func (t *tx) recordsInPrompt(ctx context.Context, wakes []prompt.Wake, of *prompt.Task) error {
-	var commentIDs, approvalIDs, agentIDs, taskIDs, toApprove []string
+	var n namedRecords
 	for _, w := range wakes {
-		switch p := w.Payload.(type) {
-		case *domain.CommentPayload:
-			commentIDs = append(commentIDs, p.CommentID)
-		case *domain.ApprovalPayload:
-			approvalIDs = append(approvalIDs, p.ApprovalID)
-		case *domain.AgentErrorPayload:
-			agentIDs = append(agentIDs, p.FailedAgentID)
-		case *domain.BudgetPayload:
-			agentIDs = append(agentIDs, p.AgentID)
-		case *domain.BlockersPayload:
-			taskIDs = append(taskIDs, p.ResolvedBlockerIDs...)
-		case *domain.TaskPayload:
-			if p.Basis == domain.WakeBasisApprover {
-				toApprove = append(toApprove, p.TaskID)
-			}
-		}
+		n.want(w.Payload)
 	}
-	open, err := t.openApprovals(ctx, toApprove)
-	if err != nil {
-		return err
-	}
-	comments, err := t.promptCommentsByID(ctx, commentIDs)
-	if err != nil {
-		return err
-	}
-	questions, err := t.textsByID(ctx, `SELECT id, question FROM approvals WHERE id = ANY($1)`, approvalIDs)
-	if err != nil {
-		return err
-	}
-	names, err := t.textsByID(ctx, `SELECT id, name FROM agents WHERE id = ANY($1)`, agentIDs)
-	if err != nil {
-		return err
-	}
-	resolved, err := t.taskRefs(ctx, `SELECT id, title, state FROM tasks WHERE id = ANY($1) ORDER BY id`, pgtx.TextArray(taskIDs))
-	if err != nil {
+	if err := t.readNamed(ctx, &n); err != nil {
 		return err
 	}
 	for i := range wakes {
-		w := &wakes[i]
-		switch p := w.Payload.(type) {
-		case *domain.CommentPayload:
-			w.Comment = comments[p.CommentID]
-		case *domain.ApprovalPayload:
-			w.Question = questions[p.ApprovalID]
-		case *domain.AgentErrorPayload:
-			w.Agent = names[p.FailedAgentID]
-		case *domain.BudgetPayload:
-			w.Agent = names[p.AgentID]
-		case *domain.BlockersPayload:
-			w.Tasks = slices.DeleteFunc(slices.Clone(resolved), func(r prompt.TaskRef) bool { return !slices.Contains(p.ResolvedBlockerIDs, r.ID) })
-		case *domain.TaskPayload:
-			if w.Source == domain.WakeupSourceTaskChildrenCompleted && of != nil {
-				w.Tasks = of.Children
-			}
-			if p.Basis == domain.WakeBasisApprover {
-				w.Approvals = open[p.TaskID]
-			}
-		}
+		n.show(&wakes[i], of)
 	}
 	return nil
+}
+
+// namedRecords are the records that the payloads of wakes name: whose they are, and what is shown of them once they are read.
+type namedRecords struct {
+	commentIDs, approvalIDs, agentIDs, taskIDs, toApprove []string
+
+	comments         map[string]*prompt.Comment
+	questions, names map[string]string
+	resolved         []prompt.TaskRef
+	open             map[string][]prompt.Approval
+}
+
+// want notes what a payload names.
+func (n *namedRecords) want(payload domain.Payload) {
+	switch p := payload.(type) {
+	case *domain.CommentPayload:
+		n.commentIDs = append(n.commentIDs, p.CommentID)
+	case *domain.ApprovalPayload:
+		n.approvalIDs = append(n.approvalIDs, p.ApprovalID)
+	case *domain.AgentErrorPayload:
+		n.agentIDs = append(n.agentIDs, p.FailedAgentID)
+	case *domain.BudgetPayload:
+		n.agentIDs = append(n.agentIDs, p.AgentID)
+	case *domain.BlockersPayload:
+		n.taskIDs = append(n.taskIDs, p.ResolvedBlockerIDs...)
+	case *domain.TaskPayload:
+		if p.Basis == domain.WakeBasisApprover {
+			n.toApprove = append(n.toApprove, p.TaskID)
+		}
+	}
+}
+
+// show gives a wake what its payload names.
+func (n *namedRecords) show(w *prompt.Wake, of *prompt.Task) {
+	switch p := w.Payload.(type) {
+	case *domain.CommentPayload:
+		w.Comment = n.comments[p.CommentID]
+	case *domain.ApprovalPayload:
+		w.Question = n.questions[p.ApprovalID]
+	case *domain.AgentErrorPayload:
+		w.Agent = n.names[p.FailedAgentID]
+	case *domain.BudgetPayload:
+		w.Agent = n.names[p.AgentID]
+	case *domain.BlockersPayload:
+		w.Tasks = slices.DeleteFunc(slices.Clone(n.resolved), func(r prompt.TaskRef) bool { return !slices.Contains(p.ResolvedBlockerIDs, r.ID) })
+	case *domain.TaskPayload:
+		if w.Source == domain.WakeupSourceTaskChildrenCompleted && of != nil {
+			w.Tasks = of.Children
+		}
+		if p.Basis == domain.WakeBasisApprover {
+			w.Approvals = n.open[p.TaskID]
+		}
+	}
+}
+
+// readNamed reads what is wanted, each kind of record in one statement.
+func (t *tx) readNamed(ctx context.Context, n *namedRecords) (err error) {
+	if n.open, err = t.openApprovals(ctx, n.toApprove); err != nil {
+		return err
+	}
+	if n.comments, err = t.promptCommentsByID(ctx, n.commentIDs); err != nil {
+		return err
+	}
+	if n.questions, err = t.textsByID(ctx, `SELECT id, question FROM approvals WHERE id = ANY($1)`, n.approvalIDs); err != nil {
+		return err
+	}
+	if n.names, err = t.textsByID(ctx, `SELECT id, name FROM agents WHERE id = ANY($1)`, n.agentIDs); err != nil {
+		return err
+	}
+	n.resolved, err = t.taskRefs(ctx, `SELECT id, title, state FROM tasks WHERE id = ANY($1) ORDER BY id`, pgtx.TextArray(n.taskIDs))
+	return err
 }
 
 // promptApprovals is how many open approvals of tasks a prompt names.
