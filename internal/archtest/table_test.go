@@ -11,7 +11,7 @@ var purePackages = []string{"internal/domain", "internal/cron", "internal/retry"
 
 // testPackages exist for tests; a program that is shipped must not hold them.
 var testPackages = []string{
-	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/factory", "internal/feedtest", "internal/forkchain",
+	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/feedtest", "internal/forkchain",
 	"internal/lifecycle/lifecycletest", "internal/modeltest", "internal/modeltest/model", "internal/mutants", "internal/pgtest", "internal/queuebench",
 }
 
@@ -96,7 +96,7 @@ var rooms = []room{
 	{"internal/forkchain", nil, "it forks, and does nothing else"},
 	{"internal/pgtest", []string{"internal/postgres", "internal/store/migrations"}, "a database for each test, whatever is tested"},
 	{"internal/feedtest", []string{"internal/domain"}, "it reads the feed that a test wrote, whoever wrote it"},
-	{"internal/factory", []string{anyEnt, "internal/domain", "internal/pgtest", "internal/xid"}, "rows for tests"},
+	{[]string{anyEnt, "internal/domain", "internal/pgtest", "internal/xid"}, "rows for tests"},
 	{"internal/modeltest", nil, "its tests drive the store"},
 	{"internal/mutants", nil, "it changes other packages' sources, and needs none of them"},
 	{"internal/queuebench", nil, "its benchmarks drive the store"},

@@ -77,15 +77,6 @@ func (p Principal) IsInstance() bool {
 	return p.Kind == KindLocal || p.Kind == KindToken && p.WorkspaceID == ""
 }
 
-// MaySee reports whether rows of the workspace exist for this caller. Rows of no workspace (the zero ID) exist for the instance only.
-func (p Principal) MaySee(workspaceID xid.ID) bool {
-	if p.IsInstance() {
-		return true
-	}
-	known := p.Kind == KindToken || p.Kind == KindRun // an ended one, too: it learns of nothing but that its run has ended
-	return known && workspaceID != "" && p.WorkspaceID == workspaceID
-}
-
 // ExpiredAt reports whether the caller's token has ended at an instant.
 func (p Principal) ExpiredAt(now time.Time) bool {
 	return !p.ExpiresAt.IsZero() && !now.Before(p.ExpiresAt)

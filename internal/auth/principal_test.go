@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/xid"
 )
 
 const (
@@ -72,23 +71,20 @@ func TestAllowsAny(t *testing.T) {
 	}
 }
 
-func TestMaySee(t *testing.T) {
-	const mine, other = xid.ID("wsp_mine"), xid.ID("wsp_other")
+func TestIsInstance(t *testing.T) {
 	for name, test := range map[string]struct {
-		caller                    Principal
-		mine, other, none, global bool
+		caller Principal
+		want   bool
 	}{
-		"where no token is asked a caller sees all": {Local(), true, true, true, true},
-		"an instance token sees all":                {Principal{Kind: KindToken}, true, true, true, true},
-		"a workspace token sees its own":            {Principal{Kind: KindToken, WorkspaceID: mine}, true, false, false, false},
-		"a run sees its own":                        {Principal{Kind: KindRun, WorkspaceID: mine}, true, false, false, false},
-		"a run without a workspace sees none":       {Principal{Kind: KindRun}, false, false, false, false},
-		"nobody sees nothing":                       {Principal{}, false, false, false, false},
-		"nobody of a workspace sees nothing":        {Principal{WorkspaceID: mine}, false, false, false, false},
+		"where no token is asked a caller sees all": {Local(), true},
+		"an instance token sees all":                {Principal{Kind: KindToken}, true},
+		"a workspace token sees its own":            {Principal{Kind: KindToken, WorkspaceID: "wsp_mine"}, false},
+		"a run sees its own":                        {Principal{Kind: KindRun, WorkspaceID: "wsp_mine"}, false},
+		"a run without a workspace sees none":       {Principal{Kind: KindRun}, false},
+		"nobody sees nothing":                       {Principal{}, false},
 	} {
-		got := []bool{test.caller.MaySee(mine), test.caller.MaySee(other), test.caller.MaySee(""), test.caller.IsInstance()}
-		if want := []bool{test.mine, test.other, test.none, test.global}; !slices.Equal(got, want) {
-			t.Errorf("%s: got %v, want %v", name, got, want)
+		if got := test.caller.IsInstance(); got != test.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
@@ -130,7 +126,7 @@ func TestCheckScopes(t *testing.T) {
 }
 
 func TestAContextCarriesTheCaller(t *testing.T) {
-	if p, ok := FromContext(context.Background()); ok || p.Kind != "" || p.MaySee("wsp_mine") {
+	if p, ok := FromContext(context.Background()); ok || p.Kind != "" || p.IsInstance() {
 		t.Errorf("an empty context carries %v", p)
 	}
 	ctx := WithPrincipal(context.Background(), Principal{Kind: KindRun, RunID: "run_1", Attempt: 2})

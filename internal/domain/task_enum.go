@@ -80,14 +80,6 @@ func (v TaskState) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *TaskState) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, taskStateValues) }
 
-// ParticipantKind is the part an agent has in a task besides its assignee.
-type ParticipantKind string
-
-const (
-	ParticipantKindReviewer ParticipantKind = "REVIEWER" // reviews the work
-	ParticipantKindApprover ParticipantKind = "APPROVER" // decides its approvals
-)
-
 // AuthorKind is who wrote a comment or did something.
 type AuthorKind string
 

@@ -38,11 +38,8 @@ type Input struct {
 // Fate is how a run ended.
 type Fate string
 
-// The fates that matter here.
-const (
-	FateNone   Fate = ""       // there was none, or it ended well
-	FateFailed Fate = "FAILED" // it gave up
-)
+// FateFailed is that of a run which gave up. The zero value is that of all others, and of none.
+const FateFailed Fate = "FAILED"
 
 // Stats are counts of the workspace: its open tasks and budget alerts now, and how runs of the last day ended.
 type Stats struct {
