@@ -2,8 +2,8 @@ package domain
 
 import "time"
 
-// AdmitFacts are what the guards look at when a due run is about to be claimed (SPEC S6.2). ActionableTasks counts the
-// agent's tasks in TODO or IN_PROGRESS; it is read only when CountsIdle says that it matters. The rest is of a run about a
+// AdmitFacts are what the guards look at when a due run is about to be claimed (SPEC S6.2). ActionableTasks is 0
+// where the agent has no task in TODO or IN_PROGRESS; it counts only when CountsIdle says so. The rest is of a run about a
 // task: its open requests and the task.
 type AdmitFacts struct {
 	AgentStatus     AgentStatus

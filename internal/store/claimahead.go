@@ -61,7 +61,7 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 	}
 	candidates, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (x candidate, err error) {
 		var queue string
-		x.run, err = scanRunAnd(rows, &x.facts.AgentDeleted, &x.facts.SkipIdleWakeups, &x.facts.ActionableTasks, &queue)
+		x.run, err = scanRunAnd(rows, append(guard.AgentInto(&x.facts), &queue)...)
 		x.run.queue = queue
 		x.facts.AgentStatus, x.facts.WakeClass, x.facts.CancelRequested = statuses[x.run.agentID], x.run.class, x.run.cancelRequestedAt != nil
 		return x, err
@@ -100,9 +100,7 @@ func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate, ru
 }
 
 const readAheadQuery = `
-SELECT ` + runColumns + `, a.deleted_at IS NOT NULL, a.skip_idle_wakeups, CASE WHEN r.wake_class = 'PERIODIC' AND a.skip_idle_wakeups THEN
-  (SELECT count(*) FROM tasks x WHERE x.assignee_id = a.id AND ` + guard.TaskActionable + `) ELSE 0 END,
-  coalesce(` + queueOfRun + `, '')
+SELECT ` + runColumns + `, ` + guard.AgentColumns + `, coalesce(` + queueOfRun + `, '')
 FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places) JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
   SELECT * FROM runs WHERE agent_id = l.agent_id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT l.places) r
 ORDER BY r.requested_at, r.id`

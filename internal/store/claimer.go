@@ -160,8 +160,8 @@ func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed,
 func (t *tx) admitFacts(ctx context.Context, l lane, run runRow) (f domain.AdmitFacts, queue string, err error) {
 	f = domain.AdmitFacts{AgentStatus: l.status, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
 	const agent = `
-SELECT a.deleted_at IS NOT NULL, a.skip_idle_wakeups, coalesce(` + queueOfRun + `, '') FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
-	if err := pgtx.QueryRow(ctx, t, []any{&f.AgentDeleted, &f.SkipIdleWakeups, &queue}, agent, run.id); err != nil {
+SELECT ` + guard.AgentColumns + `, coalesce(` + queueOfRun + `, '') FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
+	if err := pgtx.QueryRow(ctx, t, append(guard.AgentInto(&f), &queue), agent, run.id); err != nil {
 		return f, "", fmt.Errorf("read the agent: %w", err)
 	}
 	if run.taskID != "" {
@@ -169,12 +169,7 @@ SELECT a.deleted_at IS NOT NULL, a.skip_idle_wakeups, coalesce(` + queueOfRun + 
 			return f, "", err
 		}
 	}
-	if !f.CountsIdle() {
-		return f, queue, nil
-	}
-	const actionable = `SELECT count(*) FROM tasks x WHERE x.assignee_id = $1 AND ` + guard.TaskActionable
-	f.ActionableTasks, err = pgtx.QueryOne[int](ctx, t, actionable, l.agentID)
-	return f, queue, pgtx.Wrap("count the agent's tasks", err)
+	return f, queue, nil
 }
 
 // admitTask locks the run's task, without waiting, and reads what the guards look at.

@@ -85,8 +85,7 @@ rivals AS (
   SELECT DISTINCT o.agent_id FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
     SELECT task_id FROM runs WHERE agent_id = a.id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT $5) r
   JOIN runs o ON o.task_id = r.task_id AND o.status = 'QUEUED' AND o.agent_id <> a.id)
-SELECT l.agent_id, l.workspace_id, l.max_sessions, l.running, l.eligible_at, l.status, a.deleted_at IS NOT NULL, a.skip_idle_wakeups,
-  CASE WHEN EXISTS (SELECT 1 FROM tasks x WHERE x.assignee_id = l.agent_id AND ` + guard.TaskActionable + `) THEN 1 ELSE 0 END
+SELECT l.agent_id, l.workspace_id, l.max_sessions, l.running, l.eligible_at, l.status, ` + guard.AgentColumns + `
 FROM (SELECT unnest($1::text[]) AS agent_id UNION SELECT agent_id FROM front UNION SELECT agent_id FROM promoted UNION SELECT agent_id FROM rivals) wanted
 JOIN agent_lanes l ON l.agent_id = wanted.agent_id JOIN agents a ON a.id = l.agent_id`
 
@@ -107,8 +106,8 @@ func (f *waitFacts) readLanes(ctx context.Context) error {
 	}
 	_, err := pgtx.Collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
 		l := waitLane{known: map[string]bool{}}
-		err := rows.Scan(&l.AgentID, &l.workspaceID, &l.MaxSessions, &l.Running, &l.EligibleAt, &l.guards.AgentStatus, &l.guards.AgentDeleted,
-			&l.guards.SkipIdleWakeups, &l.guards.ActionableTasks)
+		lane := []any{&l.AgentID, &l.workspaceID, &l.MaxSessions, &l.Running, &l.EligibleAt, &l.guards.AgentStatus}
+		err := rows.Scan(append(lane, guard.AgentInto(&l.guards)...)...)
 		l.Held, l.Deleted = domain.AgentHold{Status: l.guards.AgentStatus}.Held(), l.guards.AgentDeleted
 		f.lanes[xid.ID(l.AgentID)] = &l
 		return struct{}{}, err
