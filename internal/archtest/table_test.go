@@ -96,7 +96,6 @@ var rooms = []room{
 	{"internal/forkchain", nil, "it forks, and does nothing else"},
 	{"internal/pgtest", []string{"internal/postgres", "internal/store/migrations"}, "a database for each test, whatever is tested"},
 	{"internal/feedtest", []string{"internal/domain"}, "it reads the feed that a test wrote, whoever wrote it"},
-	{[]string{anyEnt, "internal/domain", "internal/pgtest", "internal/xid"}, "rows for tests"},
 	{"internal/modeltest", nil, "its tests drive the store"},
 	{"internal/mutants", nil, "it changes other packages' sources, and needs none of them"},
 	{"internal/queuebench", nil, "its benchmarks drive the store"},

@@ -147,3 +147,15 @@ func (t *tx) lockLaneAnd(ctx context.Context, runID xid.ID) (lane, error) {
 	_, err = t.lockLanesIn(ctx, append([]string{string(agentID)}, t.also...))
 	return t.held[agentID], err
 }
+
+// lockLanesIn locks the lanes of agents in the order of their ids.
+func (t *tx) lockLanesIn(ctx context.Context, agents []string) ([]lane, error) {
+	if len(agents) == 0 {
+		return nil, nil
+	}
+	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = ANY($1) ORDER BY agent_id FOR NO KEY UPDATE`, pgtx.TextArray(agents))
+	if err != nil {
+		return nil, fmt.Errorf("lock lanes: %w", err)
+	}
+	return lanes, nil
+}

@@ -97,18 +97,6 @@ func (t *tx) setParticipants(ctx context.Context, in SetTaskParticipants) (sent,
 	return sent, cancelled, nil
 }
 
-// lockLanesIn locks the lanes of agents in the order of their ids.
-func (t *tx) lockLanesIn(ctx context.Context, agents []string) ([]lane, error) {
-	if len(agents) == 0 {
-		return nil, nil
-	}
-	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = ANY($1) ORDER BY agent_id FOR NO KEY UPDATE`, pgtx.TextArray(agents))
-	if err != nil {
-		return nil, fmt.Errorf("lock lanes: %w", err)
-	}
-	return lanes, nil
-}
-
 // without is what of list is not in other.
 func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(v string) bool { return slices.Contains(other, v) })
