@@ -87,6 +87,12 @@ func (b *Box) Open(sealed, boundTo string) (string, error) {
 	return string(plaintext), nil
 }
 
+// NeedsReseal reports whether a sealed text was made with an older key than the current one.
+func (b *Box) NeedsReseal(sealed string) bool {
+	id, _, err := split(sealed)
+	return err == nil && id != b.current.ID()
+}
+
 // Format prints the ids of the box's keys, whatever the verb.
 func (b *Box) Format(state fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(state, "key %s", strings.Join(slices.Sorted(maps.Keys(b.ciphers)), ", "))

@@ -99,6 +99,9 @@ func TestAKeyIsReplacedWhileOldSecretsStillOpen(t *testing.T) {
 		t.Fatalf("the old key is refused: %v", err)
 	}
 	resealed, _ := both.Seal("value", "place")
+	if !both.NeedsReseal(sealed) || both.NeedsReseal(resealed) {
+		t.Error("NeedsReseal does not tell old from new")
+	}
 	if opened, err := testBox(t, newKey).Open(resealed, "place"); err != nil || opened != "value" {
 		t.Errorf("the new key alone does not open what was sealed again: %v", err)
 	}
