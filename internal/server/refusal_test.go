@@ -35,7 +35,7 @@ func TestEveryRefusalIsJSONWithTheStatusOfItsClass(t *testing.T) {
 	f.api = edge.New(graph.NewSchema(graph.Resolver{Store: s, Reader: s.Reader(), Log: quiet()}),
 		edge.Options{Authenticate: g.authenticate, Refused: refused, PresentError: newOutage(nil, quiet()).presentError, Log: quiet()})
 	hooks := http.NewServeMux()
-	hooks.Handle(webhook.Path, webhook.New(s, nil, nil, quiet()))
+	hooks.Handle(webhook.Path, webhook.New(s.Routines, nil, nil, quiet()))
 	token, err := createTestToken(t, s)
 	if err != nil {
 		t.Fatal(err)
