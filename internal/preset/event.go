@@ -86,7 +86,9 @@ func object(line []byte, into any) bool {
 }
 
 // short is a part of a line, masked and then shortened: half a secret would not be found any more.
-func (s *state) short(text string) string { return domain.CutText(s.mask(text), maxDetail, " [… cut]") }
+func (s *state) short(text string) string {
+	return domain.CutText(s.mask(text), maxDetail, " [… cut]")
+}
 
 // head is the beginning of an agent's words.
 func head(text string) string { return text[:min(len(text), maxText)] }
