@@ -108,9 +108,9 @@ func (t *tx) checkManager(ctx context.Context, workspaceID, managerID xid.ID) er
 	return nil
 }
 
-// installHeartbeat gives a new coordinator the routine that wakes it every five minutes, in a savepoint: that it fails
-// never fails the agent; it is logged, and the agent shows that it has no scheduled wake-ups (SPEC S4.11). The routine is
-// like any other: people may change, pause and delete it.
+// installHeartbeat gives a new coordinator the routine that wakes it every five minutes (SPEC S4.11). It works in a
+// savepoint, so that its failure does not stop the making of the agent. The failure is logged, and the agent shows that
+// it has no scheduled wakeups. The routine is like any other: people may change, pause and delete it.
 func (t *tx) installHeartbeat(ctx context.Context, in CreateAgent) error {
 	err := t.savepoint(ctx, func() error {
 		taken, err := pgtx.QueryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM routines WHERE workspace_id = $1 AND name = $2 AND deleted_at IS NULL)`,

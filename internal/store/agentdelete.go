@@ -10,10 +10,10 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// DeleteAgent removes an agent for good; its history stays (SPEC S2). Its lane is STOPPED from now on. What is queued or
-// unrouted ends CANCELLED (AGENT_DELETED), the first of it at once and the rest step by step (SettleBacklog), none of it is
-// launched; a live run is asked to end, and ends so when its owner obeys. It returns the requests of others that are sent
-// again since its runs let go of tasks.
+// DeleteAgent removes an agent for good; its history stays (SPEC S2). Its lane is STOPPED from now on. What is queued
+// or unrouted ends CANCELLED (AGENT_DELETED) and is never launched. The first of it ends at once, the rest step by step
+// (SettleBacklog). A live run is asked to end, and ends so when its owner obeys. It returns the requests of others that
+// are sent again since its runs let go of tasks.
 func (s *Records) DeleteAgent(ctx context.Context, workspaceID, agentID xid.ID) (resent []xid.ID, err error) {
 	err = s.withAgent(ctx, workspaceID, agentID, func(t *tx, l lane) error {
 		err := t.deleteAgent(ctx, l)

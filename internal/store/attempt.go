@@ -58,8 +58,8 @@ UPDATE run_attempts SET session_id = $3, status = '` + string(domain.RunAttemptS
 	return pgtx.Wrap("record session", err)
 }
 
-// countLaunch counts a launch of an agent at the first session that its attempt stores: an agent that gives its session
-// another name was launched once (AC-OFFICE-LOOP-LIVENESS-003.9). run is as it was before.
+// countLaunch counts a launch at the first session that its attempt stores, so that an agent which renames its session
+// is counted once (AC-OFFICE-LOOP-LIVENESS-003.9). run is as it was before.
 func (t *tx) countLaunch(run runRow, sessionID string) {
 	if sessionID != "" && run.sessionID == nil {
 		t.Count(func(c *metrics.Counters) { c.AgentLaunched(run.workspaceID) })
@@ -122,9 +122,9 @@ type AttemptState struct {
 	LeaseUntil      time.Time
 }
 
-// Heartbeat lengthens the leases of the owner's live attempts, in one statement when none fails. An attempt whose lease is
-// gone comes back Lost; one whose lease ran out but was not taken yet is renewed; one that fails is Busy, and keeps no other
-// from being renewed: an error says that none was.
+// Heartbeat lengthens the leases of the owner's live attempts, in one statement when none fails. An attempt whose lease
+// is gone comes back Lost. One whose lease ran out and was not taken yet is renewed. One whose renewal fails is Busy,
+// and the others are renewed. An error says that none was renewed.
 func (s *Attempts) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Duration) (states []AttemptState, err error) {
 	problems := pgtx.Apart(ctx, attempts, func(some []Attempt) error {
 		renewed, err := s.renew(ctx, some, lease)

@@ -18,8 +18,9 @@ type Acceptance struct {
 	Left, Timeout, Grace time.Duration
 }
 
-// Accept gives a live attempt over to its service: no process has it from now on, so that it outlives the one that called, and
-// its lease ends with the run's time. ErrFenced when it is not the live one any more, as when the service has already reported.
+// Accept gives a live attempt over to its agent service. From now on no process has it, so that it outlives the process
+// that called. Its lease ends with the run's time. ErrFenced when it is not the live one any more, as when the service
+// has already reported.
 func (s *Attempts) Accept(ctx context.Context, a Attempt, in Acceptance) error {
 	return pgtx.Wrap("give the run to its service", s.withLive(ctx, a, func(t *tx, _ lane, run runRow) error {
 		if err := t.keepPrompt(ctx, run, in.Fresh); err != nil {
@@ -40,9 +41,9 @@ WHERE run_id = $1 AND attempt = $2`
 	}))
 }
 
-// EndAccepted does what is due with an attempt that its service has accepted and not ended in time: the service is asked to
-// end, and when the grace is over, too, the attempt is ended. It returns false when the attempt is not the live one any more, or
-// its time is not up.
+// EndAccepted deals with an attempt that its service has accepted and not ended in time. First it asks the service to
+// end. When the grace is over, too, it ends the attempt. It returns false when the attempt is not the live one any
+// more, or its time is not up.
 func (s *Attempts) EndAccepted(ctx context.Context, a Attempt) (bool, error) {
 	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
 		service, err := t.serviceOf(ctx, run)

@@ -33,10 +33,10 @@ type Lease struct {
 	Again bool // a call with the same key took the attempt before
 }
 
-// Acquire starts the oldest run that the queue offers and gives it to the worker that asks; nil when there is none. What
-// was parked because no worker came is offered again first, and what is due although this process takes no runs of its own
-// just now is offered, too. A call that is made again gets the run that it took before. What cannot be given, offered or made
-// due is told to the log, and keeps nothing else from the worker.
+// Acquire starts the oldest run that the queue offers and gives it to the worker that asks; nil when the queue offers
+// none. Runs that were parked because no worker came are offered again first. Due runs are offered, too, although this
+// process may take no runs of its own just now. A call that is made again gets the run that it took before. A run that
+// cannot be given, offered or made due is logged, and the worker gets another one.
 func (s *Attempts) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
 	lease, err := s.lendAgain(ctx, in)
 	if err != nil || lease != nil {
@@ -59,8 +59,8 @@ func (s *Attempts) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
 	return s.takeOfferOnce(ctx, in)
 }
 
-// goOn tells the log of an error of some of many, such as a lane of another workspace, and returns one that endsAll or that
-// CutShort what was asked.
+// goOn logs errors that concern some of many, such as a lane of another workspace. It returns an error that endsAll or
+// that CutShort what was asked.
 func (s *Attempts) goOn(ctx context.Context, err error) error {
 	if pgtx.EndsAll(ctx, err) || CutShort(err) {
 		return err
@@ -71,7 +71,7 @@ func (s *Attempts) goOn(ctx context.Context, err error) error {
 
 const unserved = "some of the queue could not be served; the rest goes on, and the next pass tries again"
 
-// errKeyTaken says that a call with the same key has taken a run meanwhile.
+// errKeyTaken says that another call with the same key has just taken a run.
 var errKeyTaken = errors.New("another call with this key has taken a run")
 
 // takeOfferOnce is takeOffer for calls with one key at the same moment: they get one run.
@@ -102,7 +102,7 @@ func (t *tx) holdKey(ctx context.Context, in Acquire) error {
 	return err
 }
 
-// offerDue claims due runs of the queue, as many as one batch holds. A lane that fails keeps no other.
+// offerDue claims due runs of the queue, as many as one batch holds. A lane that fails does not stop the others.
 func (s *Attempts) offerDue(ctx context.Context, in Acquire) (offered int, err error) {
 	var failed []xid.ID
 	var problems []error
@@ -131,7 +131,7 @@ WITH due AS MATERIALIZED (
   ORDER BY head_at, head_id LIMIT $5)
 SELECT due.agent_id FROM due JOIN runs r ON r.id = due.head_id WHERE ` + queueOfRun + ` = $2 ORDER BY head_at, head_id LIMIT $4`
 
-// takeOffer starts the oldest offered run that can be started. One whose start fails keeps no other.
+// takeOffer starts the oldest offered run that can be started. A run whose start fails does not stop the others.
 func (s *Attempts) takeOffer(ctx context.Context, in Acquire) (*Lease, error) {
 	const query = `
 SELECT l.run_id, l.attempt FROM attempt_leases l JOIN runs r ON r.id = l.run_id
@@ -220,7 +220,7 @@ UPDATE run_attempts SET owner = $1, status = '` + string(domain.RunAttemptStatus
 }
 
 // OfferAwaited offers what is due of the queues at which workers wait. It is for a process that has no free slot and so
-// claims nothing: offers need none. A lane or a queue that fails keeps no other.
+// claims nothing: offers need none. A lane or a queue that fails does not stop the others.
 func (s *Attempts) OfferAwaited(ctx context.Context) error {
 	queues := s.awaited.list()
 	if len(queues) == 0 {

@@ -25,9 +25,9 @@ type followUp struct {
 	leftOpen domain.LeftOpen // why its step did not complete its task; "" where it did, or does not
 }
 
-// lockFollowUps locks what the ends of runs and their actions may touch of tasks, all in one statement: the runs' tasks,
-// those they block, their parents; the same of tasks whose approvals are decided; and blockers of new subtasks. The runs'
-// lanes and rows are held: nobody who holds a task waits for them.
+// lockFollowUps locks all tasks that the ends of runs and their actions may touch, in one statement. These are the
+// runs' tasks, the tasks that they block and their parents; the same of tasks whose approvals are decided; and blockers
+// of new subtasks. The runs' lanes and rows are held: nobody who holds a task waits for them.
 func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.Action) (map[xid.ID]*taskRow, error) {
 	ending := tasksOf(runs)
 	var blockers []xid.ID
@@ -58,9 +58,9 @@ func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.
 	return t.lockEnding(ctx, ending, blockers...)
 }
 
-// carryOut does what a result asks for, each action by itself: one that is refused, or fails, is told of in the run's
-// event and leaves the others alone (SPEC S7.5). A step that completes its task does so at the end, unless somebody said
-// otherwise.
+// carryOut does what a result asks for, each action by itself (SPEC S7.5). An action that is refused or fails stands in
+// the run's event, and does not affect the others. A step that completes its task does so at the end, unless somebody
+// said otherwise.
 func (t *tx) carryOut(ctx context.Context, f *followUp) ([]outcome, error) {
 	var outcomes []outcome
 	f.made = map[string]xid.ID{}

@@ -121,8 +121,9 @@ func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason dom
 	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, failure: &f, launched: run.launched()})
 }
 
-// failRequests ends what the run was for. One that was launched ends as any launched run does; one that was not ends all
-// its requests alike, undelivered ones too: sent again, they would only meet the same failure (SPEC S3.6, S3.8).
+// failRequests ends what the run was for. A run that was launched ends as any launched run does. A run that was not
+// ends all its requests alike, undelivered ones too, because a re-send would only meet the same failure (SPEC S3.6,
+// S3.8).
 func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason domain.EndReason) error {
 	fire := routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}
 	if !run.launched() {

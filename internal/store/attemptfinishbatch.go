@@ -25,9 +25,9 @@ const (
 
 // Finish ends a run well. ErrFenced when the attempt is not the live one any more.
 //
-// Runs that end while another is being committed end together: all ends of a workspace meet at its lane's row, and who
-// holds that row holds it until the disk has the commit. One at a time, a workspace could end no more runs in a second
-// than the disk can flush.
+// Runs that end while another is being committed end together. All ends of a workspace meet at its lane's row, and
+// whoever holds that row holds it until the disk has the commit. One at a time, a workspace could end no more runs in a
+// second than the disk can flush.
 func (s *Attempts) Finish(ctx context.Context, a Attempt, ok Success) error {
 	f := &finishing{attempt: a, success: ok, turn: make(chan struct{}, 1), done: make(chan error, 1)}
 	if ok.Result["actions"] != nil { // they may touch more tasks than its own

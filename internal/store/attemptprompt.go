@@ -42,7 +42,7 @@ func (t *tx) startTask(ctx context.Context, run runRow, f *domain.AdmitFacts) er
 	return nil
 }
 
-// taskInPrompt is what the prompt tells of the run's task; nil for a taskless run.
+// taskInPrompt is what the prompt says about the run's task; nil for a taskless run.
 func (t *tx) taskInPrompt(ctx context.Context, taskID xid.ID) (*prompt.Task, error) {
 	if taskID == "" {
 		return nil, nil

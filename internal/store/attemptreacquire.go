@@ -13,8 +13,9 @@ import (
 	"rouse.dev/rouse/internal/store/pgtx"
 )
 
-// lendAgain gives the run that a call with this key has taken already, when its answer seems lost: the attempt has shown no
-// sign of life. Its tokens are new, so that whoever has the former ones is fenced. nil: there is no such run.
+// lendAgain gives the run that a call with this key has taken already, when its answer seems lost: the attempt has
+// shown no sign of life. Its tokens are new, so that a holder of the former ones is fenced. It is nil when there is no
+// such run.
 func (s *Attempts) lendAgain(ctx context.Context, in Acquire) (lease *Lease, err error) {
 	if in.Key == "" {
 		return nil, nil

@@ -21,9 +21,9 @@ const recoveryPage = 200
 // Recovered is a task that the sweep dispatched again.
 type Recovered struct{ WorkspaceID, TaskID, AgentID, RequestID xid.ID }
 
-// Recover sends the assignees of unstarted office tasks a TASK_ASSIGNED again, once per assignment (SPEC S8.5). Where no
-// workspace has an office workflow or a project, it takes one statement and looks at no task. What cannot be sent keeps
-// nothing else: the error joins what went wrong, and what is returned was sent.
+// Recover sends the assignees of unstarted office tasks a TASK_ASSIGNED again, once per assignment (SPEC S8.5). Where
+// no workspace has an office workflow or a project, it takes one statement and looks at no task. A request that cannot
+// be sent does not stop the others. The error joins what went wrong, and what is returned was sent.
 func (s *Attempts) Recover(ctx context.Context) ([]Recovered, error) {
 	const adopted = `SELECT EXISTS (SELECT 1 FROM workspaces WHERE office_workflow_id IS NOT NULL) OR EXISTS (SELECT 1 FROM projects WHERE deleted_at IS NULL)`
 	office, err := pgtx.QueryOne[bool](ctx, s.db, adopted)
@@ -47,7 +47,8 @@ func (s *Attempts) Recover(ctx context.Context) ([]Recovered, error) {
 	}
 }
 
-// recoverPage dispatches what may be, one transaction for each workspace; tasks that fail are found by halves.
+// recoverPage dispatches what may be dispatched, in one transaction for each workspace. Tasks that fail are found by
+// bisecting.
 func (s *Attempts) recoverPage(ctx context.Context, page []unstarted) (done []Recovered, failed []error) {
 	byWorkspace := map[xid.ID][]xid.ID{}
 	for _, u := range page {

@@ -16,8 +16,9 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// LeasedAttempt finds the live attempt that a token may report about: the worker's whose lease has it, or, for an agent
-// service that rouse called, the one whose run token it is. ErrFenced when there is none, or a later attempt (SPEC S7.7).
+// LeasedAttempt finds the live attempt that a token may report about. It is the attempt whose lease has the worker's
+// token. For an agent service that rouse called, it is the attempt with that run token. The error is ErrFenced when
+// there is none, or a later attempt (SPEC S7.7).
 func (s *Attempts) LeasedAttempt(ctx context.Context, runID xid.ID, number int, tokenDigest string) (Attempt, error) {
 	a := Attempt{RunID: runID, Number: number}
 	const query = `

@@ -43,8 +43,9 @@ type Leftover struct {
 	Accepted                          bool // by an agent service: no process has it
 }
 
-// Leases lists the leases that may need rescue: those of other owners on this host, who may be seen to be dead, and those
-// that ran out, the caller's own included: an owner that lost track of an attempt does not renew it either.
+// Leases lists the leases that may need rescue. These are the leases of other owners on this host, which may be found
+// dead, and all that ran out. The caller's own are included, because an owner that lost track of an attempt does not
+// renew it either.
 func (s *Attempts) Leases(ctx context.Context, owner xid.ID, host string) ([]Leftover, error) {
 	const query = `
 SELECT run_id, attempt, owner, coalesce(host, ''), coalesce(boot_id, ''), coalesce(owner_pid, 0), coalesce(owner_started, 0),
@@ -63,9 +64,10 @@ FROM attempt_leases WHERE lease_until < clock_timestamp() OR (host = $2 AND owne
 	return leftovers, nil
 }
 
-// Abandon ends an attempt whose owner is gone: ABANDONED, and the run is tried again as its next attempt, at once when no
-// agent can have been at work, else after a wait; the fifth such loss fails it (SPEC S8.4). dead says that the owner was seen to be dead; without it the lease must have run out, by the
-// database's clock. It returns false when the attempt is not the live one any more, or its lease was renewed.
+// Abandon ends an attempt whose owner is gone (SPEC S8.4). The attempt is ABANDONED, and the run is tried again as its
+// next attempt. It is due at once when no agent can have been at work, else after a wait. The fifth such loss fails the
+// run. dead says that the owner was seen to be dead; without it the lease must have run out, by the database's clock.
+// It returns false when the attempt is not the live one any more, or its lease was renewed.
 func (s *Attempts) Abandon(ctx context.Context, a Attempt, dead bool) (bool, error) {
 	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
 		if !dead {

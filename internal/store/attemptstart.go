@@ -185,8 +185,8 @@ SELECT ` + requestColumns(payload) + ` FROM wakeup_requests WHERE run_id = $1 AN
 	return requests, nil
 }
 
-// buildPrompt assembles what the agent is told. One that resumes a session gets the delta, and full is what a new session
-// would need.
+// buildPrompt assembles the prompt. One that resumes a session gets the delta, and full is what a new session would
+// need.
 func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, requests []requestRow, resumes bool) (built prompt.Prompt, full string, err error) {
 	wakes, err := t.promptWakes(ctx, requests)
 	if err != nil {

@@ -34,8 +34,8 @@ func (t *tx) completeByDefault(ctx context.Context, f *followUp, outcomes []outc
 	return outcomes, nil
 }
 
-// wordFacts reads what a default completion depends on. The task is locked, and so is the lane of the run's agent: no
-// request of it about the task is routed or ended meanwhile.
+// wordFacts reads what a default completion depends on. The task is locked, and so is the lane of the run's agent, so
+// that no request of that agent about the task is routed or ended at the same time.
 func (t *tx) wordFacts(ctx context.Context, f *followUp, r *taskRow) (domain.WordFacts, error) {
 	facts := domain.WordFacts{StepCompletes: true, State: r.state, Archived: r.archived, Assigned: r.assigneeID == f.run.agentID,
 		Asked: domain.AsksAboutTask(f.actions), OpenBlocker: len(r.openBlockers) > 0}

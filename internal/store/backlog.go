@@ -21,10 +21,10 @@ const (
 	backlogLanes    = 4    // agents of one call
 )
 
-// SettleBacklog goes on with what is too much for one transaction: it ends without a launch what held agents have queued
-// (SPEC S6.2) and all that deleted ones have, and sends again what the hold of resumed ones dropped (SPEC S6.3). One call
-// takes a bounded step of a few agents, in turn; while there is more, it tells the dispatchers to look again. An agent that
-// fails, or whose lane somebody holds, keeps no other.
+// SettleBacklog goes on with what is too much for one transaction: it ends without a launch what held agents have
+// queued (SPEC S6.2) and all that deleted ones have, and sends again what the hold of resumed ones dropped (SPEC S6.3).
+// One call takes a bounded step of a few agents, in turn; while there is more, it tells the dispatchers to look again.
+// An agent that fails, or whose lane somebody holds, does not stop the others.
 func (s *Queue) SettleBacklog(ctx context.Context) error {
 	agents, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], backlogLanesQuery, string(s.turn.last()), backlogLanes+1)
 	if err != nil {
@@ -142,8 +142,8 @@ type queuedRun struct {
 	requests int
 }
 
-// resendFrom is how far a resume has come in the requests that its agent's hold dropped: past the one that ended at that
-// instant and has that id; nil: it is through.
+// resendFrom is how far a resume has come in the requests that its agent's hold dropped: past the request with that end
+// and that id. It is nil when the resume is through.
 type resendFrom struct {
 	at *time.Time
 	id string

@@ -28,8 +28,9 @@ type UpsertBudget struct {
 	ExpectedRevision *int
 }
 
-// UpsertBudget makes or changes the budget of a subject and counts what was spent in the running period. Thresholds that
-// are reached already are told of at once; agents that no budget holds any more are resumed. It returns what that sends.
+// UpsertBudget makes or changes the budget of a subject and counts what was spent in the running period. Thresholds
+// that are reached already make alerts at once. Agents that no budget holds any more are resumed. It returns what that
+// sends.
 func (s *Queue) UpsertBudget(ctx context.Context, in UpsertBudget) (id xid.ID, caused Released, err error) {
 	limit, thresholds, problems := domain.BudgetSettings{LimitUSD: in.LimitUSD, Thresholds: in.Thresholds}.Check()
 	if err := domain.AsUserError(problems); err != nil {
@@ -121,9 +122,10 @@ UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, o
 	return t.noteBudget(ctx, b, "The budget was set.", map[string]any{"created": made})
 }
 
-// holdLive reserves of a new budget what the live runs are expected to cost that are charged to it, as if it had been there
-// when they were claimed: also of one that was deleted and is made again. The runs are locked, because one that ends in this
-// very moment would leave its hold behind: it ends before the lock and is live no more, or after it and finds its hold.
+// holdLive reserves of a new budget what the live runs that are charged to it are expected to cost, as if the budget
+// had been there when they were claimed. The same holds for a budget that was deleted and is made again. The runs are
+// locked, because one that ends at this very moment would leave its hold behind. It ends before the lock and is no
+// longer live, or after it and finds its hold.
 func (t *tx) holdLive(ctx context.Context, b *guard.Budget) error {
 	type live struct {
 		runID, agentID, projectID xid.ID

@@ -140,7 +140,7 @@ type alertCause struct {
 	hops                 int
 }
 
-// writeBudgets stores what locked budgets became and tells of the thresholds that they crossed.
+// writeBudgets stores changed budgets, which are locked, and makes the alerts of the thresholds that they crossed.
 func (t *tx) writeBudgets(ctx context.Context, changed []*guard.Budget, cause alertCause) error {
 	policies := make([]string, len(changed))
 	starts := make([]time.Time, len(changed))

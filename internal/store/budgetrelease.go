@@ -13,9 +13,9 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// SweepBudgets begins new periods, counts again what a budget that was just set may have missed, and resumes agents that
-// no budget holds any more (SPEC S6.3). It takes one statement where there is no budget. It returns how many agents it
-// resumed. A budget or an agent that fails keeps no other: the error joins theirs.
+// SweepBudgets begins new periods, counts again what a budget that was just set may have missed, and resumes agents
+// that no budget holds any more (SPEC S6.3). It takes one statement when there are no budgets. It returns how many
+// agents it resumed. A budget or an agent that fails does not stop the others. The error joins all that failed.
 func (s *Queue) SweepBudgets(ctx context.Context) (resumed int, err error) {
 	const used = `SELECT EXISTS (SELECT 1 FROM budget_policies) OR EXISTS (SELECT 1 FROM agent_lanes WHERE pause_reason = 'BUDGET')`
 	any, err := pgtx.QueryOne[bool](ctx, s.db, used)
@@ -31,8 +31,8 @@ func (s *Queue) SweepBudgets(ctx context.Context) (resumed int, err error) {
 	return done.Count, errors.Join(renewing, err)
 }
 
-// settling is for how long after a change a budget is counted again: an end that began before the change may not have
-// seen the budget, and so not have charged it.
+// settling is how long after a change a budget is counted again, because an end that began before the change may not
+// have seen the budget and not have charged it.
 const settling = 5 * time.Minute
 
 // periodStartAt is domain.BudgetPeriod.Start in SQL, of a period at an instant; NULL for one that never ends.
@@ -127,8 +127,8 @@ func (s *Queue) releaseHeld(ctx context.Context, workspaceID xid.ID, done *Relea
 	return err
 }
 
-// releaseAgent resumes an agent that a budget holds, unless one that applies to it is exceeded: its workspace's, its own,
-// or that of a project whose runs were blocked since it is held. nil: it was not resumed.
+// releaseAgent resumes an agent that a budget holds, unless a budget that applies to it is exceeded. Those are its
+// workspace's, its own, and that of each project whose runs were blocked since the hold began. nil: it was not resumed.
 func (t *tx) releaseAgent(ctx context.Context, agentID xid.ID) (*Resumed, error) {
 	l, err := t.lockLane(ctx, agentID)
 	if err != nil {

@@ -49,10 +49,10 @@ const (
 // Claim takes up to max due runs of agents with a free session, oldest first, settles what a guard refuses, and leases
 // the rest to owner (SPEC S6.1, S6.2). Fewer than max may come although more are due: call it again until none comes.
 // None means that nothing is due: a lane that is only locked is looked at again, and in the end waited for. Runs that
-// workers execute are offered to their queue, and are not among those that come (SPEC S7.1). A lane that fails keeps no
-// other: the error joins those of such lanes, and what came is claimed, unless CutShort says otherwise. Heads that guards
-// refuse are few in one call: when a pass has settled its share, it goes past the lanes of others. What held agents have
-// queued is ended when nothing else is to be claimed, a bounded part in each call.
+// workers execute are offered to their queue, and are not among those that come (SPEC S7.1). A lane that fails does not
+// stop the others. The error joins all lanes that failed, and what came is claimed, unless CutShort says otherwise.
+// Heads that guards refuse are few in one call: when a pass has settled its share, it goes past the lanes of others.
+// What held agents have queued is ended when nothing else is to be claimed, a bounded part in each call.
 func (s *Queue) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
 	promoting := s.promoteDue(ctx)
 	if pgtx.EndsAll(ctx, promoting) {
@@ -105,7 +105,8 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	}
 }
 
-// claimApart claims runs of lanes, in one transaction when none fails. Those that fail are found by halves and left alone.
+// claimApart claims runs of lanes, in one transaction when none fails. Lanes that fail are found by bisecting, and left
+// alone.
 func (s *Queue) claimApart(ctx context.Context, o claimOrder) (all batch) {
 	all.problems = pgtx.Apart(ctx, o.agents, func(some []xid.ID) error {
 		part := o
@@ -132,8 +133,8 @@ func (s *Queue) claimApart(ctx context.Context, o claimOrder) (all batch) {
 	return all
 }
 
-// dueLanes finds the lanes whose heads are oldest, without locks: a full workspace in front costs the others one probe,
-// and resting lanes are told from others in the index (a stable clock makes that possible; the lock looks again).
+// dueLanes finds the lanes whose heads are oldest, without locks. A full workspace in front costs the others one probe.
+// The index tells resting lanes from others, which a stable clock makes possible; the lock looks again.
 func (s *Queue) dueLanes(ctx context.Context, limit int, without []xid.ID) ([]xid.ID, error) {
 	return pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], dueLanesQuery, limit, pgtx.IDs(without))
 }
@@ -189,8 +190,8 @@ type claimOrder struct {
 }
 
 // claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
-// sessions has several turns. Since the lanes are those with the oldest heads, these are the oldest runs of all; where
-// more lanes may be due than these, it stops before a run that is newer than the newest of their heads.
+// sessions has several turns. The lanes are those with the oldest heads, so these are the oldest runs of all. When more
+// lanes may be due, it stops before a run that is newer than the newest of their heads.
 func (s *Queue) claimLanes(ctx context.Context, o claimOrder) (done batch, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		done = batch{}

@@ -20,8 +20,8 @@ type candidate struct {
 }
 
 // claimAhead claims what no guard refuses in a few statements for the whole batch: the usual case. It stops before the
-// first run that a guard refuses, and claims nothing when a fact cannot be read or a row not be written: the caller goes on
-// run by run, and finds the one that is to blame.
+// first run that a guard refuses. It claims nothing when a fact cannot be read or a row cannot be written. The caller
+// then goes on run by run, and finds the run at fault.
 func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) (claimed []Claimed, err error) {
 	err = c.savepoint(ctx, func() error {
 		candidates, err := c.readAhead(ctx, lanes, limit)
@@ -105,8 +105,9 @@ FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places) JOIN agents a ON a
   SELECT * FROM runs WHERE agent_id = l.agent_id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT l.places) r
 ORDER BY r.requested_at, r.id`
 
-// admitted is the runs to claim: in their order, within the workspaces' ceilings, up to the first that a guard refuses and
-// to the newest head that was looked at. Where nothing may be settled any more, it goes past the lane of one that is refused.
+// admitted is the runs to claim, in their order and within the workspaces' ceilings. It ends before the first run that
+// a guard refuses, and at the newest head that was looked at. Where nothing may be settled any more, it goes past the
+// lane of one that is refused.
 func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
 	taken, tasks, ledger := map[xid.ID]int{}, map[xid.ID]bool{}, c.budgets.ledger.Clone()
 	refused := map[xid.ID]bool{}

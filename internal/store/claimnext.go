@@ -9,9 +9,9 @@ import (
 	"rouse.dev/rouse/internal/store/pgtx"
 )
 
-// NextInstant is the earliest end of a parking or of a cooldown that a due run waits for, and the database's clock; at
-// is now when a run could be claimed but was not, since its lane was locked at that moment, and zero when nothing waits
-// for an instant.
+// NextInstant is the earliest end of a parking, or of a cooldown that a due run waits for, and the database's clock. at
+// is now when a run could be claimed but was not, because its lane was locked at that moment. It is zero when nothing
+// waits for an instant.
 func (s *Queue) NextInstant(ctx context.Context) (at, now time.Time, err error) {
 	var next *time.Time
 	if err := pgtx.QueryRow(ctx, s.db, []any{&next, &now}, nextInstantQuery); err != nil {

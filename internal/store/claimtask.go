@@ -73,8 +73,8 @@ func (t *tx) readGuards(ctx context.Context, runs []runRow) (map[xid.ID]guard.Ta
 	return guard.ReadTaskFacts(ctx, t, list)
 }
 
-// dropStale ends the requests of a run that have lost their reason; others of it go on (SPEC S3.8). quiet leaves them out
-// of the feed, since the run's own end tells of them; the log has a line for each all the same.
+// dropStale ends the stale requests of a run; its others go on (SPEC S3.8). quiet leaves them out of the feed, because
+// the entry about the run's end covers them. The log has a line for each all the same.
 func (t *tx) dropStale(ctx context.Context, run runRow, stale []domain.StaleRequests, quiet bool) error {
 	for _, s := range stale {
 		const query = `

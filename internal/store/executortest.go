@@ -8,8 +8,8 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// NoteExecutorTest tells in the feed that somebody tested what an agent's runs are executed with, and which checks failed: a test
-// starts the agent's program, and so is an act. kind is "" where no executor is set.
+// NoteExecutorTest notes in the feed that somebody tested the executor of an agent's runs, and which checks failed. A
+// test is an act, because it starts the agent's program. kind is "" when no executor is set.
 func (s *Queue) NoteExecutorTest(ctx context.Context, workspaceID, agentID xid.ID, kind domain.ExecutorKind, checks []domain.Check) error {
 	failed := []string{}
 	for _, c := range checks {

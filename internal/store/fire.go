@@ -84,7 +84,7 @@ func (t *tx) checkTrigger(ctx context.Context, in FireRoutine) error {
 	return nil
 }
 
-// firing is one fire that is no schedule's, of a routine that is locked with its agent's lane.
+// firing is one manual or webhook fire, of a routine that is locked with its agent's lane.
 type firing struct {
 	*tx
 	routine   routineRow
@@ -118,7 +118,8 @@ func (f *firing) record(ctx context.Context, plan domain.FirePlan, values map[st
 	return f.touchLastRun(ctx, f.Now, &f.routine)
 }
 
-// touchTrigger notes the last fire of a trigger that is no schedule, whose last_fired_at is its cursor's.
+// touchTrigger notes the last fire of a trigger that is not a schedule. The last_fired_at of a schedule is written with
+// its cursor.
 func (f *firing) touchTrigger(ctx context.Context) error {
 	if f.triggerID == "" {
 		return nil

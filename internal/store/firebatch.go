@@ -16,10 +16,10 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// FireDue fires due triggers in batches (SPEC S4.3): the cursor of each by compare-and-set, a routine run and a request for
-// each slot that fires. A batch is one transaction, all or nothing; what cannot be fired is found by halves and left alone,
-// so that it stops no other. It returns the agents to route, and the errors of the triggers that failed, joined; a trigger
-// that another process fired first is neither.
+// FireDue fires due triggers in batches (SPEC S4.3): the cursor of each by compare-and-set, a routine run and a request
+// for each slot that fires. A batch is one transaction, all or nothing. Triggers that cannot be fired are found by
+// bisecting and left alone, so that they stop no other. It returns the agents to route, and the errors of the triggers
+// that failed, joined; a trigger that another process fired first is neither.
 func (s *Routines) FireDue(ctx context.Context, triggers ...xid.ID) (agents []xid.ID, err error) {
 	var unfit []error
 	failed := pgtx.Apart(ctx, triggers, func(some []xid.ID) error {

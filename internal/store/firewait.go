@@ -11,9 +11,9 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// tellWaits puts into the inbox, once for each fire that others wait for, what it waits for (SPEC S4.6): among the fires that
-// were written, those which the policy dropped for one that nobody works on. Once is for good: the item's id is made of the
-// fire's, so that one which was handled and pruned from sight is not told of again by the next minute's fire.
+// tellWaits makes an inbox item for each active fire on which nobody works and for which the policy dropped one of the
+// fires that were written (SPEC S4.6). The item says what that fire waits for. There is one item for a fire, for good.
+// Its id is made of the fire's, so that the next minute's fire does not make it again after it was handled and pruned.
 func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]insertedRequest) error {
 	type item struct {
 		ID        xid.ID `json:"id"`
@@ -59,7 +59,7 @@ made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n
 }
 
 // tellBacklog puts into the inbox, once for each agent and day, that fires were dropped because its queue is full (SPEC
-// S3.10). The id is made of both, so that one which was handled is not told of again on the same day.
+// S3.10). The id is made of both, so that an item that was handled is not made again on the same day.
 func (t *tx) tellBacklog(ctx context.Context, fires []fire, written map[xid.ID]insertedRequest) error {
 	of := map[xid.ID]bool{}
 	var agents, causes, itemIDs []xid.ID
@@ -91,5 +91,5 @@ made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n
 	return nil
 }
 
-// waitItem is the dedupe key of the item that tells of fires which wait for this one.
+// waitItem is the dedupe key of the inbox item about fires that wait for this one.
 func waitItem(routineRun xid.ID) string { return "fires_wait:" + string(routineRun) }

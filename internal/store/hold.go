@@ -73,9 +73,10 @@ type Resumed struct {
 	Count    int
 }
 
-// ResumeAgent lets a held agent go on and sends again what its hold dropped and still has its reason (SPEC S6.3): the
-// same rows, unrouted, at their places in the order; the first of them at once, more than one transaction should hold step
-// by step (SettleBacklog). What the hold has not dropped yet stays queued. Nothing is returned when nothing was held.
+// ResumeAgent lets a held agent go on, and sends again the requests that its hold dropped and that are not stale (SPEC
+// S6.3). They are the same rows, unrouted, at their places in the order. The first of them go at once; SettleBacklog
+// sends the rest step by step. What the hold has not dropped yet stays queued. Nothing is returned when nothing was
+// held.
 func (s *Queue) ResumeAgent(ctx context.Context, workspaceID, agentID xid.ID) (resumed Resumed, err error) {
 	err = s.withAgent(ctx, workspaceID, agentID, func(t *tx, l lane) error {
 		resumed = Resumed{}

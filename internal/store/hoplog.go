@@ -25,7 +25,7 @@ type Hop struct {
 // logKeys are the keys of the log and of spans, in the order in which a line shows them (SPEC S10.5).
 var logKeys = []string{"run_id", "attempt", "wakeup_id", "agent_id", "workspace_id", "causation_id", "source", "status", "outcome", "reason"}
 
-// line is what the log says of the hop: how a run ended is worth a line, each request and attempt only one for those who look closer.
+// line is the log's line about the hop. The end of a run is logged at INFO, requests and attempts at DEBUG.
 func (h Hop) line() (level slog.Level, message string, fields []any) {
 	for _, key := range logKeys {
 		if value := h.Facts[key]; value != "" {
@@ -57,10 +57,10 @@ func logValue(key, value string) any {
 	return value
 }
 
-// Tracer is told of hops after their commit. It never blocks.
+// Tracer receives hops after their commit. It never blocks.
 type Tracer interface{ Trace(h Hop) }
 
-// trace tells the log and the traces of a hop.
+// trace logs a hop and sends it to the traces, after the commit.
 func (t *tx) trace(h Hop) {
 	t.onCommit(func(s *base) {
 		level, message, fields := h.line()

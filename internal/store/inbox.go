@@ -51,8 +51,8 @@ WITH made AS (
 	return pgtx.Wrap("insert inbox item", err)
 }
 
-// itemsHandled follows asked, the locked items with the ids of their entries: those that are open are handled now, by whom the
-// caller says, and the feed says so with the agent and the task that it named when they were made.
+// itemsHandled follows asked, the locked items with the ids of their entries. Open items are handled now, by the actor
+// that the caller names. The feed notes it with the agent and the task that the entry of their making named.
 const itemsHandled = `,
 done AS (
   UPDATE inbox_items i SET resolved_at = $1 FROM asked WHERE i.id = asked.id AND asked.resolved_at IS NULL

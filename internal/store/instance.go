@@ -12,7 +12,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// IsEmpty says whether there is no workspace yet.
+// IsEmpty says whether the database has no workspace yet.
 func (s *Records) IsEmpty(ctx context.Context) (bool, error) {
 	empty, err := pgtx.QueryOne[bool](ctx, s.db, `SELECT NOT EXISTS (SELECT 1 FROM workspaces)`)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Records) Uptime(ctx context.Context) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// Now is the instant by the database's clock, which decides what is due, late, expired or of which period: what is shown of
-// such things is told by it, too.
+// Now is the instant by the database's clock. That clock decides what is due, late or expired, and which period a thing
+// belongs to, so the API shows such things by it, too.
 func (s *Records) Now(ctx context.Context) (time.Time, error) {
 	now, err := pgtx.QueryOne[time.Time](ctx, s.db, `SELECT clock_timestamp()`)
 	return now.UTC(), pgtx.Wrap("read the database's clock", err)

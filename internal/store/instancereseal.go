@@ -35,8 +35,9 @@ const resealPage = 200
 // ErrSealedElsewhere says that another key than the one named seals the database's secrets.
 var ErrSealedElsewhere = errors.New("another key seals this database's secrets")
 
-// Reseal seals all values of the database with another key, and notes that one: all or none, in one transaction. from and to are the ids
-// of the keys. No server may work meanwhile: it would go on sealing with the former key.
+// Reseal seals all values of the database with another key, and notes that one: all or none, in one transaction. from
+// and to are the ids of the keys. No server may work during that time, because it would go on sealing with the former
+// key.
 func (s *Records) Reseal(ctx context.Context, from, to string, reseal Resealer) (done Resealed, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		done = Resealed{}

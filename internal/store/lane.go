@@ -72,7 +72,8 @@ FROM unnest($1::text[]) AS x (id) LEFT JOIN LATERAL (
 WHERE l.agent_id = x.id AND l.agent_id = ANY($1)
 RETURNING l.agent_id, l.workspace_id, l.head_at, l.head_id`
 
-// moveLane is fixHead for who goes on with the lane, and changes its count of live runs: l is what it became.
+// moveLane is fixHead for a caller that goes on with the lane. It also changes the lane's count of live runs, and sets
+// l to the lane as it is then.
 func (t *tx) moveLane(ctx context.Context, l *lane, running int) error {
 	l.headAt, l.headID = nil, nil
 	if err := pgtx.QueryRow(ctx, t, []any{&l.running, &l.headAt, &l.headID}, changeLaneQuery, l.agentID, running); err != nil {

@@ -11,8 +11,8 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// resting is the lanes that could not be served again and again, and until when each is left alone: to find one of them
-// among others costs the others several transactions.
+// resting remembers lanes that fail again and again, and until when each of them rests, because finding one of them in
+// a batch costs the others several transactions.
 type resting struct {
 	mu    sync.Mutex
 	lanes map[xid.ID]lanesRest
@@ -27,8 +27,7 @@ type lanesRest struct {
 
 func newResting() *resting { return &resting{lanes: map[xid.ID]lanesRest{}, now: time.Now} }
 
-// left lists the lanes to be left alone now, those longest that failed most, and forgets those of which nothing was heard
-// since.
+// left lists the lanes that rest now, those first that failed most. It forgets lanes that were not met for long.
 func (r *resting) left() []xid.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,12 +26,13 @@ const queueOfRun = `(` + executorOfRun + ` #>> '{pull,queue}')`
 // offeredTo is the queue that a run r was last offered to, as SQL.
 const offeredTo = `(SELECT e.data->>'queue' FROM run_events e WHERE e.run_id = r.id AND e.kind = 'CLAIMED' ORDER BY e.seq DESC LIMIT 1)`
 
-// waitsInVain says in SQL of a run r that it waits for workers of a queue, though its executor has become another one: rouse
-// executes it itself by now, or workers of another queue do.
+// waitsInVain says in SQL that a run r waits for workers of a queue that is not its executor's any more: rouse itself
+// executes it now, or workers of another queue do.
 const waitsInVain = `r.status = 'QUEUED' AND r.parked_reason = 'NO_WORKER' AND (` + queueOfRun + ` IS NULL OR ` + queueOfRun + ` IS DISTINCT FROM ` + offeredTo + `)`
 
-// Withdraw takes back an offer that no worker took in time: the run is parked NO_WORKER until one of its queue asks again,
-// which counts neither as failure nor as abandonment (SPEC S7.1); one whose executor was changed meanwhile is due. It returns false when the offer was taken, or still stands.
+// Withdraw takes back an offer that no worker took in time (SPEC S7.1). The run is parked NO_WORKER until a worker of
+// its queue asks again. That counts neither as failure nor as abandonment. A run whose executor has been changed since
+// is due. It returns false when the offer was taken, or still stands.
 func (s *Queue) Withdraw(ctx context.Context, a Attempt) (bool, error) {
 	err := s.inTx(ctx, func(t *tx) error {
 		l, err := t.lockLaneOf(ctx, a.RunID)
@@ -113,7 +114,7 @@ func (t *tx) isOffered(ctx context.Context, run runRow) (bool, error) {
 // unparkLanes bounds the lanes that one call makes due.
 const unparkLanes = 64
 
-// unparkOffers makes runs of a queue due that no worker had taken. A lane that fails keeps no other.
+// unparkOffers makes runs of a queue due that no worker had taken. A lane that fails does not stop the others.
 func (s *Queue) unparkOffers(ctx context.Context, workspaceID xid.ID, queue string, agents []xid.ID) error {
 	var failed []xid.ID
 	var problems []error

@@ -22,7 +22,7 @@ func (s *Queue) followExecutor(ctx context.Context, workspaceID xid.ID) {
 	}
 }
 
-// moveOffers makes them due, one lane at a time. A lane that fails keeps no other.
+// moveOffers makes them due, one lane at a time. A lane that fails does not stop the others.
 func (s *Queue) moveOffers(ctx context.Context, workspaceID xid.ID) error {
 	var failed []xid.ID
 	var problems []error

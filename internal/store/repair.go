@@ -25,10 +25,11 @@ func (r Repairs) plus(o Repairs) Repairs {
 		r.Checkouts + o.Checkouts, r.Blocked + o.Blocked, r.Offers + o.Offers, r.Fires + o.Fires}
 }
 
-// Repair puts right what should never be wrong (docs/queue.md rule 6): lanes' heads and counts, workspaces' counts, runs that
-// wait for a scope that is free, a blocker that is gone or a queue that is not theirs any more, leases, checkouts and holds of budgets without a live
-// run, fires of heavy routines whose work has ended. It does nothing while another process sweeps. What cannot be repaired keeps nothing else: the error joins what went
-// wrong, and what is returned was put right.
+// Repair puts right what should never be wrong (docs/queue.md rule 6): lanes' heads and counts, workspaces' counts,
+// runs that wait for a scope that is free, a blocker that is gone or a queue that is not theirs any more, leases,
+// checkouts and holds of budgets without a live run, fires of heavy routines whose work has ended. It does nothing
+// while another process sweeps. What cannot be repaired does not stop the rest. The error joins what went wrong, and
+// what is returned was put right.
 func (s *Records) Repair(ctx context.Context) (Repairs, error) {
 	var done Repairs
 	var problems []error

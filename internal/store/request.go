@@ -32,7 +32,7 @@ type newRequest struct {
 	recovered                                             bool // by the recovery sweep
 }
 
-// insertRequest writes a request, or finds the one that has its key: a duplicate is no error (SPEC S3.3).
+// insertRequest writes a request, or finds the one with the same key. A duplicate is not an error (SPEC S3.3).
 func (t *tx) insertRequest(ctx context.Context, r newRequest) (id xid.ID, duplicate bool, err error) {
 	payload, err := json.Marshal(r.payload)
 	if err != nil {

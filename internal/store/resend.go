@@ -143,7 +143,7 @@ func (t *tx) lockTasksFor(ctx context.Context, agentID xid.ID, taskIDs []xid.ID)
 	return byID, nil
 }
 
-// basisFacts are what decides about one request; x is its task, nil when there is none.
+// basisFacts are the facts that decide about one request; x is its task, nil without one.
 func basisFacts(agentID xid.ID, d droppedRequest, x *ent.Task) domain.BasisFacts {
 	f := domain.BasisFacts{TaskBound: d.source.TaskBound(), TaskMissing: x == nil || x.DeletedAt != nil}
 	if d.basis != nil {
@@ -193,7 +193,7 @@ WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND ` + guar
 	return t.noteResent(ctx, run, resent)
 }
 
-// noteResent tells of requests that go back to the router.
+// noteResent notes in the feed and the log that requests go back to the router.
 func (t *tx) noteResent(ctx context.Context, run runRow, resent []xid.ID) error {
 	t.sent = append(t.sent, resent...)
 	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: run.workspaceID, ID: run.agentID})

@@ -114,9 +114,9 @@ func (h history) free() string {
 
 func historyAge(r domain.Retention) time.Duration { return r.History }
 
-// Prune removes one small batch of each kind of history that has become too old, each batch in a transaction of its own.
-// What cannot be removed keeps nothing else, and the error joins what went wrong. more says that a batch was full and
-// something of it went, so that another call finds more. Several processes may prune at once.
+// Prune removes one small batch of each kind of history that has become too old, each batch in a transaction of its
+// own. What cannot be removed does not stop the rest, and the error joins what went wrong. more says that a batch was
+// full and something of it was removed, so that another call finds more. Several processes may prune at once.
 func (s *Records) Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error) {
 	var problems []error
 	for _, h := range histories {
@@ -134,7 +134,7 @@ func (s *Records) Prune(ctx context.Context, r domain.Retention) (removed domain
 	return removed, more, errors.Join(problems...)
 }
 
-// pruneBatch removes the oldest rows of a kind together, or, when one of them cannot be removed, by halves.
+// pruneBatch removes the oldest rows of a kind together. When one of them cannot be removed, it bisects.
 func (s *Records) pruneBatch(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
 	err := s.inTx(ctx, func(t *tx) error {
 		n, err := pgtx.Exec(ctx, t, `WITH old AS MATERIALIZED (`+h.free()+`)`+h.drop, age.Milliseconds(), retentionBatch, domain.RetentionFloor)
@@ -150,7 +150,7 @@ func (s *Records) pruneBatch(ctx context.Context, h history, age time.Duration) 
 	return s.pruneApart(ctx, h, age)
 }
 
-// pruneApart is pruneBatch by halves. Each row is judged again, as the others are.
+// pruneApart bisects what pruneBatch could not remove. Each row is judged again, as the others are.
 func (s *Records) pruneApart(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
 	old, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], h.all(), age.Milliseconds(), retentionBatch, domain.RetentionFloor)
 	if err != nil {

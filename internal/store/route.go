@@ -20,10 +20,11 @@ const (
 	routeRounds = 10  // the transactions of one call for the same agents: the next pass goes on
 )
 
-// Route turns every unrouted request of the agents into a run or merges it into one, under their lanes' locks (SPEC S3.2).
-// It returns how many it routed; routing again is a no-op (C58). Several agents are routed in one transaction, those whose
-// lanes are held by others after the rest; what fails is found by halves and keeps no other. Of some thousand requests it
-// leaves the newest to the next call. The error joins one for each agent that failed.
+// Route turns every unrouted request of the agents into a run or merges it into one, under their lanes' locks (SPEC
+// S3.2). It returns how many it routed; routing again is a no-op (C58). Several agents are routed in one transaction,
+// those whose lanes others hold after the rest. An agent that fails is found by bisecting, and does not stop the
+// others. Of some thousand requests it leaves the newest to the next call. The error joins one for each agent that
+// failed.
 func (s *Queue) Route(ctx context.Context, agents ...xid.ID) (int, error) {
 	total := 0
 	failed := pgtx.Apart(ctx, agents, func(some []xid.ID) error {

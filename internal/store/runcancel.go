@@ -83,8 +83,8 @@ UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, $2), cancel_
 var cancelledByUser = domain.Settlement{Run: domain.RunStatusCancelled, Request: domain.WakeupStatusCancelled,
 	Reason: domain.EndReasonCancelledByUser, Activity: domain.ActivityCodeRunCancelled}
 
-// cancelLive ends a live run because a person asked, or deleted its agent: its requests end with it, delivered or not (C305), except events
-// that came after the prompt was sent: nobody has seen those.
+// cancelLive ends a live run because a person asked for that or deleted its agent. Its requests end with it, delivered
+// or not (C305). Events that came after the prompt was sent do not, because nobody has seen them.
 func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
 	var deleted bool
 	var note string
@@ -120,8 +120,8 @@ func withNote(data map[string]any, note string) map[string]any {
 	return data
 }
 
-// askToEnd gives the services that have accepted runs their grace: heartbeats tell them to end, and an end that they report
-// is taken until it is over. The runs are locked; those that no service has stay as they are.
+// askToEnd begins the grace of services that have accepted runs. Heartbeats ask them to end, and an end that they
+// report is taken until the grace is over. The runs are locked; those that no service has stay as they are.
 func (t *tx) askToEnd(ctx context.Context, runs []xid.ID) error {
 	const query = `
 UPDATE attempt_leases SET ending_at = $2::timestamptz, lease_until = $2::timestamptz + grace_ms * interval '1 millisecond'

@@ -38,7 +38,7 @@ func (t *tx) clearDeleted(ctx context.Context, l lane, by actor) error {
 	return t.fixHead(ctx, l)
 }
 
-// queuedOf says why something queued is to be ended, and who does it.
+// queuedOf names what is queued and is to be ended, with the reason and the actor.
 type queuedOf struct {
 	reason domain.EndReason
 	why    string // for people
@@ -74,7 +74,7 @@ func (t *tx) cancelRuns(ctx context.Context, runs []runRow, of queuedOf) error {
 	return err
 }
 
-// cancelUnrouted ends requests that were not routed yet, at most so many, and the fires behind them.
+// cancelUnrouted ends requests that were not routed yet, up to a limit, and the fires behind them.
 func (t *tx) cancelUnrouted(ctx context.Context, l lane, of queuedOf, most *int) (int, error) {
 	const query = `
 UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $3, finished_at = $2 WHERE id IN (

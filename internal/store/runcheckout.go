@@ -11,9 +11,9 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// freeCheckout frees the task that an ended attempt of a run held, and no other run's lock. The requests that the lock made
-// skip are sent again: the task's row is locked first, and they are looked for in the next statement, so that none which a
-// claim skipped meanwhile is left (SPEC S5.6, C301).
+// freeCheckout frees the task that an ended attempt of a run held, and no other run's lock. The requests that the lock
+// made skip are sent again (SPEC S5.6, C301). The task's row is locked first, and the requests are looked for in the
+// next statement, so that none is left which a claim skipped just before.
 func (t *tx) freeCheckout(ctx context.Context, run runRow) error {
 	if run.taskID == "" {
 		return nil

@@ -161,11 +161,11 @@ type leave struct {
 	countLater bool // the caller takes it off the workspace's count and charges its budgets, at the end of a batch
 }
 
-// leaveClaimed is every way out of CLAIMED (docs/queue.md rule 5): the attempt ended, the lease gone, the counts down, the scope
-// released, the checkout freed. What a run that goes on was launched with is kept for its next attempt's mask (SPEC S7.6).
-// The run's own row is changed by the caller, before. The workspace's lane comes last, though the lock order has it before
-// runs: nobody who holds it waits for a run of a lane that he does not hold, and it is held so for the
-// shortest time by those who all need it. Budgets follow it, as in the claim.
+// leaveClaimed is every way out of CLAIMED (docs/queue.md rule 5): the attempt ended, the lease gone, the counts down,
+// the scope released, the checkout freed. What a run that goes on was launched with is kept for its next attempt's mask
+// (SPEC S7.6). The run's own row is changed by the caller, before. The workspace's lane comes last, though the lock
+// order has it before runs. That is safe, because nobody who holds it waits for a run of a lane that he does not hold.
+// It keeps the time short for which everybody else waits for that row. Budgets follow it, as in the claim.
 func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) error {
 	var code *domain.RunErrorCode
 	var message *string
@@ -235,7 +235,7 @@ type Failure struct {
 	// that of the machine whose program said them; nil: UTC. Code RATE_LIMITED says as data that it is one.
 	Words string
 	Zone  *time.Location
-	// RetryAfter is what the other side said as data: not before so much time has passed. 0: it did not say.
+	// RetryAfter is how long to wait before a retry, as the other side said in data; 0 when it did not say.
 	RetryAfter time.Duration
 	Result     map[string]any
 	SessionID  string

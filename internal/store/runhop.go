@@ -16,8 +16,8 @@ func keysOf(run runRow, more ...any) []any {
 	return append([]any{"run_id", run.id, "attempt", run.attempt, "agent_id", run.agentID, "workspace_id", run.workspaceID, "causation_id", run.causationID}, more...)
 }
 
-// traceWakeup tells of a request, and with the first one of its cause of the cause itself, which is made in the transaction
-// that begins it (SPEC S3.10): what a cause leads to later has more hops.
+// traceWakeup traces a request. With the first request of a cause it also traces the cause, which begins in the same
+// transaction. Later requests of the cause have more hops (SPEC S3.10), and so are told from the first.
 func (t *tx) traceWakeup(id xid.ID, at time.Time, r newRequest) {
 	if r.hops == 0 && !t.causes[r.causationID] {
 		if t.causes == nil {

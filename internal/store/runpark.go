@@ -58,9 +58,9 @@ SELECT DISTINCT agent_id FROM (
   SELECT agent_id FROM runs WHERE status = 'QUEUED' AND parked_until <= statement_timestamp() AND agent_id <> ALL($2)
   ORDER BY parked_until LIMIT $1) due`
 
-// promote makes the lane's parked runs due, oldest first; one whose scope is taken waits SCOPE_BUSY instead: there is at
-// most one due run in a scope, and none while one is live (docs/queue.md rule 5). A lane that somebody holds is left alone. It
-// returns how many runs it promoted, at most so many.
+// promote makes the lane's parked runs due, oldest first, when their time has come. A run whose scope is taken waits
+// SCOPE_BUSY instead, because a scope has at most one due run, and none while one is live (docs/queue.md rule 5). A
+// lane that somebody holds is left alone. It returns how many runs it promoted; most is the limit.
 func (t *tx) promote(ctx context.Context, agentID xid.ID, most int) (n int, held bool, err error) {
 	lanes, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE SKIP LOCKED`, agentID)
 	if err != nil || len(lanes) == 0 {

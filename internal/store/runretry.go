@@ -36,8 +36,9 @@ func (r Retried) result() xid.ID {
 	return r.RunID
 }
 
-// RetryRun makes a parked run due, whatever it waits for but open blockers, and sends the requests of one that FAILED or was
-// CANCELLED again: the same rows, with the same causation (SPEC S8.7). Counts of failures and losses start anew.
+// RetryRun makes a parked run due, whatever it waits for but open blockers (SPEC S8.7). It sends the requests of a run
+// again that FAILED or was CANCELLED: the same rows, with the same causation. Counts of failures and losses begin again
+// at 0.
 func (s *Queue) RetryRun(ctx context.Context, in RetryRun) (done Retried, err error) {
 	if err := checkNote(in.Note); err != nil {
 		return Retried{}, err

@@ -88,8 +88,9 @@ func (t *tx) endRequestsOf(ctx context.Context, runs []runRow, s domain.Settleme
 	return t.endRequestsAlike(ctx, runs, s.Request, s.Reason, routineRunEnd{status: settledFire(s.Request), reason: &s.Reason})
 }
 
-// endRequestsAlike ends every request of the runs, and the fires behind them as they are told, and returns the requests by
-// run. The runs have ended, or end in this transaction after it: then who ends them looks at the fires of their tasks again.
+// endRequestsAlike ends every request of the runs, and the fires behind them in the given way, and returns the requests
+// by run. The runs have ended, or end in this transaction after it: then who ends them looks at the fires of their
+// tasks again.
 func (t *tx) endRequestsAlike(ctx context.Context, runs []runRow, status domain.WakeupStatus, reason domain.EndReason, fire routineRunEnd) (map[xid.ID][]xid.ID, error) {
 	const query = `
 UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4

@@ -42,8 +42,9 @@ FROM r`
 	return run, nil
 }
 
-// reservedFor is what budgets reserved for a live attempt, "" when none did. Where they reserved different amounts, as for a
-// run of unknown cost, it is the least: the budget that it is all of is spent by it, and no other is charged with more than that.
+// reservedFor is what budgets reserved for a live attempt; "" when no budget did. When they reserved different amounts,
+// as for a run of unknown cost, it is the least. That uses up the budget that had least left, and no other budget is
+// charged with more.
 func (t *tx) reservedFor(ctx context.Context, run runRow) (string, error) {
 	const query = `
 SELECT coalesce(min(amount_usd)::text, '') FROM budget_holds WHERE run_id = $1 AND attempt = $2 AND status = 'HELD' AND amount_usd > 0`

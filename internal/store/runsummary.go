@@ -19,8 +19,8 @@ import (
 // remembers says whether a run belongs to a chain of summaries: those of lightweight routines do (SPEC S9).
 func (r runRow) remembers() bool { return r.routineID != "" && r.taskID == "" }
 
-// remember writes what the routine's next fire is told about this run that ended well, in a savepoint: its failure never
-// fails the run, and leaves the former summary as it is.
+// remember writes the summary for the routine's next fire after this run ended well. It works in a savepoint, so that
+// its failure neither fails the run nor touches the former summary.
 func (t *tx) remember(ctx context.Context, run runRow, result map[string]any) error {
 	if !run.remembers() {
 		return nil
@@ -58,7 +58,7 @@ func tokensOf(text string) int { return (len(text) + 3) / 4 }
 // summaryScope is the chain that a run's summary belongs to, whatever the scope of its wake is.
 func summaryScope(run runRow) string { return domain.RoutineScope(string(run.routineID)) }
 
-// summaryOf is the current summary of the run's chain; "" when there is none.
+// summaryOf is the current summary of the run's chain; "" without one.
 func (t *tx) summaryOf(ctx context.Context, run runRow) (string, error) {
 	if !run.remembers() {
 		return "", nil

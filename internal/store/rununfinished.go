@@ -16,9 +16,9 @@ type Unfinished struct {
 	Usage     *Usage
 }
 
-// takeIn keeps what an attempt brought back that did not succeed, before its end is written: what it used, its session, the
-// prompt it was told, and its result. The actions that the result asks for are refused, and told of in the event of the
-// attempt's end, with the reason (SPEC S7.5): the run that is returned has them.
+// takeIn keeps what an attempt brought back that did not succeed, before its end is written: what it used, its session,
+// the prompt it was told, and its result. The actions that the result asks for are refused, and the event of the
+// attempt's end lists them with the reason (SPEC S7.5). The run that is returned has them.
 func (t *tx) takeIn(ctx context.Context, run runRow, u Unfinished, why string) (runRow, error) {
 	run, err := t.spend(ctx, run, u.Usage)
 	if err != nil {

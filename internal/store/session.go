@@ -10,8 +10,8 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// conversation reads the session of the run's agent and task that has not ended; the zero value when there is none. The
-// lane is held, and a task has one live run of an agent at a time: nobody else changes it.
+// conversation reads the session of the run's agent and task that has not ended; the zero value without one. The lane
+// is held, and a task has one live run of an agent at a time: nobody else changes it.
 func (t *tx) conversation(ctx context.Context, run runRow) (c domain.TaskConversation, err error) {
 	if run.taskID == "" {
 		return c, nil
@@ -93,9 +93,9 @@ INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, sta
 	return pgtx.Wrap("keep the task's session", err)
 }
 
-// keepLostSession is keepSession for an attempt whose owner is gone: its session is what was recorded. One that rouse named
-// itself, since the agent named none, cannot be resumed; whether any other can, the next attempt finds out, and falls back to
-// a new one (SPEC S7.2).
+// keepLostSession is keepSession for an attempt whose owner is gone: its session is what was recorded. A session that
+// rouse named, because the agent named none, cannot be resumed. Whether another one can be, the next attempt finds out;
+// if not, it opens a new one (SPEC S7.2).
 func (t *tx) keepLostSession(ctx context.Context, run runRow) error {
 	if run.taskID == "" || run.sessionID == nil {
 		return nil

@@ -44,7 +44,7 @@ func (t *tx) readApproval(ctx context.Context, condition string, args ...any) (*
 	return &a, nil
 }
 
-// pendingCompletion is the open approval that decides whether the task is done; nil when there is none.
+// pendingCompletion is the open approval that decides whether the task is done; nil when none is open.
 func (t *tx) pendingCompletion(ctx context.Context, r *taskRow) (*approvalRow, error) {
 	return t.readApproval(ctx, `task_id = $1 AND status = 'PENDING' AND completion ORDER BY id LIMIT 1`, r.id)
 }
@@ -245,7 +245,7 @@ func (t *tx) decide(ctx context.Context, tasks map[xid.ID]*taskRow, taskID xid.I
 	return t.completionDecided(ctx, tasks, r, in, by)
 }
 
-// completionDecided moves the task as the decision says; one that has ended meanwhile stays where it is.
+// completionDecided moves the task as the decision says. A task that has ended since stays where it is.
 func (t *tx) completionDecided(ctx context.Context, tasks map[xid.ID]*taskRow, r *taskRow, in Decide, by cause) ([]xid.ID, error) {
 	if r.ended() {
 		return nil, nil

@@ -8,9 +8,9 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// ArchiveTask archives a task: what waits about it ends at once, the tasks it blocks and its parent are told as when it is
-// cancelled, and open questions about its completion are withdrawn. A run that has started goes on. It returns the requests
-// that were sent and those that were cancelled. Archiving twice changes nothing.
+// ArchiveTask archives a task. What waits about it ends at once. The tasks that it blocks and its parent are treated as
+// after a cancel, and open questions about its completion are withdrawn. A run that has started goes on. It returns the
+// requests that were sent and those that were cancelled. Archiving twice changes nothing.
 func (s *Tasks) ArchiveTask(ctx context.Context, workspaceID, taskID xid.ID) (sent, cancelled []xid.ID, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		sent, cancelled, err = t.archive(ctx, workspaceID, taskID)

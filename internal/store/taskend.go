@@ -45,8 +45,8 @@ UNION SELECT parent_id FROM tasks WHERE id = ANY($1) AND parent_id IS NOT NULL O
 	return set, nil
 }
 
-// followEnd does what follows when a task has just ended, or is open again: the tasks it blocks and its parent, all locked
-// by lockEnding, are told once nothing of them is open any more, and the fire that made it ends.
+// followEnd does what follows when a task has just ended, or is open again. The tasks that it blocks and its parent,
+// all locked by lockEnding, get their wakes once nothing that they wait for is open. The fire that made the task ends.
 func (t *tx) followEnd(ctx context.Context, c *change, tasks map[xid.ID]*taskRow) ([]xid.ID, error) {
 	if c.before.ended() && !c.after.ended() {
 		return nil, t.reopenFireOfTask(ctx, c.after)

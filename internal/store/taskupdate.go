@@ -22,9 +22,9 @@ type UpdateTask struct {
 	Executor            domain.Change[domain.ExecutorSpec]
 }
 
-// UpdateTask changes a task and returns the requests of the wakes it causes, and the paths of the secrets that its executor
-// has no more: one that becomes an office task by its project
-// is an assignment to the agent that has it. A change that changes nothing leaves the revision alone.
+// UpdateTask changes a task. It returns the requests of the wakes that the change causes, and the paths of the secrets
+// that its executor lost. A task that becomes an office task by its project counts as assigned anew to its assignee. A
+// change that changes nothing leaves the revision alone.
 func (s *Tasks) UpdateTask(ctx context.Context, in UpdateTask) (sent []xid.ID, removed []string, err error) {
 	err = s.withTask(ctx, in.WorkspaceID, in.TaskID, func(t *tx, r *taskRow) error {
 		if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {

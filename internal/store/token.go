@@ -81,7 +81,7 @@ ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id, id = $
 	return id, t.noteToken(ctx, told, domain.ActivityCodeTokenCreated, "A token was made: "+in.Name+".", withExpiry(told.data(), in.ExpiresAt))
 }
 
-// toldToken is what the feed and the log tell of a token: never the secret, nor its digest.
+// toldToken is what the feed and the log show of a token: never the secret, nor its digest.
 type toldToken struct {
 	id, workspaceID xid.ID
 	name, prefix    string
@@ -99,7 +99,7 @@ func withExpiry(data map[string]any, at *time.Time) map[string]any {
 	return data
 }
 
-// noteToken tells of a token that was made or revoked, and by whom: in its workspace's feed, and in the log. A token of the
+// noteToken notes that a token was made or revoked, and by whom, in its workspace's feed and in the log. A token of the
 // whole instance is in no feed, since it belongs to no workspace.
 func (t *tx) noteToken(ctx context.Context, k toldToken, code domain.ActivityCode, summary string, data map[string]any) error {
 	by := callerOr(ctx, "tokens")
@@ -113,7 +113,7 @@ func (t *tx) noteToken(ctx context.Context, k toldToken, code domain.ActivityCod
 	return t.note(ctx, entry{workspaceID: k.workspaceID, code: code, by: by, summary: summary, subjectID: k.id, data: data})
 }
 
-// TokenByDigest finds a token that is neither revoked nor expired; nil when there is none.
+// TokenByDigest finds a token that is neither revoked nor expired; nil when the digest has no such token.
 func (s *Records) TokenByDigest(ctx context.Context, digest string) (*Token, error) {
 	found, err := s.TokensByDigest(ctx, []string{digest})
 	return found[digest], err
@@ -141,8 +141,8 @@ WHERE digest = ANY($1) AND revoked_at IS NULL AND (expires_at IS NULL OR expires
 // lastUsedStep is how exact last_used_at is: a busy token rewrites its row once a minute, not on every request.
 const lastUsedStep = "1 minute"
 
-// TokenUsed notes that somebody came with a token. It waits for nobody who holds the token's row, and that it fails keeps
-// nobody out: it is logged.
+// TokenUsed notes that somebody came with a token. It does not wait for the token's row. When it fails, that is logged,
+// and the caller is let in all the same.
 func (s *Records) TokenUsed(ctx context.Context, id xid.ID) {
 	const touch = `
 UPDATE api_tokens SET last_used_at = clock_timestamp() WHERE id = (
@@ -159,7 +159,7 @@ type RunToken struct {
 	Ended                               bool // the attempt is not live any more
 }
 
-// RunTokenByDigest finds the attempt behind a run token; nil when there is none.
+// RunTokenByDigest finds the attempt behind a run token; nil when the digest is not one of a run token.
 func (s *Records) RunTokenByDigest(ctx context.Context, digest string) (*RunToken, error) {
 	found, err := s.RunTokensByDigest(ctx, []string{digest})
 	return found[digest], err
@@ -207,8 +207,8 @@ func (t *tx) noteRevoked(ctx context.Context, k toldToken) error {
 	return t.noteToken(ctx, k, domain.ActivityCodeTokenRevoked, "A token was revoked: "+k.name+".", k.data())
 }
 
-// RevokeTokensBefore ends the tokens whose place one of a data folder has taken: those of the instance with its name, and
-// the one with the digest, if there is one.
+// RevokeTokensBefore ends the tokens that a new token of a data folder replaces: those of the instance with its name,
+// and the one with the digest, if there is one.
 func (s *Records) RevokeTokensBefore(ctx context.Context, id xid.ID, name, digest string) error {
 	const query = `
 UPDATE api_tokens SET revoked_at = clock_timestamp()

@@ -40,8 +40,8 @@ type triggerRow struct {
 	cron, zone                             string
 }
 
-// disableTrigger switches off a schedule whose stored expression cannot be read, with the reason (SPEC S4.3, C46). One that
-// was edited meanwhile stays on.
+// disableTrigger switches off a schedule whose stored expression cannot be read, with the reason (SPEC S4.3, C46). A
+// trigger that has been edited since stays on.
 func (s *Routines) disableTrigger(ctx context.Context, trigger triggerRow, cause error) error {
 	err := s.inTx(ctx, func(t *tx) error {
 		const query = `

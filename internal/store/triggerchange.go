@@ -296,7 +296,7 @@ func (t *tx) rearm(ctx context.Context, r routineRow) error {
 const maxTriggerError = 1000
 
 // afterFire is the instant after which a schedule's next slot lies: now, or the last fire where the clock was set back.
-// The zero lastFired is none.
+// The zero lastFired means that it never fired.
 func afterFire(now, lastFired time.Time) time.Time {
 	if lastFired.After(now) {
 		return lastFired

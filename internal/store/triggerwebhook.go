@@ -77,8 +77,8 @@ func (s *Routines) RotateTriggerSecret(ctx context.Context, in RotateTriggerSecr
 	return made, pgtx.Wrap("rotate a webhook's secret", err)
 }
 
-// Webhook is a trigger as a delivery is judged by it. Secrets are sealed for SecretPlace; "" means none, and an older one
-// whose overlap has ended is none. Now is the database's clock.
+// Webhook is a trigger as a delivery is judged by it. Secrets are sealed for SecretPlace. "" means that there is no
+// secret. An older secret is left out once its overlap has ended. Now is the database's clock.
 type Webhook struct {
 	TriggerID, RoutineID, WorkspaceID xid.ID
 	Mode                              domain.SigningMode
@@ -94,7 +94,7 @@ func isPublicID(text string) bool {
 	return err == nil && len(raw) == publicIDBytes
 }
 
-// Webhook finds the trigger behind a public id; nil when there is none.
+// Webhook finds the trigger behind a public id; nil when the id is not known.
 func (s *Routines) Webhook(ctx context.Context, publicID string) (*Webhook, error) {
 	found, err := s.Webhooks(ctx, []string{publicID})
 	return found[publicID], err
@@ -127,8 +127,8 @@ WHERE t.public_id = ANY($1) AND t.kind = 'WEBHOOK' AND t.deleted_at IS NULL AND 
 	return found, pgtx.Wrap("look for webhooks", err)
 }
 
-// Delivery is a POST that proved itself. Key is what the sender calls it, and Signature a timestamped signature: either,
-// seen before, makes it a repetition; "" is none.
+// Delivery is a POST that proved itself. Key is the sender's name of the delivery, and Signature a timestamped
+// signature; "" when it has none. A delivery is a repetition when either has been seen before.
 type Delivery struct {
 	Webhook        *Webhook
 	Body           []byte
@@ -144,9 +144,10 @@ type Delivered struct {
 	AgentID      xid.ID // to route; "": nothing was sent
 }
 
-// Deliver fires a routine by a delivery that proved itself, and records the delivery, in one transaction (SPEC S4.9). The
-// rate limit, repetitions and the routine's status are decided under its agent's lane, so that deliveries at the same
-// moment, in any process, are judged one after the other. A trigger that was deleted meanwhile is a user error.
+// Deliver fires a routine by a delivery that proved itself, and records the delivery, in one transaction (SPEC S4.9).
+// The rate limit, repetitions and the routine's status are decided under its agent's lane, so that deliveries at the
+// same moment, in any process, are decided one after the other. When the trigger has been deleted since, the answer is
+// a user error.
 func (s *Routines) Deliver(ctx context.Context, d Delivery) (out Delivered, err error) {
 	err = s.withRoutine(ctx, d.Webhook.WorkspaceID, d.Webhook.RoutineID, func(t *tx, _ lane, r routineRow) error {
 		f := firing{tx: t, routine: r, triggerID: d.Webhook.TriggerID, source: domain.RoutineRunSourceWebhook}
@@ -273,8 +274,8 @@ WHERE $6::text <> 'RATE_LIMITED' OR NOT EXISTS (SELECT 1 FROM webhook_deliveries
 // quietRejections is how long the feed says nothing more of a webhook that rejects.
 const quietRejections = 10 * time.Minute
 
-// RejectDelivery records a POST that did not prove itself; limited says that there were too many within a minute, and it
-// was not recorded. The feed tells of the first one in a while.
+// RejectDelivery records a POST that did not prove itself; limited says that there were too many within a minute, and
+// it was not recorded. The feed has an entry for the first one in a while.
 func (s *Routines) RejectDelivery(ctx context.Context, w *Webhook, outcome domain.WebhookOutcome, detail string) (limited bool, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		if err := t.ReadClock(ctx); err != nil {

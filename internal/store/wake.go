@@ -75,8 +75,8 @@ FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
 	return nil
 }
 
-// coordinatorOf is the nearest COORDINATOR up the agent's manager chain, else the oldest one of the workspace that is
-// not STOPPED; never the agent itself, "" when there is none (SPEC S6.6).
+// coordinatorOf is the coordinator of an agent (SPEC S6.6): the nearest COORDINATOR up its manager chain, else the
+// oldest one of the workspace that is not STOPPED. It is never the agent itself, and "" when there is no coordinator.
 func (t *tx) coordinatorOf(ctx context.Context, workspaceID, agentID xid.ID) (xid.ID, error) {
 	const query = `
 WITH RECURSIVE chain AS (

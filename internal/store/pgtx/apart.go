@@ -9,9 +9,9 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Apart does something for many at once. When that fails it does it for each half, and so on: what is at fault fails alone
-// and keeps no other. It returns the errors as blame words them for those they are about. A lost connection or an ended
-// context fails everything, and nothing more is tried.
+// Apart does something for many at once. When that fails, it bisects: it does it for each half, and so on. What is at
+// fault then fails alone, and everything else is done. It returns the errors as blame words them for those they are
+// about. A lost connection or an ended context fails everything, and nothing more is tried.
 func Apart[T any](ctx context.Context, all []T, do func([]T) error, blame func([]T, error) error) []error {
 	if len(all) == 0 {
 		return nil

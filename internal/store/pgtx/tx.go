@@ -75,8 +75,8 @@ func (db *DB) Run(ctx context.Context, f func(*Tx) error) error {
 	}
 }
 
-// triesFor is how often a transaction is begun that ends so. One that found other records than it had read without locks
-// waited for who changed them: it is next, sooner or later.
+// triesFor is how often a transaction is begun that ends so. A transaction that found other records than it had read
+// without locks has waited for the one that changed them, so it succeeds sooner or later.
 func triesFor(err error) int {
 	if errors.Is(err, ErrChanged) {
 		return 20 * MaxTries

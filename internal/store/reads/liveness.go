@@ -56,8 +56,7 @@ type EvidenceRun struct {
 	Since     time.Time
 }
 
-// UnreadableError says that an input of the verdict could not be read, and so there is none
-// (AC-OFFICE-LOOP-LIVENESS-004.10).
+// UnreadableError says which input could not be read, so that there is no verdict (AC-OFFICE-LOOP-LIVENESS-004.10).
 type UnreadableError struct {
 	Input string // ACTIVATION, TRIGGERS, STUCK_RUNS, SILENT_SUCCESSES, GATES, TERMINAL_SHAPES or ELIGIBLE_TRIGGERS
 	cause error

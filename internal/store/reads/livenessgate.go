@@ -30,10 +30,10 @@ type GateFire struct {
 // maxGateFires bounds how many fires that wait for one are counted.
 const maxGateFires = 10_000
 
-// gatesQuery: $1 the workspace, $2 the cutoff, $3 the cap, $4 the bound of the count. Open fires that hold others back and of
-// which no run is live or due: their run is parked for long, or their task is open and has none. Fires count from the instant
-// at which the work stopped: the end of the last run or attempt, or when the run was asked for. What waits for its agent's
-// resume is no evidence: somebody paused it, and the agent says so.
+// gatesQuery: $1 the workspace, $2 the cutoff, $3 the cap, $4 the bound of the count. Open fires that hold others back
+// and of which no run is live or due: their run is parked for long, or their task is open and has none. Fires count
+// from the instant at which the work stopped: the end of the last run or attempt, or when the run was asked for. Fires
+// that wait for their agent's resume do not count, because somebody paused the agent, and the agent shows it.
 var gatesQuery = `
 WITH fire AS (
   SELECT f.id, f.task_id, f.started_at FROM routine_runs f

@@ -24,9 +24,8 @@ var ErrNoPrincipal = errors.New("no caller in this context: authenticate before 
 var ErrReadOnly = errors.New("this client only reads: write through a method of the store")
 
 // Reader is the client that the API reads through. It refuses every write, and adds the caller's workspace to every
-// query: a row of another workspace does not exist for it (SPEC S2), nor for an agent the run of another one, or a task that
-// its own is not linked with (SPEC S7.4).
-// This is the one place of these predicates.
+// query. Rows of another workspace do not exist for it (SPEC S2). For an agent, neither do runs of other agents, nor
+// tasks that are not linked with its own (SPEC S7.4). This is the one place of these predicates.
 func (s *Reads) Reader() *ent.Client {
 	reader := pgtx.Client(s.pool)
 	reader.Use(func(ent.Mutator) ent.Mutator {
@@ -36,8 +35,8 @@ func (s *Reads) Reader() *ent.Client {
 	return reader
 }
 
-// ownColumn is the column by which an agent's own rows are told, of those that hold what agents were told and answered: an
-// agent sees no others (SPEC S7.4). "" is for all other rows.
+// ownColumn is the column that names the agent of rows with prompts and results, because an agent sees only its own of
+// these (SPEC S7.4). It is "" for all other rows.
 func ownColumn(q intercept.Query) string {
 	switch q.Type() {
 	case ent.TypeRun, ent.TypeWakeupRequest, ent.TypeContinuationSummary:
@@ -46,7 +45,7 @@ func ownColumn(q intercept.Query) string {
 	return ""
 }
 
-// taskColumn is the column by which tasks, and what was said about them, are told. "" is for all other rows.
+// taskColumn is the column that names the task of tasks and of what was said about them. It is "" for all other rows.
 func taskColumn(q intercept.Query) string {
 	switch q.Type() {
 	case ent.TypeTask:

@@ -13,7 +13,7 @@ import (
 const traceMost = 500
 
 // Trace is the rows of one chain, the oldest first (SPEC S10.4). RunIDs also holds runs of other chains that served a
-// merged request of this one. RoutineRunID is the fire that began it, "" for none. Truncated: a list was cut.
+// merged request of this one. RoutineRunID is the fire that began it; "" when no fire did. Truncated: a list was cut.
 type Trace struct {
 	RoutineRunID       xid.ID
 	RequestIDs, RunIDs []xid.ID
