@@ -15,11 +15,13 @@ import (
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
 )
 
 // client serves what needs no database.
 func client(t *testing.T, caller auth.Principal) *graphtest.Client {
 	return graphtest.New(t, graph.NewSchema(graph.Resolver{
+		Store:  &store.Store{},
 		Reader: ent.NewClient(),
 		Process: func() model.ProcessInfo {
 			return model.ProcessInfo{Version: "1.0", StartedAt: time.Date(2026, 4, 25, 9, 0, 0, 0, time.UTC), Scheduler: model.SchedulerStateRunning}
