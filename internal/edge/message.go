@@ -11,6 +11,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // message is one message of graphql-transport-ws.
@@ -124,11 +126,8 @@ func (c *socket) refuse(err error) {
 		c.close(closeTryAgain, "Try again later: the server failed to check the token")
 		return
 	}
-	reason := "Forbidden: " + e.Message
-	if len(reason) > 120 { // a close frame has room for 123 bytes
-		reason = "Forbidden"
-	}
-	c.close(closeForbidden, reason)
+	const room = 120 // a close frame has room for 123 bytes
+	c.close(closeForbidden, domain.CutText("Forbidden: "+e.Message, room, "…"))
 }
 
 // subscribe starts one operation of any kind.

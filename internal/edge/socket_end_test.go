@@ -152,6 +152,8 @@ func TestAuthenticationOnSockets(t *testing.T) {
 			p.hear("connection_ack")
 		} else if c := p.end(); c.Code != tt.code || strings.Contains(c.Reason, "pq:") {
 			t.Errorf("%s: closed with %d %q", name, c.Code, c.Reason)
+		} else if tt.code == 4403 && len(c.Reason) <= len("Forbidden: ") {
+			t.Errorf("%s: closed without a reason: %q", name, c.Reason)
 		}
 	}
 }

@@ -190,3 +190,13 @@ func TestProbeLooksAtAFolderAsTheAgentsAccount(t *testing.T) {
 		t.Errorf("after the line:\n%s", text)
 	}
 }
+
+// Rights for an agent in / or in a folder below it would open the machine.
+func TestNobodyIsToldToOpenTheMachine(t *testing.T) {
+	for folder, shared := range map[string]bool{"/": false, "/srv": false, "/srv/": false, "/srv/project": true} {
+		hint := Options{}.folderHint(folder)
+		if got := strings.Contains(hint, "setfacl"); got != shared {
+			t.Errorf("%s: %s", folder, hint)
+		}
+	}
+}

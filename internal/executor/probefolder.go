@@ -20,7 +20,7 @@ import (
 func (p *probe) workFolder(ctx context.Context, command *Command, o Options, folder string) {
 	if !o.mayWrite(folder) {
 		p.checks = append(p.checks, domain.Check{Name: "folder", Detail: fmt.Sprintf("%s belongs to %s, and %s may not write in it", folder, ownerOf(folder), o.who()),
-			Hint: "let it: " + o.shareLine(folder) + "; an agent that only reads can do without"})
+			Hint: o.folderHint(folder) + "; an agent that only reads can do without"})
 	}
 	repository := repositoryOf(folder)
 	if repository == "" {
@@ -46,6 +46,14 @@ func (o Options) mayWrite(folder string) bool {
 	}
 	info, err := os.Stat(folder)
 	return err == nil && mayUse(info, o.Credential, 0o3)
+}
+
+// folderHint says how the account gets a folder that it may write in. A folder that holds more than one project is not to be opened for it.
+func (o Options) folderHint(folder string) string {
+	if filepath.Dir(filepath.Clean(folder)) == "/" {
+		return "give the agent a working directory of its own, because whoever may write in " + folder + " may change the whole machine"
+	}
+	return "let it: " + o.shareLine(folder)
 }
 
 // shareLine is a command that lets the account write in a folder, and leaves it to its owner.

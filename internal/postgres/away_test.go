@@ -13,11 +13,12 @@ import (
 	"testing"
 
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 )
 
 // The one table of what an error of the database means: for the passes of the scheduler, the API, workers and the verdict.
 func TestWhatAnErrorSaysOfTheDatabase(t *testing.T) {
-	state := func(code string) error { return &pq.Error{Code: pq.ErrorCode(code)} }
+	state := func(code string) error { return &pq.Error{Code: pqerror.Code(code)} }
 	const no, busy, away = 0, 1, 2
 	for _, tt := range []struct {
 		name string
