@@ -125,7 +125,7 @@ func EachCitingFile(root string, look func(where, text string)) error {
 		}
 		where = filepath.ToSlash(where)
 		if d.IsDir() {
-			if name := d.Name(); where != "." && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "dist" || strings.HasPrefix(where, "ent/") && where != "ent/schema") {
+			if name := d.Name(); where != "." && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "dist" || where == "internal/console/web/build" || strings.HasPrefix(where, "ent/") && where != "ent/schema") {
 				return filepath.SkipDir
 			}
 			return nil
