@@ -14,8 +14,9 @@ import (
 	"rouse.dev/rouse/internal/postgres"
 )
 
+// What a process ignores, the programs that it starts ignore, too. So the tests that change it run before those that run side by side.
+
 func TestAClosedTerminalIsAShutdown(t *testing.T) {
-	t.Parallel()
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGHUP) // else the program inherits that it is ignored, where the tests run under nohup
 	defer signal.Stop(heard)
@@ -46,7 +47,6 @@ func TestAHangUpCountsOnce(t *testing.T) {
 }
 
 func TestAnIgnoredHangUpStaysIgnored(t *testing.T) { // as nohup makes it
-	t.Parallel()
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGHUP)
 	stop, hurry, release := signals()
