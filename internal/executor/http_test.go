@@ -168,6 +168,17 @@ func TestOnlyAConnectionThatCouldNotBeMadeIsTriedAgain(t *testing.T) {
 	}
 }
 
+func TestARequestThatWasWrittenHasLaunchedHoweverSoonItBreaks(t *testing.T) {
+	for range 100 { // both have come when they are looked at
+		wrote, replies, launched := make(chan struct{}, 1), make(chan reply, 1), false
+		wrote <- struct{}{}
+		replies <- reply{err: io.EOF}
+		if r := awaitReply(wrote, replies, func() { launched = true }); r.err == nil || !launched {
+			t.Fatalf("launched: %v, error %v", launched, r.err)
+		}
+	}
+}
+
 func TestAnAcceptedRunIsLeftToItsService(t *testing.T) {
 	url := service(t, write(202, `{"session_id":"far","summary":"not yet"}`))
 	req, sink := callOf(url), &recorder{}

@@ -58,31 +58,39 @@ func (h *HTTP) send(ctx context.Context, c *httpCall, body []byte) (connected bo
 	if err != nil {
 		return true, nil, err
 	}
-	type reply struct {
-		answer *http.Response
-		err    error
-	}
 	replies := make(chan reply, 1)
 	go func() {
 		answer, err := h.client.Do(request) //nolint:bodyclose // read closes it
 		replies <- reply{answer, err}
 	}()
-	var r reply
-	select {
-	case <-wrote:
-		c.launched()
-		r = <-replies
-	case r = <-replies:
-		if r.err == nil {
-			c.launched()
-		}
-	}
+	r := awaitReply(wrote, replies, c.launched)
 	select {
 	case <-got:
 		connected = true
 	default:
 	}
 	return connected, r.answer, r.err
+}
+
+// reply is what came of a request.
+type reply struct {
+	answer *http.Response
+	err    error
+}
+
+// awaitReply waits for what comes of a request, and calls launched once the request was written, at the latest before it returns. A request that
+// was written may have begun its work, however soon its connection breaks (SPEC S8.2).
+func awaitReply(wrote <-chan struct{}, replies <-chan reply, launched func()) reply {
+	select {
+	case <-wrote:
+		launched()
+		return <-replies
+	case r := <-replies:
+		if r.err == nil || len(wrote) > 0 { // both had come, and select takes any of two
+			launched()
+		}
+		return r
+	}
 }
 
 func notify(c chan struct{}) {
