@@ -389,14 +389,15 @@ func TestAFloodByAnAgentHarmsNobodyElse(t *testing.T) {
 	}
 	ended := startFlood(t, o.program, 8, env...)
 	quick := o.script("Quick", `cat >/dev/null; echo '{"summary": "here"}'`)
-	woken := o.wake(quick) // looked at by requests that carry the token: a socket that names it later stands in the line of strangers, which may be full
+	woken := o.wake(quick) // looked at, as the other below, by requests that carry the token: a socket names it later, and may find the line of strangers full
 	eventually(t, "a wake during the flood ends", patience, func() bool { return o.run(woken).Status == "FINISHED" })
 	if end := o.run(woken); end.Summary != "here" {
 		t.Errorf("a wake during the flood: %+v", end)
 	}
 	<-ended
 	o.touch(t, "over")
-	if end := o.end(run); end.Status != "FINISHED" || end.Summary != "undisturbed" || end.attempts() != "SUCCEEDED" {
+	eventually(t, "the other agent's run ends", patience, func() bool { return o.run(run).Status == "FINISHED" })
+	if end := o.run(run); end.Status != "FINISHED" || end.Summary != "undisturbed" || end.attempts() != "SUCCEEDED" {
 		t.Errorf("another agent's run: %+v", end)
 	}
 }
