@@ -350,7 +350,8 @@ func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
 		t.Errorf("the server's memory grew by %.0f MB", grown)
 	}
 	shop.touch(t, "over")
-	if end := j.end(run); end.Status != "FINISHED" || end.Summary != "undisturbed" || end.attempts() != "SUCCEEDED" {
+	eventually(t, "the other agent's run ends", patience, func() bool { return j.run(run).Status == "FINISHED" })
+	if end := j.run(run); end.Status != "FINISHED" || end.Summary != "undisturbed" || end.attempts() != "SUCCEEDED" {
 		t.Errorf("another agent's run: %+v", end)
 	}
 	startFlood(t, p, 8)
