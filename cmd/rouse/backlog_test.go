@@ -24,7 +24,7 @@ func (o office) count(query string, args ...any) (n int) {
 }
 
 // An agent with 2,000 queued runs is paused, resumed and deleted. Each act is answered soon, and another agent of the workspace is launched as if
-// there were no queue: before passes were bounded, its wake waited for 18 s behind 300 runs of a paused agent (SPEC S7.4).
+// there were no queue: before passes were bounded, its wake waited for 18 s behind 300 runs of a paused agent (SPEC S6.2).
 func TestABacklogOfOneAgentDelaysNobody(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
