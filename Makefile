@@ -40,6 +40,7 @@ test-race: ## the other tests, with the race detector, on a database the tests s
 	@tools/ensure-postgres.sh test
 	@tools/ensure-program.sh nginx 'the test of docs/proxy.md'
 	@tools/ensure-program.sh zsh "the test of the documents' commands"
+	@tools/ensure-program.sh curl "the test of the documents' commands"
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
 	@echo 'testing $(words $(OTHERS)) packages; the first build takes minutes, cmd/rouse is the longest'
 	@$(GO) test -json -timeout $(TIMEOUT) $(RACE) $(OTHERS) | awk -v total=$(words $(OTHERS)) -f tools/progress.awk
