@@ -93,11 +93,7 @@ func TestLimits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			start := time.Now()
-			r := f.ask(t, tt.query, nil)
-			if took := time.Since(start); took > time.Second {
-				t.Errorf("took %v", took)
-			}
+			r := f.askCheaply(t, tt.query)
 			switch {
 			case tt.limit == "validation":
 				if r.code() != CodeValidationFailed {
@@ -156,12 +152,26 @@ func TestDocumentsThatCostStockGqlgenSeconds(t *testing.T) {
 	for name, query := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, Options{})
-			start := time.Now()
-			r := f.ask(t, query, nil)
-			if took := time.Since(start); took > time.Second {
-				t.Errorf("%d bytes took %v: %.200s", len(query), took, r.text)
-			}
+			f.askCheaply(t, query)
 		})
+	}
+}
+
+// askCheaply asks, and wants an answer within a second in one of five tries: a busy machine holds up one or the other, and a
+// document that costs seconds costs them each time.
+func (f *fixture) askCheaply(t *testing.T, query string) reply {
+	t.Helper()
+	for tries := 1; ; tries++ {
+		start := time.Now()
+		r := f.ask(t, query, nil)
+		took := time.Since(start)
+		if took > time.Second && tries < 5 {
+			continue
+		}
+		if took > time.Second {
+			t.Errorf("%d bytes took %v: %.200s", len(query), took, r.text)
+		}
+		return r
 	}
 }
 

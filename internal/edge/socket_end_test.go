@@ -75,11 +75,7 @@ func TestShutdownDoesNotWaitForDeafPeersPastItsContext(t *testing.T) {
 	if err := f.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 of them") {
 		t.Errorf("got %v", err)
 	}
-	start := time.Now()
 	waitFor(t, "the cut socket to end", func() bool { return openSockets(f.Server) == 0 })
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("the cut took %v", took)
-	}
 }
 
 func TestTheEndOfTheBaseContextClosesSockets(t *testing.T) {

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lib/pq"
-
 	"rouse.dev/rouse/internal/tokenfile"
 )
 
@@ -93,17 +91,3 @@ func (d *doctor) access(ctx context.Context, db *Database, servers []string) {
 
 // rotateHint is what helps where the token of the data folder does not count.
 const rotateHint = "`rouse token rotate-local` makes another, and so does the next start of `rouse serve`"
-
-// servers names the servers that are connected to the database.
-func (d *Database) servers(ctx context.Context) ([]string, error) {
-	const query = `
-SELECT array(SELECT application_name FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1) ORDER BY 1)`
-	var names pq.StringArray
-	if err := d.DB.QueryRowContext(ctx, query, serverName).Scan(&names); err != nil {
-		return nil, fmt.Errorf("look for running servers: %w", err)
-	}
-	for i, name := range names {
-		names[i] = strings.TrimPrefix(name, serverName+", ")
-	}
-	return names, nil
-}

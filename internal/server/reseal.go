@@ -27,7 +27,7 @@ type Resealed struct {
 // newKey is empty, Reseal makes one. The key file is replaced last, so that whatever breaks off in between can be
 // finished by another call.
 func Reseal(ctx context.Context, db *Database, oldKey, newKey secret.String) (done Resealed, err error) {
-	others, err := db.servers(ctx)
+	others, err := db.serversAtWork(ctx)
 	if err != nil {
 		return done, err
 	}

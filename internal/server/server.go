@@ -202,7 +202,7 @@ func (s *Server) bindKey(ctx context.Context, keyID string) error {
 
 // replaceKey goes on with another key. A server that works with the old one would go on sealing with it.
 func (s *Server) replaceKey(ctx context.Context, keyID, bound string) error {
-	others, err := s.db.servers(ctx)
+	others, err := s.db.serversAtWork(ctx)
 	if err != nil {
 		return err
 	}
