@@ -56,7 +56,7 @@ func (r *Resolver) checkAcquire(ctx context.Context, in model.AcquireRunInput) e
 	if err := r.checkWorkspace(ctx, in.WorkspaceID); err != nil {
 		return err
 	}
-	p := &report{}
+	p := &inputProblems{}
 	checkQueue(p, in.Queue, []string{"queue"})
 	if len(in.AgentIds) > acquireAgentsMax {
 		p.add([]string{"agentIds"}, domain.UserErrorCodeTooLong, "must be at most %d agents; leave it out for all", acquireAgentsMax)
@@ -67,7 +67,7 @@ func (r *Resolver) checkAcquire(ctx context.Context, in model.AcquireRunInput) e
 	if in.WaitUpTo != nil {
 		p.duration([]string{"waitUpTo"}, *in.WaitUpTo, 0, domain.MaxAcquireWait)
 	}
-	return domain.AsUserError(p.problems)
+	return domain.AsUserError(p.list)
 }
 
 // patienceOf is how long to wait: as long as was asked for, or as the operation's time allows.

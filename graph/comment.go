@@ -71,22 +71,22 @@ func (r *Resolver) readComment(ctx context.Context, in model.CommentOnTaskInput)
 
 // checkAuthor refuses a comment of several authors, and names that no column takes.
 func checkAuthor(in model.CommentOnTaskInput) error {
-	report := &report{}
+	problems := &inputProblems{}
 	if moreThanOne(in.Channel != nil, in.UserID != nil, in.AuthorAgentID != nil) {
-		report.add(nil, domain.UserErrorCodeInvalid, "name at most one of channel, userId and authorAgentId")
+		problems.add(nil, domain.UserErrorCodeInvalid, "name at most one of channel, userId and authorAgentId")
 	}
-	report.problems = append(report.problems, domain.CheckUserID(valueOf(in.UserID), "userId")...)
+	problems.list = append(problems.list, domain.CheckUserID(valueOf(in.UserID), "userId")...)
 	if c := in.Channel; c != nil {
-		report.problems = append(report.problems, domain.NotOneLine("a channel's name", c.Channel, "channel", "channel")...)
-		report.problems = append(report.problems, domain.NotOneLine("a sender's name", valueOf(c.Sender), "channel", "sender")...)
+		problems.list = append(problems.list, domain.NotOneLine("a channel's name", c.Channel, "channel", "channel")...)
+		problems.list = append(problems.list, domain.NotOneLine("a sender's name", valueOf(c.Sender), "channel", "sender")...)
 		if n := len([]rune(c.Channel)); n == 0 || n > channelMax {
-			report.add([]string{"channel", "channel"}, domain.UserErrorCodeInvalid, "must be 1..%d characters", channelMax)
+			problems.add([]string{"channel", "channel"}, domain.UserErrorCodeInvalid, "must be 1..%d characters", channelMax)
 		}
 		if len([]rune(valueOf(c.Sender))) > senderMax {
-			report.add([]string{"channel", "sender"}, domain.UserErrorCodeTooLong, "must be at most %d characters", senderMax)
+			problems.add([]string{"channel", "sender"}, domain.UserErrorCodeTooLong, "must be at most %d characters", senderMax)
 		}
 	}
-	return domain.AsUserError(report.problems)
+	return domain.AsUserError(problems.list)
 }
 
 func moreThanOne(given ...bool) bool {

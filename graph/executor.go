@@ -30,15 +30,15 @@ const (
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,199}$`)
 
-// report collects problems below a path of the input.
-type report struct{ problems []domain.FieldError }
+// inputProblems collects what is wrong with an input, each with its path.
+type inputProblems struct{ list []domain.FieldError }
 
-func (r *report) add(path []string, code domain.UserErrorCode, format string, args ...any) {
-	r.problems = append(r.problems, domain.FieldError{Field: path, Code: code, Message: fmt.Sprintf(format, args...)})
+func (r *inputProblems) add(path []string, code domain.UserErrorCode, format string, args ...any) {
+	r.list = append(r.list, domain.FieldError{Field: path, Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
 // duration holds a length of time to bounds, both included.
-func (r *report) duration(path []string, d, least, most time.Duration) {
+func (r *inputProblems) duration(path []string, d, least, most time.Duration) {
 	if d < least || d > most {
 		r.add(path, domain.UserErrorCodeOutOfRange, "must be from %s to %s, not %s", model.FormatDuration(least), model.FormatDuration(most), model.FormatDuration(d))
 	}
@@ -75,10 +75,10 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 	if in == nil {
 		return nil, nil
 	}
-	r := &report{}
+	r := &inputProblems{}
 	if !oneMember(in.Command != nil, in.Acp != nil, in.HTTP != nil, in.Pull != nil, in.Echo != nil) {
 		r.add(path, domain.UserErrorCodeInvalid, "set exactly one of command, acp, http, pull and echo")
-		return nil, domain.AsUserError(r.problems)
+		return nil, domain.AsUserError(r.list)
 	}
 	switch {
 	case in.Acp != nil:
@@ -89,7 +89,7 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 		return pullSpec(r, in.Pull, below(path, "pull"), holder, sealer)
 	case in.Echo != nil:
 		r.duration(below(path, "echo", "delay"), in.Echo.Delay, 0, timeoutMax)
-		return &domain.ExecutorSpec{Echo: &domain.EchoSpec{Delay: in.Echo.Delay}}, domain.AsUserError(r.problems)
+		return &domain.ExecutorSpec{Echo: &domain.EchoSpec{Delay: in.Echo.Delay}}, domain.AsUserError(r.list)
 	}
 	command, err := commandSpec(r, in.Command, below(path, "command"), holder, sealer)
 	if err != nil {
@@ -98,10 +98,10 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 	return &domain.ExecutorSpec{Command: command}, nil
 }
 
-func commandSpec(r *report, c *model.CommandExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.CommandSpec, error) {
+func commandSpec(r *inputProblems, c *model.CommandExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.CommandSpec, error) {
 	checkCommand(r, c, path)
-	if len(r.problems) > 0 {
-		return nil, domain.AsUserError(r.problems)
+	if len(r.list) > 0 {
+		return nil, domain.AsUserError(r.list)
 	}
 	sealed, err := sealAll(c.Environment, holder, sealer)
 	if err != nil {
@@ -110,13 +110,13 @@ func commandSpec(r *report, c *model.CommandExecutorInput, path []string, holder
 	return &domain.CommandSpec{Preset: valueOf(c.Preset), Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
 }
 
-func pullSpec(r *report, p *model.PullExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
+func pullSpec(r *inputProblems, p *model.PullExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
 	out := &domain.PullSpec{Queue: p.Queue, Lease: p.Lease}
 	checkQueue(r, p.Queue, below(path, "queue"))
-	r.problems = append(r.problems, domain.NotOneLine("a queue's name", p.Queue, below(path, "queue")...)...)
+	r.list = append(r.list, domain.NotOneLine("a queue's name", p.Queue, below(path, "queue")...)...)
 	r.duration(below(path, "lease"), p.Lease, domain.MinPullLease, domain.MaxPullLease)
 	if p.Command == nil {
-		return &domain.ExecutorSpec{Pull: out}, domain.AsUserError(r.problems)
+		return &domain.ExecutorSpec{Pull: out}, domain.AsUserError(r.list)
 	}
 	var err error
 	out.Command, err = commandSpec(r, p.Command, below(path, "command"), holder, sealer)
@@ -126,13 +126,13 @@ func pullSpec(r *report, p *model.PullExecutorInput, path []string, holder xid.I
 	return &domain.ExecutorSpec{Pull: out}, nil
 }
 
-func checkQueue(r *report, name string, path []string) {
+func checkQueue(r *inputProblems, name string, path []string) {
 	if name == "" || name != strings.TrimSpace(name) || len([]rune(name)) > domain.MaxQueueName || !plain(name) {
 		r.add(path, domain.UserErrorCodeInvalid, "must be a name of 1 to %d characters without spaces around it, e.g. default", domain.MaxQueueName)
 	}
 }
 
-func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
+func checkCommand(r *inputProblems, c *model.CommandExecutorInput, path []string) {
 	name := valueOf(c.Preset)
 	if _, ok := preset.Find(name); c.Preset != nil && !ok {
 		r.add(below(path, "preset"), domain.UserErrorCodeInvalid, "%q is no known agent command line; there are %s. For any other leave preset out and give argv", name, strings.Join(preset.Names(), ", "))
@@ -147,7 +147,7 @@ func checkCommand(r *report, c *model.CommandExecutorInput, path []string) {
 }
 
 // checkFolder checks a working folder; "" means that none is given.
-func checkFolder(r *report, dir string, path []string) {
+func checkFolder(r *inputProblems, dir string, path []string) {
 	switch {
 	case dir == "":
 	case !filepath.IsAbs(dir) || !plain(dir):
@@ -157,7 +157,7 @@ func checkFolder(r *report, dir string, path []string) {
 	}
 }
 
-func checkArguments(r *report, argv []string, path []string) {
+func checkArguments(r *inputProblems, argv []string, path []string) {
 	if len(argv) == 0 || argv[0] == "" {
 		r.add(path, domain.UserErrorCodeRequired, "name the program to run, then its arguments, e.g. [\"claude\", \"-p\"]")
 		return
@@ -173,7 +173,7 @@ func checkArguments(r *report, argv []string, path []string) {
 	}
 }
 
-func checkVariables(r *report, list []*model.NameValueInput, path []string) {
+func checkVariables(r *inputProblems, list []*model.NameValueInput, path []string) {
 	if len(list) > variablesMax {
 		r.add(path, domain.UserErrorCodeTooLong, "must be at most %d variables", variablesMax)
 		return
@@ -195,7 +195,7 @@ func checkVariables(r *report, list []*model.NameValueInput, path []string) {
 }
 
 // checkValue holds the value of a variable or header to its bounds: it is given, or kept.
-func checkValue(r *report, v *model.NameValueInput, path []string) {
+func checkValue(r *inputProblems, v *model.NameValueInput, path []string) {
 	switch {
 	case v.Keep && v.Value != nil:
 		r.add(below(path, "keep"), domain.UserErrorCodeInvalid, "keeps the stored value, and value gives another one: leave one of them out")

@@ -29,7 +29,7 @@ var headersOfHTTP = []string{
 	"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
 }
 
-func acpSpec(r *report, a *model.AcpExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
+func acpSpec(r *inputProblems, a *model.AcpExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
 	checkArguments(r, a.Argv, below(path, "argv"))
 	if a.WorkingDirectory == "" {
 		r.add(below(path, "workingDirectory"), domain.UserErrorCodeRequired, "name the folder that the agent works in, e.g. /srv/work")
@@ -37,8 +37,8 @@ func acpSpec(r *report, a *model.AcpExecutorInput, path []string, holder xid.ID,
 	checkFolder(r, a.WorkingDirectory, below(path, "workingDirectory"))
 	checkVariables(r, a.Environment, below(path, "environment"))
 	r.duration(below(path, "timeout"), a.Timeout, timeoutMin, timeoutMax)
-	if len(r.problems) > 0 {
-		return nil, domain.AsUserError(r.problems)
+	if len(r.list) > 0 {
+		return nil, domain.AsUserError(r.list)
 	}
 	sealed, err := sealAll(a.Environment, holder, sealer)
 	if err != nil {
@@ -49,7 +49,7 @@ func acpSpec(r *report, a *model.AcpExecutorInput, path []string, holder xid.ID,
 	}}, nil
 }
 
-func httpSpec(r *report, h *model.HTTPExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
+func httpSpec(r *inputProblems, h *model.HTTPExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
 	checkURL(r, h.URL, below(path, "url"))
 	checkHeaders(r, h.Headers, below(path, "headers"))
 	if n := len(valueOf(h.Secret)); h.Secret != nil && (n < secretMin || n > secretMax) {
@@ -60,8 +60,8 @@ func httpSpec(r *report, h *model.HTTPExecutorInput, path []string, holder xid.I
 	}
 	r.duration(below(path, "timeout"), h.Timeout, timeoutMin, timeoutMax)
 	r.duration(below(path, "grace"), h.Grace, 0, graceMax)
-	if len(r.problems) > 0 {
-		return nil, domain.AsUserError(r.problems)
+	if len(r.list) > 0 {
+		return nil, domain.AsUserError(r.list)
 	}
 	spec := &domain.HTTPSpec{URL: h.URL, Timeout: h.Timeout, Grace: &h.Grace, KeepSecret: h.KeepSecret}
 	var err error
@@ -77,7 +77,7 @@ func httpSpec(r *report, h *model.HTTPExecutorInput, path []string, holder xid.I
 }
 
 // checkURL accepts addresses of services that can be called and shown. It refuses secrets in them.
-func checkURL(r *report, text string, path []string) {
+func checkURL(r *inputProblems, text string, path []string) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
@@ -99,7 +99,7 @@ func isPort(text string) bool {
 	return text == "" || err == nil && n > 0
 }
 
-func checkHeaders(r *report, list []*model.NameValueInput, path []string) {
+func checkHeaders(r *inputProblems, list []*model.NameValueInput, path []string) {
 	if len(list) > variablesMax {
 		r.add(path, domain.UserErrorCodeTooLong, "must be at most %d headers", variablesMax)
 		return

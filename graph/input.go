@@ -35,10 +35,10 @@ func idempotency(input any, key *string) (store.Idempotency, error) {
 	if err != nil {
 		return store.Idempotency{}, err
 	}
-	r := &report{}
+	r := &inputProblems{}
 	r.texts(nil, tree)
-	if len(r.problems) > 0 {
-		return store.Idempotency{}, domain.AsUserError(r.problems)
+	if len(r.list) > 0 {
+		return store.Idempotency{}, domain.AsUserError(r.list)
 	}
 	fingerprint, err := digest(tree)
 	return store.Idempotency{Key: valueOf(key), InputDigest: fingerprint}, err
@@ -60,7 +60,7 @@ func treeOf(input any) (map[string]any, error) {
 }
 
 // texts notes every text and name that holds NUL, which no column takes.
-func (r *report) texts(path []string, v any) {
+func (r *inputProblems) texts(path []string, v any) {
 	switch v := v.(type) {
 	case string:
 		if !plain(v) {

@@ -55,7 +55,7 @@ func (r *Resolver) reportHeartbeat(ctx context.Context, in model.ReportRunHeartb
 
 // reportProgress stores lines and details, and returns the number of the newest stored line.
 func (r *Resolver) reportProgress(ctx context.Context, in model.ReportRunProgressInput) (*int, error) {
-	p := &report{}
+	p := &inputProblems{}
 	if in.FirstSequence < 1 || in.FirstSequence > 1<<31 {
 		p.add([]string{"firstSequence"}, domain.UserErrorCodeOutOfRange, "lines are numbered from 1")
 	}
@@ -66,7 +66,7 @@ func (r *Resolver) reportProgress(ctx context.Context, in model.ReportRunProgres
 	if err != nil || len(details) > progressBytesMax {
 		p.add([]string{"progress"}, domain.UserErrorCodeTooLong, "must be at most %d KiB", progressBytesMax>>10)
 	}
-	if err := domain.AsUserError(p.problems); err != nil {
+	if err := domain.AsUserError(p.list); err != nil {
 		return nil, err
 	}
 	a, err := r.attemptOf(ctx, in.Lease)

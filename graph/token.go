@@ -67,7 +67,7 @@ func (r *Resolver) readToken(ctx context.Context, in model.CreateAPITokenInput) 
 }
 
 func checkToken(in model.CreateAPITokenInput, now time.Time) error {
-	r := &report{}
+	r := &inputProblems{}
 	switch {
 	case in.Name == "" || !plain(in.Name):
 		r.add([]string{"name"}, domain.UserErrorCodeRequired, "name the token, so that it can be told from others")
@@ -80,7 +80,7 @@ func checkToken(in model.CreateAPITokenInput, now time.Time) error {
 	if in.ExpiresAt != nil && !in.ExpiresAt.After(now) {
 		r.add([]string{"expiresAt"}, domain.UserErrorCodeInvalid, "must be in the future")
 	}
-	return domain.AsUserError(r.problems)
+	return domain.AsUserError(r.list)
 }
 
 func (r *Resolver) token(ctx context.Context, id xid.ID) (*model.ApiToken, error) {

@@ -18,7 +18,7 @@ func usageOf(in *model.RunUsageInput) (*store.Usage, error) {
 	if in == nil {
 		return nil, nil
 	}
-	p := &report{}
+	p := &inputProblems{}
 	for _, of := range []struct {
 		name string
 		n    int
@@ -37,5 +37,5 @@ func usageOf(in *model.RunUsageInput) (*store.Usage, error) {
 	if in.CostUnread {
 		usage.CostUSD = ""
 	}
-	return usage, domain.AsUserError(p.problems)
+	return usage, domain.AsUserError(p.list)
 }

@@ -33,7 +33,7 @@ type LoopGateEvidence struct {
 	Age                         time.Duration
 }
 
-// Trace is the hops of one cause, by their ids.
+// Trace is all that one cause led to, by their ids.
 type Trace struct {
 	CausationID, WorkspaceID xid.ID
 	RoutineRunID             xid.ID // "": none

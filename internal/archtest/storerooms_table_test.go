@@ -11,15 +11,15 @@ type storeRoom struct {
 // storeRooms are the rooms of internal/store, the lowest first. A new file needs a line in one of them; its name begins with its
 // noun. Decision 23 says why they are no packages.
 var storeRooms = []storeRoom{
-	{"base", "", "what all parts stand on: the transaction with what follows from it, the lanes that it holds, keys of mutations, revisions, the log's line of a hop", []string{
-		"base", "hoplog", "lanerow", "mutationkey", "revision",
+	{"base", "", "what all parts stand on: the transaction with what follows from it, the lanes that it holds, keys of mutations, revisions, the log's line of a span", []string{
+		"base", "lanerow", "mutationkey", "revision", "spanlog",
 	}},
 	{"queue", "Queue", "requests, runs, lanes, budgets and offers: what waits, what is claimed next, how a run ends", []string{
 		"activity", "backlog", "budget", "budgetcharge", "budgetguard", "budgetrelease",
 		"claim", "claimahead", "claimer", "claimerror", "claimnext", "claimtake", "claimtask",
-		"executor", "executortest", "hold", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offerawaited", "offermove",
+		"executor", "executortest", "hold", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offermove", "offerwaiters",
 		"queue", "request", "resend", "route", "routewrite",
-		"run", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runhop", "runpark", "runretry", "runsecret", "runsettle", "runspend", "runsummary", "rununfinished",
+		"run", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runpark", "runretry", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
 		"session", "wake",
 	}},
 	{"tasks", "Tasks", "the board, and the wakes that follow from a change of it", []string{

@@ -18,8 +18,8 @@ type TaskFacts struct {
 	Reviewers    []string
 	Approvers    []string
 	OpenBlockers int
-	// Awaited says of a task that the loop may not act on any more that its assignment is still queued, from before.
-	Awaited bool
+	// AssignmentQueued says of a task that the loop may not act on any more that its assignment is still queued, from before.
+	AssignmentQueued bool
 	// Generation makes the keys of its wakes: it rises with each assignment, each change of the state, the blockers or the
 	// participants, and each end of a blocker or child (SPEC S3.3).
 	Generation int
@@ -127,7 +127,7 @@ func (c TaskChange) reviewWakes() []TaskWake {
 // unblockedWakes wake the assignee when the last open blocker is gone, whoever ended it (SPEC S5.3). The task is an
 // office task, or was one when its assignment was queued: without the wake that assignment would wait for ever.
 func (c TaskChange) unblockedWakes() []TaskWake {
-	if !c.After.Office && !c.After.Awaited {
+	if !c.After.Office && !c.After.AssignmentQueued {
 		return nil
 	}
 	if c.Before.OpenBlockers == 0 || c.After.OpenBlockers > 0 || c.After.AssigneeID == "" {

@@ -355,7 +355,7 @@ func TestTheWakesOfATaskAsAWhole(t *testing.T) {
 		"the last blocker ended":                {TaskChange{Before: with(func(f *TaskFacts) { f.OpenBlockers = 1 }), After: task, EndedBlockers: []string{"x"}}, []TaskWake{unblocked("x")}},
 		"the last blocker was taken off":        {TaskChange{Before: with(func(f *TaskFacts) { f.OpenBlockers = 1 }), After: task}, []TaskWake{unblocked()}},
 		"of a Kanban task it wakes nobody":      {TaskChange{Before: with(func(f *TaskFacts) { f.OpenBlockers = 1 }), After: kanban}, nil},
-		"unless its assignment is still queued": {TaskChange{Before: with(func(f *TaskFacts) { f.OpenBlockers = 1 }), After: with(func(f *TaskFacts) { f.Office, f.Awaited = false, true })}, []TaskWake{unblocked()}},
+		"unless its assignment is still queued": {TaskChange{Before: with(func(f *TaskFacts) { f.OpenBlockers = 1 }), After: with(func(f *TaskFacts) { f.Office, f.AssignmentQueued = false, true })}, []TaskWake{unblocked()}},
 		"a step that queues a run":              {TaskChange{Before: kanban, After: with(enter(StepActionQueueRun)), ByAgentID: "b"}, []TaskWake{explicit}},
 		"nobody is there to be woken":           {TaskChange{Before: kanban, After: with(func(f *TaskFacts) { enter(StepActionQueueRun)(f); f.AssigneeID = "" })}, nil},
 		"a task that is made in a plain step":   {TaskChange{After: with(enter())}, nil},

@@ -93,7 +93,7 @@ func (d *dispatcher) claim(ctx context.Context, enough <-chan struct{}, problems
 	for !closed(enough) {
 		free := min(runsPerClaim, d.worker.Free())
 		if free <= 0 { // workers elsewhere may have one, and what is to be ended needs none
-			err := errors.Join(d.store.OfferAwaited(ctx), d.store.SettleBacklog(ctx))
+			err := errors.Join(d.store.OfferToWaiters(ctx), d.store.SettleBacklog(ctx))
 			problems.add(err)
 			return store.Disconnected(err)
 		}

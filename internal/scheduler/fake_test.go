@@ -123,7 +123,7 @@ func (f *fakeStore) SettleBacklog(context.Context) error {
 	return err
 }
 
-func (f *fakeStore) OfferAwaited(context.Context) error {
+func (f *fakeStore) OfferToWaiters(context.Context) error {
 	unlock, err := f.lock()
 	defer unlock()
 	f.add("offer")

@@ -27,7 +27,7 @@ type queue interface {
 	clock
 	UnroutedAgents(ctx context.Context, limit int) ([]xid.ID, error)
 	Claim(ctx context.Context, owner store.Owner, max int, lease time.Duration) ([]store.Claimed, error)
-	OfferAwaited(ctx context.Context) error
+	OfferToWaiters(ctx context.Context) error
 	SettleBacklog(ctx context.Context) error
 }
 

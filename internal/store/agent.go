@@ -38,7 +38,7 @@ func (s *Records) CreateAgent(ctx context.Context, in CreateAgent) (made Made, e
 		return Made{}, err
 	}
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "createAgent", in.Idempotency, func() (Made, error) { return t.createAgent(ctx, in) })
+		made, err = t.idempotent(ctx, in.WorkspaceID, "createAgent", in.Idempotency, func() (Made, error) { return t.createAgent(ctx, in) })
 		return err
 	})
 	return made, pgtx.Wrap("create agent", err)

@@ -126,7 +126,7 @@ type AttemptState struct {
 // is gone comes back Lost. One whose lease ran out and was not taken yet is renewed. One whose renewal fails is Busy,
 // and the others are renewed. An error says that none was renewed.
 func (s *Attempts) Heartbeat(ctx context.Context, attempts []Attempt, lease time.Duration) (states []AttemptState, err error) {
-	problems := pgtx.Apart(ctx, attempts, func(some []Attempt) error {
+	problems := pgtx.Bisect(ctx, attempts, func(some []Attempt) error {
 		renewed, err := s.renew(ctx, some, lease)
 		states = append(states, renewed...)
 		return err
@@ -139,7 +139,7 @@ func (s *Attempts) Heartbeat(ctx context.Context, attempts []Attempt, lease time
 	if err := errors.Join(problems...); pgtx.EndsAll(ctx, err) {
 		return nil, err
 	}
-	s.grumbles.Warn(s.log, "a lease could not be renewed; the run's process is ended before the lease ends, unless a later renewal succeeds", errors.Join(problems...))
+	s.limitedLog.Warn(s.log, "a lease could not be renewed; the run's process is ended before the lease ends, unless a later renewal succeeds", errors.Join(problems...))
 	return states, nil
 }
 

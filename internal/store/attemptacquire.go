@@ -38,7 +38,7 @@ type Lease struct {
 // process may take no runs of its own just now. A call that is made again gets the run that it took before. A run that
 // cannot be given, offered or made due is logged, and the worker gets another one.
 func (s *Attempts) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
-	lease, err := s.lendAgain(ctx, in)
+	lease, err := s.reacquire(ctx, in)
 	if err != nil || lease != nil {
 		return lease, pgtx.Wrap("give a run to a worker again", err)
 	}
@@ -65,7 +65,7 @@ func (s *Attempts) goOn(ctx context.Context, err error) error {
 	if pgtx.EndsAll(ctx, err) || CutShort(err) {
 		return err
 	}
-	s.grumbles.Warn(s.log, unserved, err)
+	s.limitedLog.Warn(s.log, unserved, err)
 	return nil
 }
 
@@ -78,7 +78,7 @@ var errKeyTaken = errors.New("another call with this key has taken a run")
 func (s *Attempts) takeOfferOnce(ctx context.Context, in Acquire) (*Lease, error) {
 	lease, err := s.takeOffer(ctx, in)
 	if errors.Is(err, errKeyTaken) {
-		lease, err = s.lendAgain(ctx, in)
+		lease, err = s.reacquire(ctx, in)
 		return lease, pgtx.Wrap("give a run to a worker again", err)
 	}
 	if lease != nil {
@@ -111,7 +111,7 @@ func (s *Attempts) offerDue(ctx context.Context, in Acquire) (offered int, err e
 		if err != nil {
 			return 0, errors.Join(append(problems, &listError{"due lanes of the queue", err})...)
 		}
-		done := s.claimApart(ctx, claimOrder{agents: lanes, limit: claimBatch, settles: settlesPerPass, queue: in.Queue, wait: true, more: len(lanes) >= claimBatch})
+		done := s.claimBisecting(ctx, claimOrder{agents: lanes, limit: claimBatch, settles: settlesPerPass, queue: in.Queue, wait: true, more: len(lanes) >= claimBatch})
 		problems = append(problems, done.problems...)
 		if done.offered > 0 || len(done.failed) == 0 || pgtx.EndsAll(ctx, errors.Join(problems...)) {
 			return done.offered, errors.Join(problems...)
@@ -152,7 +152,7 @@ ORDER BY r.requested_at, r.id LIMIT 16`
 			lease, err := s.startOffered(ctx, offer, in)
 			switch {
 			case lease != nil && err == nil:
-				s.grumbles.Warn(s.log, unserved, errors.Join(problems...))
+				s.limitedLog.Warn(s.log, unserved, errors.Join(problems...))
 				return lease, nil
 			case err == nil || errors.Is(err, ErrFenced):
 				continue
@@ -219,10 +219,10 @@ UPDATE run_attempts SET owner = $1, status = '` + string(domain.RunAttemptStatus
 	return until, pgtx.Wrap("write the worker's lease", err)
 }
 
-// OfferAwaited offers what is due of the queues at which workers wait. It is for a process that has no free slot and so
+// OfferToWaiters offers what is due of the queues at which workers wait. It is for a process that has no free slot and so
 // claims nothing: offers need none. A lane or a queue that fails does not stop the others.
-func (s *Attempts) OfferAwaited(ctx context.Context) error {
-	queues := s.awaited.list()
+func (s *Attempts) OfferToWaiters(ctx context.Context) error {
+	queues := s.waiters.list()
 	if len(queues) == 0 {
 		return nil
 	}
@@ -230,10 +230,10 @@ func (s *Attempts) OfferAwaited(ctx context.Context) error {
 	if pgtx.EndsAll(ctx, promoting) {
 		return promoting
 	}
-	_, err := pgtx.Each(ctx, queues, func(q awaitedQueue) error {
+	_, err := pgtx.Each(ctx, queues, func(q waitedQueue) error {
 		_, err := s.offerDue(ctx, Acquire{WorkspaceID: q.workspaceID, Queue: q.queue})
 		return err
-	}, func(q awaitedQueue, err error) error {
+	}, func(q waitedQueue, err error) error {
 		return fmt.Errorf("offer runs of queue %s of workspace %s to waiting workers: %w", q.queue, q.workspaceID, err)
 	})
 	return errors.Join(promoting, err)

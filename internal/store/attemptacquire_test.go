@@ -609,11 +609,11 @@ func TestAProcessWithoutAFreeSlotOffersWhatWorkersWaitFor(t *testing.T) {
 	if !*facts("here").Waits || *facts("elsewhere").Waits || facts("here").AtWork != 0 {
 		t.Errorf("known of the workers are %+v, %+v", facts("here"), facts("elsewhere"))
 	}
-	w.ok(w.OfferAwaited(t.Context()))
+	w.ok(w.OfferToWaiters(t.Context()))
 	for _, agentID := range []xid.ID{local, here, elsewhere} {
 		w.wake(agentID)
 	}
-	w.ok(w.OfferAwaited(t.Context()))
+	w.ok(w.OfferToWaiters(t.Context()))
 	if got := one[string](w, `SELECT string_agg(agent_id, ' ') FROM attempt_leases`); got != string(here) || !w.events.has(event.Offer, w.workspace) {
 		t.Errorf("offered are runs of %s", got)
 	}
@@ -624,7 +624,7 @@ func TestAProcessWithoutAFreeSlotOffersWhatWorkersWaitFor(t *testing.T) {
 		t.Errorf("with one at work: %+v", f)
 	}
 	w.AwaitOffers(w.workspace, "elsewhere")()
-	w.ok(w.OfferAwaited(t.Context()))
+	w.ok(w.OfferToWaiters(t.Context()))
 	if n := one[int](w, `SELECT count(*) FROM attempt_leases`); n != 1 {
 		t.Errorf("%d runs are offered: nobody waits any more", n)
 	}

@@ -222,7 +222,7 @@ func (t *tx) lockLanesOf(ctx context.Context, batch []*finishing) (map[xid.ID]la
 	if _, err := t.lockLanes(ctx, `SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id IN (`+of+`) ORDER BY agent_id FOR NO KEY UPDATE`, args...); err != nil {
 		return nil, fmt.Errorf("lock lanes: %w", err)
 	}
-	return t.held, nil
+	return t.locked, nil
 }
 
 // lockAllClaimed locks the runs of those attempts that are live, in the order of their ids.

@@ -13,30 +13,30 @@ import (
 	"rouse.dev/rouse/internal/store/pgtx"
 )
 
-// lendAgain gives the run that a call with this key has taken already, when its answer seems lost: the attempt has
+// reacquire gives the run that a call with this key has taken already, when its answer seems lost: the attempt has
 // shown no sign of life. Its tokens are new, so that a holder of the former ones is fenced. It is nil when there is no
 // such run.
-func (s *Attempts) lendAgain(ctx context.Context, in Acquire) (lease *Lease, err error) {
+func (s *Attempts) reacquire(ctx context.Context, in Acquire) (lease *Lease, err error) {
 	if in.Key == "" {
 		return nil, nil
 	}
-	for range lendTries {
-		if lease, err = s.lendAgainOnce(ctx, in); !errors.Is(err, ErrFenced) {
+	for range reacquireTries {
+		if lease, err = s.tryReacquire(ctx, in); !errors.Is(err, ErrFenced) {
 			return lease, err
 		}
 	}
 	return nil, nil
 }
 
-// lendTries is how often a run is looked for that other calls with the same key take at the same moment.
-const lendTries = 10
+// reacquireTries is how often a run is looked for that other calls with the same key take at the same moment.
+const reacquireTries = 10
 
 // takenByKey are the attempts that a call took whose answer may be lost: $1 is the workspace, $2 the key, $3 the queue.
 const takenByKey = `
 FROM attempt_leases l JOIN run_attempts x ON x.run_id = l.run_id AND x.number = l.attempt
 WHERE l.workspace_id = $1 AND l.call_key = $2 AND l.queue = $3 AND l.owner IS NOT NULL AND l.log_bytes = 0 AND x.status = '` + string(domain.RunAttemptStatusLaunching) + `'`
 
-func (s *Attempts) lendAgainOnce(ctx context.Context, in Acquire) (*Lease, error) {
+func (s *Attempts) tryReacquire(ctx context.Context, in Acquire) (*Lease, error) {
 	const query = `SELECT l.run_id, l.attempt, l.owner ` + takenByKey + ` ORDER BY l.run_id LIMIT 1`
 	taken, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (a Attempt, err error) { return a, rows.Scan(&a.RunID, &a.Number, &a.Owner) },
 		query, in.WorkspaceID, in.Key, in.Queue)
@@ -49,14 +49,14 @@ func (s *Attempts) lendAgainOnce(ctx context.Context, in Acquire) (*Lease, error
 	}
 	var lease *Lease
 	err = s.withLive(ctx, taken[0], func(t *tx, l lane, run runRow) (err error) {
-		lease, err = t.relend(ctx, l, run, taken[0], in, token)
+		lease, err = t.reacquire(ctx, l, run, taken[0], in, token)
 		return err
 	})
 	return lease, err
 }
 
-// relend lends a started attempt once more; nil when it must not be launched any more, and was ended instead.
-func (t *tx) relend(ctx context.Context, l lane, run runRow, taken Attempt, in Acquire, token auth.Token) (*Lease, error) {
+// reacquire lends a started attempt once more; nil when it must not be launched any more, and was ended instead.
+func (t *tx) reacquire(ctx context.Context, l lane, run runRow, taken Attempt, in Acquire, token auth.Token) (*Lease, error) {
 	if run.cancelRequestedAt != nil {
 		return nil, t.cancelLive(ctx, l, run)
 	}

@@ -57,7 +57,7 @@ func (s *Attempts) recoverPage(ctx context.Context, page []unstarted) (done []Re
 		}
 	}
 	for workspaceID, tasks := range byWorkspace {
-		unfit := pgtx.Apart(ctx, tasks, func(some []xid.ID) error {
+		unfit := pgtx.Bisect(ctx, tasks, func(some []xid.ID) error {
 			var recovered []Recovered
 			err := s.inTx(ctx, func(t *tx) (err error) {
 				recovered, err = t.recoverTasks(ctx, workspaceID, some)

@@ -30,7 +30,7 @@ type base struct {
 	log          *slog.Logger
 	jitter       func() float64
 	tracer       Tracer          // nil: no traces
-	grumbles     sparing.Repeats // of calls that others make again and again: workers ask every second
+	limitedLog   sparing.Repeats // of calls that others make again and again: workers ask every second
 
 	// Of what the API shows: claims, leases and reports never wait for one of these connections.
 	reads      *sql.DB
@@ -46,7 +46,7 @@ type tx struct {
 	*pgtx.Tx
 	base   *base
 	causes map[xid.ID]bool // that it told the traces of
-	held   laneSet         // lanes that it has locked
+	locked laneSet         // lanes that it has locked
 	also   []string        // agents whose lanes it is to lock before all else, since the try before this one lacked them
 
 	// What a savepoint that is rolled back undoes.
@@ -71,7 +71,7 @@ func (t *tx) savepoint(ctx context.Context, f func() error) error {
 func (s *base) inTx(ctx context.Context, f func(*tx) error) error {
 	var also []string
 	return s.transactions.Run(ctx, func(p *pgtx.Tx) error {
-		t := &tx{Tx: p, base: s, held: laneSet{}, also: also}
+		t := &tx{Tx: p, base: s, locked: laneSet{}, also: also}
 		err := f(t)
 		if err == nil {
 			err = s.last(ctx, t)

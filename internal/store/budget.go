@@ -149,7 +149,7 @@ WHERE l.workspace_id = $1 AND l.running > 0 ORDER BY r.id FOR SHARE OF r`
 		agents, runIDs = append(agents, x.agentID), append(runIDs, x.runID)
 	}
 	ledger := domain.BudgetLedger{Budgets: []domain.Budget{b.Budget}}
-	if ledger.Expected, err = guard.ExpectedCosts(ctx, t, pgtx.Once(agents)); err != nil {
+	if ledger.Expected, err = guard.ExpectedCosts(ctx, t, pgtx.Distinct(agents)); err != nil {
 		return err
 	}
 	var attempts []int64

@@ -148,8 +148,8 @@ func (b *budgets) charge(run runRow) domain.BudgetCharge {
 	return domain.BudgetCharge{WorkspaceID: string(run.workspaceID), AgentID: string(run.agentID), ProjectID: string(b.projects[run.taskID])}
 }
 
-// hold writes the holds of claimed runs and what they reserve of each budget.
-func (c *claimer) hold(ctx context.Context, runs []runRow, numbers map[xid.ID]int) error {
+// reserve writes the holds of claimed runs and what they reserve of each budget.
+func (c *claimer) reserve(ctx context.Context, runs []runRow, numbers map[xid.ID]int) error {
 	var policies, runIDs, workspaces []xid.ID
 	var attempts []int64
 	var amounts []string
@@ -177,8 +177,8 @@ UPDATE budget_policies b SET reserved_usd = b.reserved_usd + s.amount FROM (SELE
 	return nil
 }
 
-// judgeBudget does what the budgets say about a run that no other guard refuses: false: it may be taken.
-func (c *claimer) judgeBudget(ctx context.Context, l *lane, run runRow) (refused bool, err error) {
+// admitBudget does what the budgets say about a run that no other guard refuses: false: it may be taken.
+func (c *claimer) admitBudget(ctx context.Context, l *lane, run runRow) (refused bool, err error) {
 	if err := c.readProjects(ctx, run); err != nil {
 		return false, err
 	}

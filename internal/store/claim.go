@@ -79,12 +79,12 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 		}
 		o.agents, o.more = lanes, len(lanes) >= o.limit
 		onlyAhead := o.settles == 0
-		pass := s.claimApart(ctx, o)
+		pass := s.claimBisecting(ctx, o)
 		for _, agentID := range s.starved.update(pgtx.Remaining(lanes, pass.failed), pass.locked) {
 			if pgtx.EndsAll(ctx, errors.Join(pass.problems...)) {
 				break
 			}
-			alone := s.claimApart(ctx, claimOrder{owner: o.owner, agents: []xid.ID{agentID}, limit: min(1, o.limit-len(pass.claimed)), lease: o.lease, settles: min(1, o.settles), wait: true})
+			alone := s.claimBisecting(ctx, claimOrder{owner: o.owner, agents: []xid.ID{agentID}, limit: min(1, o.limit-len(pass.claimed)), lease: o.lease, settles: min(1, o.settles), wait: true})
 			alone.locked = nil // it was not free
 			pass.add(alone)
 		}
@@ -94,7 +94,7 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 		if err := errors.Join(problems...); pgtx.EndsAll(ctx, err) {
 			return pass.claimed, err
 		}
-		s.tellHeld(ctx, s.resting.claim.served(lanes, pass.failed, pass.held), pass.held)
+		s.tellLockHolders(ctx, s.resting.claim.served(lanes, pass.failed, pass.timedOut), pass.timedOut)
 		if len(pass.claimed) > 0 || nothingElse {
 			return pass.claimed, errors.Join(problems...)
 		}
@@ -105,10 +105,10 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	}
 }
 
-// claimApart claims runs of lanes, in one transaction when none fails. Lanes that fail are found by bisecting, and left
+// claimBisecting claims runs of lanes, in one transaction when none fails. Lanes that fail are found by bisecting, and left
 // alone.
-func (s *Queue) claimApart(ctx context.Context, o claimOrder) (all batch) {
-	all.problems = pgtx.Apart(ctx, o.agents, func(some []xid.ID) error {
+func (s *Queue) claimBisecting(ctx context.Context, o claimOrder) (all claimResult) {
+	all.problems = pgtx.Bisect(ctx, o.agents, func(some []xid.ID) error {
 		part := o
 		part.agents, part.limit, part.settles = some, o.limit-len(all.claimed)-all.offered, max(0, o.settles-all.settled)
 		part.more = o.more || len(some) < len(o.agents)
@@ -124,7 +124,7 @@ func (s *Queue) claimApart(ctx context.Context, o claimOrder) (all batch) {
 		all.failed = append(all.failed, some...)
 		if pgtx.LockTimeout(err) {
 			for _, agentID := range some {
-				all.hold(agentID, err)
+				all.noteTimeout(agentID, err)
 			}
 			return nil
 		}
@@ -148,32 +148,32 @@ SELECT l.agent_id FROM open_workspaces w CROSS JOIN LATERAL (
   ORDER BY head_at, head_id LIMIT $1) l
 ORDER BY l.head_at, l.head_id LIMIT $1`
 
-// batch is what one transaction of the claim did, or several.
-type batch struct {
+// claimResult is what one transaction of the claim did, or several.
+type claimResult struct {
 	claimed  []Claimed
 	locked   []xid.ID // lanes that nobody held, whose head's task nobody held
 	settled  int      // runs that a guard ended or parked
 	offered  int      // runs that wait for a worker now
 	failed   []xid.ID // lanes that could not be claimed from, and why
 	problems []error
-	held     map[xid.ID]error // those of them of which somebody held a row for longer than a claim waits: no problem of theirs
+	timedOut map[xid.ID]error // those of them of which somebody held a row for longer than a claim waits: no problem of theirs
 }
 
-func (b *batch) add(o batch) {
+func (b *claimResult) add(o claimResult) {
 	b.claimed, b.locked = append(b.claimed, o.claimed...), append(b.locked, o.locked...)
 	b.settled, b.offered = b.settled+o.settled, b.offered+o.offered
 	b.failed, b.problems = append(b.failed, o.failed...), append(b.problems, o.problems...)
-	for id, err := range o.held {
-		b.hold(id, err)
+	for id, err := range o.timedOut {
+		b.noteTimeout(id, err)
 	}
 }
 
-// hold notes that somebody held a row of a lane.
-func (b *batch) hold(agentID xid.ID, err error) {
-	if b.held == nil {
-		b.held = map[xid.ID]error{}
+// noteTimeout notes that somebody held a row of a lane.
+func (b *claimResult) noteTimeout(agentID xid.ID, err error) {
+	if b.timedOut == nil {
+		b.timedOut = map[xid.ID]error{}
 	}
-	b.held[agentID] = err
+	b.timedOut[agentID] = err
 }
 
 // claimOrder says what one transaction of the claim is to take. With a queue it only offers runs to that queue's workers.
@@ -192,9 +192,9 @@ type claimOrder struct {
 // claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
 // sessions has several turns. The lanes are those with the oldest heads, so these are the oldest runs of all. When more
 // lanes may be due, it stops before a run that is newer than the newest of their heads.
-func (s *Queue) claimLanes(ctx context.Context, o claimOrder) (done batch, err error) {
+func (s *Queue) claimLanes(ctx context.Context, o claimOrder) (done claimResult, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
-		done = batch{}
+		done = claimResult{}
 		if o.wait { // the others skip what is locked, and wait no longer from the ceilings on
 			if _, err := pgtx.Exec(ctx, t, `SELECT set_config('lock_timeout', $1, true)`, claimPatience); err != nil {
 				return fmt.Errorf("bound the wait for locks: %w", err)
@@ -234,7 +234,7 @@ func (s *Queue) claimLanes(ctx context.Context, o claimOrder) (done batch, err e
 }
 
 // claimAll takes what the order asks for from locked lanes.
-func (c *claimer) claimAll(ctx context.Context, lanes []lane, done *batch) (err error) {
+func (c *claimer) claimAll(ctx context.Context, lanes []lane, done *claimResult) (err error) {
 	if c.queue == "" {
 		if done.claimed, err = c.claimAhead(ctx, lanes, c.limit); err != nil {
 			return err
@@ -256,7 +256,7 @@ func (c *claimer) claimAll(ctx context.Context, lanes []lane, done *batch) (err 
 }
 
 // keepOwned takes out what was offered to workers.
-func (b *batch) keepOwned() {
+func (b *claimResult) keepOwned() {
 	all := len(b.claimed)
 	b.claimed = slices.DeleteFunc(b.claimed, func(c Claimed) bool { return c.Queue != "" })
 	b.offered = all - len(b.claimed)

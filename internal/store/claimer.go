@@ -89,7 +89,7 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 	var got *Claimed
 	if found {
 		var foreign bool
-		got, foreign, err = c.judge(ctx, l, run)
+		got, foreign, err = c.admit(ctx, l, run)
 		if errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) {
 			c.busy[l.agentID] = true
 			return nil, nil
@@ -120,9 +120,9 @@ const headQuery = `
 SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND ` + guard.Due + `
 ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
 
-// judge runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
+// admit runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
 // that run and stops nothing else (SPEC S6.2, C318). foreign: the run is not for the queue that the claim is about.
-func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed, foreign bool, err error) {
+func (c *claimer) admit(ctx context.Context, l *lane, run runRow) (got *Claimed, foreign bool, err error) {
 	before := l.status
 	err = c.savepoint(ctx, func() error {
 		facts, queue, err := c.admitFacts(ctx, *l, run)
@@ -142,7 +142,7 @@ func (c *claimer) judge(ctx context.Context, l *lane, run runRow) (got *Claimed,
 		case a.Park != "":
 			return c.parkBlocked(ctx, run)
 		}
-		if refused, err := c.judgeBudget(ctx, l, run); err != nil || refused {
+		if refused, err := c.admitBudget(ctx, l, run); err != nil || refused {
 			return err
 		}
 		run.queue = queue

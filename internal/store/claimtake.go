@@ -68,7 +68,7 @@ SELECT id, attempt FROM r`
 	if len(numbers) != len(runs) {
 		return nil, fmt.Errorf("claim runs %v: only %d were queued", runIDs, len(numbers))
 	}
-	if err := c.hold(ctx, runs, numbers); err != nil {
+	if err := c.reserve(ctx, runs, numbers); err != nil {
 		return nil, err
 	}
 	taken := make([]Claimed, len(runs))

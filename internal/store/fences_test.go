@@ -149,7 +149,7 @@ func TestAnAgentsKeyIsBoundToItsTask(t *testing.T) {
 	comment := func(ctx context.Context, key string) Made {
 		var made Made
 		w.ok(w.inTx(ctx, func(x *tx) (err error) {
-			made, err = x.once(ctx, w.workspace, "addComment", Idempotency{Key: key, InputDigest: "d"}, func() (Made, error) { return Made{ID: xid.New("cmt")}, nil })
+			made, err = x.idempotent(ctx, w.workspace, "addComment", Idempotency{Key: key, InputDigest: "d"}, func() (Made, error) { return Made{ID: xid.New("cmt")}, nil })
 			return err
 		}))
 		return made

@@ -22,7 +22,7 @@ import (
 // that failed, joined; a trigger that another process fired first is neither.
 func (s *Routines) FireDue(ctx context.Context, triggers ...xid.ID) (agents []xid.ID, err error) {
 	var unfit []error
-	failed := pgtx.Apart(ctx, triggers, func(some []xid.ID) error {
+	failed := pgtx.Bisect(ctx, triggers, func(some []xid.ID) error {
 		return s.fireSome(ctx, some, func(b *fireBatch) {
 			agents = append(agents, b.woken...)
 			unfit = append(unfit, b.unfit...)
@@ -33,7 +33,7 @@ func (s *Routines) FireDue(ctx context.Context, triggers ...xid.ID) (agents []xi
 	}, func(some []xid.ID, err error) error {
 		return fmt.Errorf("fire %s: %w", pgtx.Named("trigger", some), err)
 	})
-	return pgtx.Once(agents), errors.Join(append(unfit, failed...)...)
+	return pgtx.Distinct(agents), errors.Join(append(unfit, failed...)...)
 }
 
 // fireSome fires triggers, a batch at a time, until none of them is due; committed is called with each batch. Lanes that
@@ -275,7 +275,7 @@ func (b *fireBatch) decide(ctx context.Context, taken []*dueTrigger) ([]fire, er
 			}
 		}
 	}
-	b.woken = pgtx.Once(b.woken)
+	b.woken = pgtx.Distinct(b.woken)
 	return fires, nil
 }
 
@@ -293,7 +293,7 @@ func firedRoutines(fires []fire) (routines []*routineRow) {
 	for _, f := range fires {
 		routines = append(routines, f.routine)
 	}
-	return pgtx.Once(routines)
+	return pgtx.Distinct(routines)
 }
 
 func routineIDs(routines []*routineRow) []xid.ID {

@@ -25,7 +25,7 @@ func (s *Routines) PreviewFire(ctx context.Context, in FireRoutine) (out FirePre
 		return FirePreview{}, fmt.Errorf("begin a preview: %w", err)
 	}
 	defer func() { err = errors.Join(err, pgtx.Rollback(et)) }()
-	t := &tx{Tx: &pgtx.Tx{Tx: et}, base: s.base, held: laneSet{}}
+	t := &tx{Tx: &pgtx.Tx{Tx: et}, base: s.base, locked: laneSet{}}
 	if err := t.ReadClock(ctx); err != nil {
 		return FirePreview{}, err
 	}

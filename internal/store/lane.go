@@ -36,7 +36,7 @@ func (t *tx) lockLanes(ctx context.Context, locking string, args ...any) ([]lane
 		var cooldown int64
 		err = rows.Scan(&l.agentID, &l.workspaceID, &l.status, &l.maxSessions, &l.running, &cooldown, &l.eligibleAt, &l.headAt, &l.headID, &t.Now)
 		l.cooldown = time.Duration(cooldown) * time.Millisecond
-		t.Now, t.held[l.agentID] = t.Now.UTC(), l
+		t.Now, t.locked[l.agentID] = t.Now.UTC(), l
 		return l, err
 	}, query, args...)
 }
@@ -146,7 +146,7 @@ func (t *tx) lockLaneAnd(ctx context.Context, runID xid.ID) (lane, error) {
 		return lane{}, pgtx.NotFound(err, nil, "run", runID)
 	}
 	_, err = t.lockLanesIn(ctx, append([]string{string(agentID)}, t.also...))
-	return t.held[agentID], err
+	return t.locked[agentID], err
 }
 
 // lockLanesIn locks the lanes of agents in the order of their ids.

@@ -12,22 +12,22 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// tellHeld tells the log, once in a while, who holds the rows that lanes wait for, when that lasts: a session of psql, say,
+// tellLockHolders tells the log, once in a while, who holds the rows that lanes wait for, when that lasts: a session of psql, say,
 // or a process that was stopped in the middle of a transaction. Nothing failed, and nobody else waits.
-func (s *Queue) tellHeld(ctx context.Context, lasting []xid.ID, held map[xid.ID]error) {
+func (s *Queue) tellLockHolders(ctx context.Context, lasting []xid.ID, timedOut map[xid.ID]error) {
 	for _, agentID := range lasting {
-		table, place, known := rowOf(held[agentID])
+		table, place, known := rowOf(timedOut[agentID])
 		holder := ""
 		if known {
 			var err error
 			if holder, err = s.holderOf(ctx, table, place); err != nil {
-				s.grumbles.Warn(s.log, "who holds a row could not be read", err)
+				s.limitedLog.Warn(s.log, "who holds a row could not be read", err)
 			}
 		}
 		if holder == "" {
 			holder = "a session that is not seen: it let go of the row meanwhile, or this account may not see it"
 		}
-		s.grumbles.Warn(s.log, "runs of an agent wait because somebody holds a row that their claim needs; end that transaction",
+		s.limitedLog.Warn(s.log, "runs of an agent wait because somebody holds a row that their claim needs; end that transaction",
 			fmt.Errorf("a row of %s that agent %s needs is held by %s", table, agentID, holder))
 	}
 }

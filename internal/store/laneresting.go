@@ -21,7 +21,7 @@ type resting struct {
 
 type lanesRest struct {
 	failures int // in a row
-	held     int // times in a row that somebody held a row of it
+	timeouts int // times in a row that somebody held a row of it
 	until    time.Time
 }
 
@@ -47,7 +47,7 @@ func (r *resting) left() []xid.ID {
 
 // served notes which of the lanes of a pass failed: those rest, longer each time; the others are as good as new. Those of
 // which only somebody held a row rest a little; it returns those for which that has lasted.
-func (r *resting) served(lanes, failed []xid.ID, held map[xid.ID]error) (lasting []xid.ID) {
+func (r *resting) served(lanes, failed []xid.ID, timedOut map[xid.ID]error) (lasting []xid.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range pgtx.Remaining(lanes, failed) {
@@ -55,11 +55,11 @@ func (r *resting) served(lanes, failed []xid.ID, held map[xid.ID]error) (lasting
 	}
 	for _, id := range failed {
 		l := r.lanes[id]
-		if held[id] != nil {
-			if l.held++; domain.HeldLong(l.held) {
+		if timedOut[id] != nil {
+			if l.timeouts++; domain.HeldLong(l.timeouts) {
 				lasting = append(lasting, id)
 			}
-			r.lanes[id] = lanesRest{failures: l.failures, held: l.held, until: r.now().Add(domain.HeldRest(l.held))}
+			r.lanes[id] = lanesRest{failures: l.failures, timeouts: l.timeouts, until: r.now().Add(domain.HeldRest(l.timeouts))}
 			continue
 		}
 		r.lanes[id] = lanesRest{failures: l.failures + 1, until: r.now().Add(domain.LaneRest(l.failures + 1))}

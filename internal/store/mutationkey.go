@@ -101,8 +101,8 @@ func (t *tx) keepResult(ctx context.Context, owner xid.ID, mutation string, k Id
 	return nil
 }
 
-// once runs make unless the key was used before, and remembers what it made; all in the transaction t.
-func (t *tx) once(ctx context.Context, owner xid.ID, mutation string, k Idempotency, make func() (Made, error)) (Made, error) {
+// idempotent runs make unless the key was used before, and remembers what it made; all in the transaction t.
+func (t *tx) idempotent(ctx context.Context, owner xid.ID, mutation string, k Idempotency, make func() (Made, error)) (Made, error) {
 	earlier, err := t.claimKey(ctx, owner, mutation, k)
 	if err != nil {
 		return Made{}, err

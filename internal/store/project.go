@@ -25,7 +25,7 @@ func (s *Records) CreateProject(ctx context.Context, in CreateProject) (made Mad
 		return Made{}, err
 	}
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "createProject", in.Idempotency, func() (Made, error) {
+		made, err = t.idempotent(ctx, in.WorkspaceID, "createProject", in.Idempotency, func() (Made, error) {
 			create := t.Project.Create().SetID(in.ID).SetWorkspaceID(in.WorkspaceID).SetName(in.Name)
 			if in.Executor != nil {
 				create.SetExecutor(in.Executor)

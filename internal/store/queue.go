@@ -4,7 +4,7 @@ package store
 type Queue struct {
 	*base
 	starved starved
-	awaited awaited
+	waiters waiters
 	turn    turn
 	resting struct{ claim, promote *resting } // lanes that fail
 }

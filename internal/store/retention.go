@@ -147,16 +147,16 @@ func (s *Records) pruneBatch(ctx context.Context, h history, age time.Duration) 
 	if pgtx.EndsAll(ctx, err) {
 		return 0, false, []error{fmt.Errorf("remove old %s: %w", h.name, err)}
 	}
-	return s.pruneApart(ctx, h, age)
+	return s.pruneBisecting(ctx, h, age)
 }
 
-// pruneApart bisects what pruneBatch could not remove. Each row is judged again, as the others are.
-func (s *Records) pruneApart(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
+// pruneBisecting bisects what pruneBatch could not remove. Each row is judged again, as the others are.
+func (s *Records) pruneBisecting(ctx context.Context, h history, age time.Duration) (removed int, full bool, failed []error) {
 	old, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], h.all(), age.Milliseconds(), retentionBatch, domain.RetentionFloor)
 	if err != nil {
 		return 0, false, []error{fmt.Errorf("list old %s: %w", h.name, err)}
 	}
-	failed = pgtx.Apart(ctx, old, func(some []xid.ID) error {
+	failed = pgtx.Bisect(ctx, old, func(some []xid.ID) error {
 		n := int64(0)
 		err := s.inTx(ctx, func(t *tx) (err error) {
 			const those = `WITH old AS MATERIALIZED (SELECT id FROM (%s) o WHERE id = ANY($4))`

@@ -27,7 +27,7 @@ const (
 // failed.
 func (s *Queue) Route(ctx context.Context, agents ...xid.ID) (int, error) {
 	total := 0
-	failed := pgtx.Apart(ctx, agents, func(some []xid.ID) error {
+	failed := pgtx.Bisect(ctx, agents, func(some []xid.ID) error {
 		rounds, wait := 0, len(some) == 1
 		for {
 			b := routing{}

@@ -33,7 +33,7 @@ func (r *router) write(ctx context.Context) error {
 	for _, m := range r.merges {
 		workspaces = append(workspaces, m.workspaceID)
 	}
-	for _, workspace := range pgtx.Once(workspaces) {
+	for _, workspace := range pgtx.Distinct(workspaces) {
 		r.fed(workspace)
 	}
 	return r.fixHeads(ctx)

@@ -34,7 +34,7 @@ func (s *Routines) CreateRoutine(ctx context.Context, in CreateRoutine) (made Ma
 		return Made{}, err
 	}
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "createRoutine", in.Idempotency, func() (Made, error) { return t.createRoutine(ctx, in) })
+		made, err = t.idempotent(ctx, in.WorkspaceID, "createRoutine", in.Idempotency, func() (Made, error) { return t.createRoutine(ctx, in) })
 		return err
 	})
 	made.Clamped = clamped

@@ -212,7 +212,7 @@ func (s *Routines) withRoutine(ctx context.Context, workspaceID, routineID xid.I
 // withRoutineOnce is withRoutine for a mutation with an idempotency key, which is taken first.
 func (s *Routines) withRoutineOnce(ctx context.Context, workspaceID, routineID xid.ID, mutation string, k Idempotency, made *Made, f func(*tx, lane, routineRow) (Made, error)) error {
 	return s.atRoutine(ctx, workspaceID, routineID, func(t *tx, agentID xid.ID) (err error) {
-		*made, err = t.once(ctx, workspaceID, mutation, k, func() (Made, error) {
+		*made, err = t.idempotent(ctx, workspaceID, mutation, k, func() (Made, error) {
 			l, r, err := t.lockBoth(ctx, routineID, agentID)
 			if err != nil {
 				return Made{}, err

@@ -28,7 +28,7 @@ func (t *tx) endFires(ctx context.Context, fires, tasks []xid.ID, e routineRunEn
 // (SPEC S4.6). The task stays open, for a person; a wake about it makes the fire open again (reopenFires). One whose request
 // is sent again by its agent's resume is SKIPPED and has not ended yet: until then later fires find it active.
 func (t *tx) endFiresOfTasks(ctx context.Context, taskIDs []xid.ID, e routineRunEnd) error {
-	taskIDs = slices.DeleteFunc(pgtx.Once(taskIDs), func(id xid.ID) bool { return id == "" })
+	taskIDs = slices.DeleteFunc(pgtx.Distinct(taskIDs), func(id xid.ID) bool { return id == "" })
 	if len(taskIDs) == 0 {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (s *Queue) RetryRun(ctx context.Context, in RetryRun) (done Retried, err er
 	}
 	err = s.inTx(ctx, func(t *tx) error {
 		done = Retried{AgentID: agentID}
-		made, err := t.once(ctx, in.WorkspaceID, "retryRun", in.Idempotency, func() (Made, error) {
+		made, err := t.idempotent(ctx, in.WorkspaceID, "retryRun", in.Idempotency, func() (Made, error) {
 			l, err := t.lockLane(ctx, agentID)
 			if err != nil {
 				return Made{}, err

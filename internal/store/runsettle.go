@@ -118,7 +118,7 @@ func (t *tx) releaseScopesOf(ctx context.Context, runs []runRow) error {
 	for i, run := range runs {
 		scopes[i] = run.scope
 	}
-	if _, err := pgtx.Exec(ctx, t, releaseScopesQuery, runs[0].agentID, pgtx.TextArray(pgtx.Once(scopes))); err != nil {
+	if _, err := pgtx.Exec(ctx, t, releaseScopesQuery, runs[0].agentID, pgtx.TextArray(pgtx.Distinct(scopes))); err != nil {
 		return fmt.Errorf("release the scopes: %w", err)
 	}
 	return nil

@@ -65,20 +65,20 @@ func TestATransactionWithABrokenSavepointIsNotCommitted(t *testing.T) {
 // S6.2, S10.5: a run that a guard could not settle has not ended, and nothing says that it has.
 func TestARunWhoseGuardFailedIsNotToldToHaveEnded(t *testing.T) {
 	w := newWorld(t)
-	var hops []string
+	var spans []string
 	text := &strings.Builder{}
 	w.Store = New(w.db, Options{Events: w.events, Counters: metrics.New(), Jitter: func() float64 { return 0 }, Log: slog.New(slog.NewTextHandler(text, nil)),
-		Tracer: tracerFunc(func(h Hop) { hops = append(hops, h.Name) })})
+		Tracer: tracerFunc(func(s Span) { spans = append(spans, s.Name) })})
 	agent := w.agent("idle", func(in *CreateAgent) { in.SkipIdleWakeups = pgtx.Ptr(true) })
 	request := w.request(agent, func(r *newRequest) { r.class = domain.WakeClassPeriodic })
 	w.refuse("UPDATE", "wakeup_requests", `NEW.finished_at IS NOT NULL`)
-	hops = nil
+	spans = nil
 	if got := w.claim(10); len(got) != 0 {
 		t.Errorf("claimed %v", got)
 	}
 	w.wantRun(w.runOf(request), domain.RunStatusQueued, domain.ParkedReasonGuardError)
-	if slices.Contains(hops, "run") || strings.Contains(text.String(), "run ended") || strings.Contains(text.String(), "wakeup_idle_skipped") {
-		t.Errorf("it is told to have ended: %q\n%s", hops, text)
+	if slices.Contains(spans, "run") || strings.Contains(text.String(), "run ended") || strings.Contains(text.String(), "wakeup_idle_skipped") {
+		t.Errorf("it is told to have ended: %q\n%s", spans, text)
 	}
 	for _, shape := range w.counters.Workspace(w.workspace).TerminalRuns {
 		if shape.Count != 0 {
@@ -87,6 +87,6 @@ func TestARunWhoseGuardFailedIsNotToldToHaveEnded(t *testing.T) {
 	}
 }
 
-type tracerFunc func(Hop)
+type tracerFunc func(Span)
 
-func (f tracerFunc) Trace(h Hop) { f(h) }
+func (f tracerFunc) Trace(s Span) { f(s) }

@@ -62,7 +62,7 @@ func New(db *sql.DB, o Options) *Store {
 		log:          o.Log,
 		jitter:       o.Jitter,
 		tracer:       o.Tracer,
-		grumbles:     sparing.Repeats{Pause: time.Minute},
+		limitedLog:   sparing.Repeats{Pause: time.Minute},
 		last:         func(ctx context.Context, t *tx) error { _, err := t.endWaiting(ctx); return err },
 		reads:        shown,
 		readClient:   pgtx.Client(shown),

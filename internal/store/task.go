@@ -25,10 +25,10 @@ type taskRow struct {
 	revision                      int
 	assignmentVersion, generation int
 
-	office, awaited      bool
-	stepActions          []domain.StepAction
-	reviewers, approvers []string
-	openBlockers         []string
+	office, assignmentQueued bool
+	stepActions              []domain.StepAction
+	reviewers, approvers     []string
+	openBlockers             []string
 }
 
 // officeTask is domain.IsOffice in SQL, of a task t with its workspace w and its workflow f.
@@ -49,7 +49,7 @@ func scanTask(rows *sql.Rows) (*taskRow, error) {
 	var actions []byte
 	var reviewers, approvers, blockers pq.StringArray
 	err := rows.Scan(&r.id, &r.workspaceID, &r.workflowID, &r.stepID, &r.projectID, &r.parentID, &r.assigneeID, &r.checkoutRunID, &r.title, &r.description, &r.state,
-		&r.archived, &r.requiresApproval, &r.revision, &r.assignmentVersion, &r.generation, &r.office, &r.awaited, &actions, &reviewers, &approvers, &blockers)
+		&r.archived, &r.requiresApproval, &r.revision, &r.assignmentVersion, &r.generation, &r.office, &r.assignmentQueued, &actions, &reviewers, &approvers, &blockers)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *Tasks) withTask(ctx context.Context, workspaceID, taskID xid.ID, f func
 func (r *taskRow) facts() domain.TaskFacts {
 	return domain.TaskFacts{ID: string(r.id), Office: r.office, State: r.state, Archived: r.archived, AssigneeID: string(r.assigneeID),
 		StepID: string(r.stepID), StepActions: r.stepActions, Reviewers: r.reviewers, Approvers: r.approvers,
-		OpenBlockers: len(r.openBlockers), Awaited: r.awaited, Generation: r.generation}
+		OpenBlockers: len(r.openBlockers), AssignmentQueued: r.assignmentQueued, Generation: r.generation}
 }
 
 // ended says whether the task holds nobody up any more.

@@ -131,7 +131,7 @@ type RequestApproval struct {
 // RequestApproval records the question and returns the requests of the approvers' wakes.
 func (s *Tasks) RequestApproval(ctx context.Context, in RequestApproval) (made Made, sent []xid.ID, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "requestApproval", in.Idempotency, func() (Made, error) {
+		made, err = t.idempotent(ctx, in.WorkspaceID, "requestApproval", in.Idempotency, func() (Made, error) {
 			var id xid.ID
 			id, sent, err = t.requestApproval(ctx, in)
 			return Made{ID: id}, err

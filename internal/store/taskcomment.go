@@ -33,7 +33,7 @@ func (s *Tasks) Comment(ctx context.Context, in CommentOnTask) (made Made, sent 
 		return Made{}, nil, "", err
 	}
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "commentOnTask", in.Idempotency, func() (Made, error) {
+		made, err = t.idempotent(ctx, in.WorkspaceID, "commentOnTask", in.Idempotency, func() (Made, error) {
 			var id xid.ID
 			id, sent, unheard, err = t.commentOnTask(ctx, in)
 			return Made{ID: id}, err

@@ -31,7 +31,7 @@ func (s *Tasks) CreateTask(ctx context.Context, in CreateTask) (made Made, sent 
 		in.ID = xid.New("tsk")
 	}
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "createTask", in.Idempotency, func() (Made, error) {
+		made, err = t.idempotent(ctx, in.WorkspaceID, "createTask", in.Idempotency, func() (Made, error) {
 			c, err := t.causeOf(ctx)
 			if err != nil {
 				return Made{}, err

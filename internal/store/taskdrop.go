@@ -25,7 +25,7 @@ func (t *tx) lockWaiting(ctx context.Context, taskID xid.ID) error {
 		return err
 	}
 	waiting = waiting[:min(len(waiting), dropLanes)]
-	_, err = t.lockLanesIn(ctx, pgtx.Once(append(waiting, t.also...)))
+	_, err = t.lockLanesIn(ctx, pgtx.Distinct(append(waiting, t.also...)))
 	return err
 }
 
@@ -52,7 +52,7 @@ WHERE q.task_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALE
 // task again. It returns the requests that it ended. Lanes that it lacks are locked by the next try; what is too much for
 // one transaction follows its commit.
 func (t *tx) endWaiting(ctx context.Context) (ended []xid.ID, err error) {
-	tasks := pgtx.Once(t.over)
+	tasks := pgtx.Distinct(t.over)
 	t.over = nil
 	for _, taskID := range tasks {
 		some, more, err := t.dropWaiting(ctx, taskID, dropMost-len(ended))
@@ -74,7 +74,7 @@ func (t *tx) dropWaiting(ctx context.Context, taskID xid.ID, most int) (ended []
 		return nil, false, err
 	}
 	some := waiting[:min(len(waiting), dropLanes)]
-	held := slices.DeleteFunc(slices.Clone(some), func(id string) bool { _, ok := t.held[xid.ID(id)]; return !ok })
+	held := slices.DeleteFunc(slices.Clone(some), func(id string) bool { _, ok := t.locked[xid.ID(id)]; return !ok })
 	if lacking := without(some, held); len(lacking) > 0 && len(t.also) < dropLanes {
 		return nil, false, &lanesNeeded{lacking[:min(len(lacking), dropLanes-len(t.also))]}
 	}
@@ -87,7 +87,7 @@ func (t *tx) dropWaiting(ctx context.Context, taskID xid.ID, most int) (ended []
 		if left <= 0 {
 			return ended, true, nil
 		}
-		dropped, err := t.dropRequests(ctx, t.held[xid.ID(agentID)], taskID, &left, func(_ domain.WakeupSource, _ domain.WakeBasis, retry bool) domain.EndReason {
+		dropped, err := t.dropRequests(ctx, t.locked[xid.ID(agentID)], taskID, &left, func(_ domain.WakeupSource, _ domain.WakeBasis, retry bool) domain.EndReason {
 			return domain.RetryReason(over, retry)
 		})
 		if err != nil {

@@ -23,7 +23,7 @@ func (s *Tasks) QueueRun(ctx context.Context, in QueueRun) (made Made, err error
 		return Made{}, domain.RefuseField([]string{"reason"}, domain.UserErrorCodeTooLong, "a reason has at most 200 characters")
 	}
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "queueRun", in.Idempotency, func() (Made, error) { return t.queueRun(ctx, in) })
+		made, err = t.idempotent(ctx, in.WorkspaceID, "queueRun", in.Idempotency, func() (Made, error) { return t.queueRun(ctx, in) })
 		return err
 	})
 	return made, pgtx.Wrap("queue a run", err)

@@ -47,7 +47,7 @@ func (s *Records) CreateToken(ctx context.Context, in NewToken) (xid.ID, error) 
 // nobody knows any more but whoever heard the first answer. What it brought in stands for nothing.
 func (s *Records) CreateTokenOnce(ctx context.Context, in NewToken) (made Made, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, cmp.Or(in.WorkspaceID, instanceOwner), "createApiToken", in.Idempotency, func() (Made, error) {
+		made, err = t.idempotent(ctx, cmp.Or(in.WorkspaceID, instanceOwner), "createApiToken", in.Idempotency, func() (Made, error) {
 			id, err := t.createToken(ctx, in)
 			return Made{ID: id}, err
 		})
@@ -148,7 +148,7 @@ func (s *Records) TokenUsed(ctx context.Context, id xid.ID) {
 UPDATE api_tokens SET last_used_at = clock_timestamp() WHERE id = (
   SELECT id FROM api_tokens WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '` + lastUsedStep + `') FOR NO KEY UPDATE SKIP LOCKED)`
 	if _, err := pgtx.Exec(ctx, s.db, touch, id); err != nil && ctx.Err() == nil {
-		s.grumbles.Warn(s.log, "the use of a token could not be noted: its lastUsedAt is too old", fmt.Errorf("token %s: %w", id, err))
+		s.limitedLog.Warn(s.log, "the use of a token could not be noted: its lastUsedAt is too old", fmt.Errorf("token %s: %w", id, err))
 	}
 }
 

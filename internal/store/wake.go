@@ -23,7 +23,7 @@ func (s *Queue) Wake(ctx context.Context, in Wake) (made Made, err error) {
 		return Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeRequired, "say who wakes the agent")
 	}
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "wakeAgent", in.Idempotency, func() (Made, error) { return t.wake(ctx, in) })
+		made, err = t.idempotent(ctx, in.WorkspaceID, "wakeAgent", in.Idempotency, func() (Made, error) { return t.wake(ctx, in) })
 		return err
 	})
 	return made, pgtx.Wrap("wake agent", err)

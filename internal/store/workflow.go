@@ -23,7 +23,7 @@ func (s *Records) CreateWorkflow(ctx context.Context, in CreateWorkflow) (made M
 	}
 	plan.System, plan.Hidden = false, false
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, in.WorkspaceID, "createWorkflow", in.Idempotency, func() (Made, error) {
+		made, err = t.idempotent(ctx, in.WorkspaceID, "createWorkflow", in.Idempotency, func() (Made, error) {
 			id, err := t.createWorkflow(ctx, in.WorkspaceID, plan)
 			if err != nil {
 				return Made{}, err

@@ -26,7 +26,7 @@ func (s *Records) CreateWorkspace(ctx context.Context, in CreateWorkspace) (made
 		return Made{}, err
 	}
 	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.once(ctx, instanceOwner, "createWorkspace", in.Idempotency, func() (Made, error) { return t.createWorkspace(ctx, in) })
+		made, err = t.idempotent(ctx, instanceOwner, "createWorkspace", in.Idempotency, func() (Made, error) { return t.createWorkspace(ctx, in) })
 		return err
 	})
 	return made, pgtx.Wrap("create workspace", err)

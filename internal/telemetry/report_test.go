@@ -37,7 +37,7 @@ func TestAnOutageOfTheCollectorIsToldOnceAndInTheLog(t *testing.T) {
 	send := func() {
 		t.Helper()
 		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-		traces.Trace(store.Hop{Name: "cause", CausationID: "cau_1", ID: "cau_1", Began: at, Ended: at})
+		traces.Trace(store.Span{Name: "cause", CausationID: "cau_1", ID: "cau_1", Began: at, Ended: at})
 		if err := traces.provider.ForceFlush(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -70,22 +70,22 @@ func (t *Traces) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Trace adds a hop to the trace of its cause. It never blocks.
-func (t *Traces) Trace(h store.Hop) {
-	ctx := context.WithValue(context.Background(), idsKey{}, ids{traceID(h.CausationID), spanID(h.ID)})
-	if h.ID != h.CausationID { // the cause is the root
-		parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(h.CausationID), SpanID: parentID(h), TraceFlags: trace.FlagsSampled, Remote: true})
+// Trace adds a span to the trace of its cause. It never blocks.
+func (t *Traces) Trace(s store.Span) {
+	ctx := context.WithValue(context.Background(), idsKey{}, ids{traceID(s.CausationID), spanID(s.ID)})
+	if s.ID != s.CausationID { // the cause is the root
+		parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(s.CausationID), SpanID: parentID(s), TraceFlags: trace.FlagsSampled, Remote: true})
 		ctx = trace.ContextWithSpanContext(ctx, parent)
 	}
 	kind := trace.SpanKindInternal
-	if h.Calls {
+	if s.Calls {
 		kind = trace.SpanKindClient
 	}
-	_, span := t.tracer.Start(ctx, h.Name, trace.WithTimestamp(h.Began), trace.WithSpanKind(kind), trace.WithAttributes(attributes(h.Facts)...))
-	if h.Failed != "" {
-		span.SetStatus(codes.Error, h.Failed)
+	_, span := t.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Began), trace.WithSpanKind(kind), trace.WithAttributes(attributes(s.Facts)...))
+	if s.Failed != "" {
+		span.SetStatus(codes.Error, s.Failed)
 	}
-	span.End(trace.WithTimestamp(h.Ended))
+	span.End(trace.WithTimestamp(s.Ended))
 }
 
 func attributes(facts map[string]string) (out []attribute.KeyValue) {
@@ -110,12 +110,12 @@ func spanID(of xid.ID) (id trace.SpanID) {
 	return id
 }
 
-// parentID is the span of the hop that this one is part of, or of the cause.
-func parentID(h store.Hop) trace.SpanID {
-	if h.ParentID != "" {
-		return spanID(h.ParentID)
+// parentID is the span that this one is part of, or of the cause.
+func parentID(s store.Span) trace.SpanID {
+	if s.ParentID != "" {
+		return spanID(s.ParentID)
 	}
-	return spanID(h.CausationID)
+	return spanID(s.CausationID)
 }
 
 type idsKey struct{}

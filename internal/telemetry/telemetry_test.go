@@ -20,7 +20,7 @@ func instanceOf(span tracetest.SpanStub) string {
 func TestACauseIsOneTraceWhoeverWorksOnIt(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var all tracetest.SpanStubs
-	for _, h := range []store.Hop{ // each from a process of its own
+	for _, h := range []store.Span{ // each from a process of its own
 		{Name: "cause", CausationID: "cau_1", ID: "cau_1", Began: began, Ended: began},
 		{Name: "wakeup", CausationID: "cau_1", ID: "wkp_1", Began: began, Ended: began, Facts: map[string]string{"agent_id": "agt_1", "outcome": ""}},
 		{Name: "attempt", CausationID: "cau_1", ID: "run_1/1", ParentID: "run_1", Began: began.Add(time.Second), Ended: began.Add(2 * time.Second), Failed: "exit status 1"},

@@ -252,13 +252,13 @@ func (w *World) followEnd(ended *Task, by By) {
 // tellUnblocked ends the wait of what was queued about a task whose last open blocker is gone: whoever ended it, and even
 // when the task itself is over.
 func (w *World) tellUnblocked(t *Task, by By) {
-	if (t.Office() || w.awaited(t)) && !t.Archived && t.Assignee != nil {
+	if (t.Office() || w.assignmentQueued(t)) && !t.Archived && t.Assignee != nil {
 		w.send(t, t.Assignee, "TASK_BLOCKERS_RESOLVED", "", by)
 	}
 }
 
-// awaited says whether an assignment is queued from when the loop was still to act on the task.
-func (w *World) awaited(t *Task) bool {
+// assignmentQueued says whether an assignment is queued from when the loop was still to act on the task.
+func (w *World) assignmentQueued(t *Task) bool {
 	return slices.ContainsFunc(w.Requests, func(q *Request) bool {
 		return q.Task == t && q.Agent == t.Assignee && q.assignment() && !q.Ended && (q.Run == nil || q.Run.Status == "QUEUED")
 	})

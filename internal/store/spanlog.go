@@ -10,10 +10,10 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Hop is one committed step on the way from a cause to its end, for traces: the cause and a request made (both take no
-// time), an attempt, or a run from its request to its end. All hops of a cause share CausationID. ParentID "" means the
-// cause itself, whose own hop has ID CausationID.
-type Hop struct {
+// Span is one committed step on the way from a cause to its end, for traces: the cause and a request made (both take no
+// time), an attempt, or a run from its request to its end. All spans of a cause share CausationID. ParentID "" means the
+// cause itself, whose own span has ID CausationID.
+type Span struct {
 	Name                      string // cause, wakeup, run or attempt
 	CausationID, ID, ParentID xid.ID
 	Began, Ended              time.Time
@@ -25,21 +25,21 @@ type Hop struct {
 // logKeys are the keys of the log and of spans, in the order in which a line shows them (SPEC S10.5).
 var logKeys = []string{"run_id", "attempt", "wakeup_id", "agent_id", "workspace_id", "causation_id", "source", "status", "outcome", "reason"}
 
-// line is the log's line about the hop. The end of a run is logged at INFO, requests and attempts at DEBUG.
-func (h Hop) line() (level slog.Level, message string, fields []any) {
+// line is the log's line about the span. The end of a run is logged at INFO, requests and attempts at DEBUG.
+func (s Span) line() (level slog.Level, message string, fields []any) {
 	for _, key := range logKeys {
-		if value := h.Facts[key]; value != "" {
+		if value := s.Facts[key]; value != "" {
 			fields = append(fields, key, logValue(key, value))
 		}
 	}
-	if h.Failed != "" {
-		fields = append(fields, "error", h.Failed)
+	if s.Failed != "" {
+		fields = append(fields, "error", s.Failed)
 	}
-	switch h.Name {
+	switch s.Name {
 	case "run":
-		return slog.LevelInfo, "run ended", append(fields, "took", h.Ended.Sub(h.Began).Round(time.Millisecond).String())
+		return slog.LevelInfo, "run ended", append(fields, "took", s.Ended.Sub(s.Began).Round(time.Millisecond).String())
 	case "attempt":
-		return slog.LevelDebug, "attempt ended", append(fields, "took", h.Ended.Sub(h.Began).Round(time.Millisecond).String())
+		return slog.LevelDebug, "attempt ended", append(fields, "took", s.Ended.Sub(s.Began).Round(time.Millisecond).String())
 	}
 	return slog.LevelDebug, "wakeup requested", fields
 }
@@ -57,16 +57,16 @@ func logValue(key, value string) any {
 	return value
 }
 
-// Tracer receives hops after their commit. It never blocks.
-type Tracer interface{ Trace(h Hop) }
+// Tracer receives spans after their commit. It never blocks.
+type Tracer interface{ Trace(s Span) }
 
-// trace logs a hop and sends it to the traces, after the commit.
-func (t *tx) trace(h Hop) {
+// trace logs a span and sends it to the traces, after the commit.
+func (t *tx) trace(span Span) {
 	t.onCommit(func(s *base) {
-		level, message, fields := h.line()
+		level, message, fields := span.line()
 		s.log.Log(context.Background(), level, message, fields...)
 		if s.tracer != nil {
-			s.tracer.Trace(h)
+			s.tracer.Trace(span)
 		}
 	})
 }

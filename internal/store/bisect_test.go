@@ -201,7 +201,7 @@ func TestAProcessWithoutSlotsOffersPastALaneThatFails(t *testing.T) {
 	w.refuse("UPDATE", "runs", fmt.Sprintf(`OLD.agent_id = '%s'`, bad))
 	run := w.runOf(w.wake(good))
 	defer w.AwaitOffers(w.workspace, "gpu")()
-	err := w.OfferAwaited(t.Context())
+	err := w.OfferToWaiters(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "promote parked runs of lane "+string(parked)) || !strings.Contains(err.Error(), "claim lane "+string(bad)) {
 		t.Errorf("the error is %v", err)
 	}

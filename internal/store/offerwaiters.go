@@ -9,39 +9,39 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// awaited are the queues at which workers wait for a run through this process.
-type awaited struct {
-	mu  sync.Mutex
-	who map[awaitedQueue]int
+// waiters are the queues at which workers wait for a run through this process.
+type waiters struct {
+	mu    sync.Mutex
+	count map[waitedQueue]int
 }
 
-type awaitedQueue struct {
+type waitedQueue struct {
 	workspaceID xid.ID
 	queue       string
 }
 
 // AwaitOffers says that a worker waits at a queue, until leave is called.
 func (s *Queue) AwaitOffers(workspaceID xid.ID, queue string) (leave func()) {
-	q := awaitedQueue{workspaceID, queue}
-	s.awaited.add(q, 1)
-	return sync.OnceFunc(func() { s.awaited.add(q, -1) })
+	q := waitedQueue{workspaceID, queue}
+	s.waiters.add(q, 1)
+	return sync.OnceFunc(func() { s.waiters.add(q, -1) })
 }
 
-func (w *awaited) add(q awaitedQueue, n int) {
+func (w *waiters) add(q waitedQueue, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.who == nil {
-		w.who = map[awaitedQueue]int{}
+	if w.count == nil {
+		w.count = map[waitedQueue]int{}
 	}
-	if w.who[q] += n; w.who[q] == 0 {
-		delete(w.who, q)
+	if w.count[q] += n; w.count[q] == 0 {
+		delete(w.count, q)
 	}
 }
 
-func (w *awaited) list() (all []awaitedQueue) {
+func (w *waiters) list() (all []waitedQueue) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for q := range w.who {
+	for q := range w.count {
 		all = append(all, q)
 	}
 	return all
@@ -52,15 +52,15 @@ func (w *awaited) list() (all []awaitedQueue) {
 func (s *Queue) Workers(ctx context.Context, workspaceID xid.ID, queue string, serves bool) (domain.WorkerFacts, error) {
 	f := domain.WorkerFacts{WorkspaceID: string(workspaceID), Queue: queue}
 	if serves {
-		f.Waits = pgtx.Ptr(s.awaited.has(awaitedQueue{workspaceID, queue}))
+		f.Waits = pgtx.Ptr(s.waiters.has(waitedQueue{workspaceID, queue}))
 	}
 	var err error
 	f.AtWork, err = pgtx.QueryOne[int](ctx, s.reads, `SELECT count(*) FROM attempt_leases WHERE workspace_id = $1 AND queue = $2 AND owner IS NOT NULL`, workspaceID, queue)
 	return f, pgtx.Wrap("count the runs that workers hold", err)
 }
 
-func (w *awaited) has(q awaitedQueue) bool {
+func (w *waiters) has(q waitedQueue) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.who[q] > 0
+	return w.count[q] > 0
 }

@@ -26,7 +26,7 @@ func (t *tx) traceWakeup(id xid.ID, at time.Time, r newRequest) {
 		t.causes[r.causationID] = true
 		t.traceCause(at, r)
 	}
-	t.trace(Hop{Name: "wakeup", CausationID: r.causationID, ID: id, Began: at, Ended: at, Facts: map[string]string{
+	t.trace(Span{Name: "wakeup", CausationID: r.causationID, ID: id, Began: at, Ended: at, Facts: map[string]string{
 		"wakeup_id": string(id), "agent_id": string(r.agentID), "workspace_id": string(r.workspaceID), "causation_id": string(r.causationID),
 		"source": string(r.source), "reason": r.reason}})
 }
@@ -35,42 +35,42 @@ func (t *tx) traceWakeup(id xid.ID, at time.Time, r newRequest) {
 func (t *tx) traceCause(at time.Time, r newRequest) {
 	t.onCommit(func(s *base) {
 		if s.tracer != nil {
-			s.tracer.Trace(Hop{Name: "cause", CausationID: r.causationID, ID: r.causationID, Began: at, Ended: at,
+			s.tracer.Trace(Span{Name: "cause", CausationID: r.causationID, ID: r.causationID, Began: at, Ended: at,
 				Facts: map[string]string{"causation_id": string(r.causationID), "workspace_id": string(r.workspaceID), "source": string(r.source), "reason": r.reason}})
 		}
 	})
 }
 
 func (t *tx) traceRun(run runRow, e runEnd) {
-	h := Hop{Name: "run", CausationID: run.causationID, ID: run.id, Began: run.requestedAt, Ended: t.Now, Facts: factsOf(run)}
-	h.Facts["status"], h.Facts["outcome"] = string(e.status), e.outcome
+	s := Span{Name: "run", CausationID: run.causationID, ID: run.id, Began: run.requestedAt, Ended: t.Now, Facts: factsOf(run)}
+	s.Facts["status"], s.Facts["outcome"] = string(e.status), e.outcome
 	if run.attempt > 0 {
-		h.Facts["attempt"] = strconv.Itoa(run.attempt)
+		s.Facts["attempt"] = strconv.Itoa(run.attempt)
 	}
 	if e.reason != nil {
-		h.Facts["reason"] = strings.ToLower(string(*e.reason))
+		s.Facts["reason"] = strings.ToLower(string(*e.reason))
 	}
 	if e.status == domain.RunStatusFailed && e.failure != nil {
-		h.Failed = e.failure.Message
+		s.Failed = e.failure.Message
 	}
-	t.trace(h)
+	t.trace(s)
 }
 
 // abandonedText is the error of an attempt that nobody ended.
 const abandonedText = "the attempt was abandoned: its lease ran out, or its process ended"
 
 func (t *tx) traceAttempt(run runRow, e leave, claimedAt time.Time, executor string) {
-	h := Hop{Name: "attempt", CausationID: run.causationID, ID: xid.ID(fmt.Sprintf("%s/%d", run.id, run.attempt)), ParentID: run.id,
+	s := Span{Name: "attempt", CausationID: run.causationID, ID: xid.ID(fmt.Sprintf("%s/%d", run.id, run.attempt)), ParentID: run.id,
 		Began: claimedAt, Ended: t.Now, Facts: factsOf(run)}
-	h.Facts["attempt"], h.Facts["status"], h.Facts["executor"] = fmt.Sprint(run.attempt), string(e.attempt), executor
-	h.Calls = executor == string(domain.ExecutorHTTP)
+	s.Facts["attempt"], s.Facts["status"], s.Facts["executor"] = fmt.Sprint(run.attempt), string(e.attempt), executor
+	s.Calls = executor == string(domain.ExecutorHTTP)
 	switch {
 	case e.failure != nil:
-		h.Failed = cmp.Or(e.failure.Message, strings.ToLower(string(e.failure.Code)))
+		s.Failed = cmp.Or(e.failure.Message, strings.ToLower(string(e.failure.Code)))
 	case e.attempt == domain.RunAttemptStatusAbandoned:
-		h.Failed = abandonedText
+		s.Failed = abandonedText
 	}
-	t.trace(h)
+	t.trace(s)
 }
 
 func factsOf(run runRow) map[string]string {

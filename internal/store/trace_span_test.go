@@ -10,24 +10,24 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// hops is a tracer that keeps what it is told.
-type hops struct{ all []Hop }
+// spans is a tracer that keeps what it is told.
+type spans struct{ all []Span }
 
-func (h *hops) Trace(hop Hop) { h.all = append(h.all, hop) }
+func (s *spans) Trace(span Span) { s.all = append(s.all, span) }
 
-func (h *hops) of(name string) (list []Hop) {
-	for _, hop := range h.all {
-		if hop.Name == name {
-			list = append(list, hop)
+func (s *spans) of(name string) (list []Span) {
+	for _, span := range s.all {
+		if span.Name == name {
+			list = append(list, span)
 		}
 	}
 	return list
 }
 
 // Every cause is told once, and nothing has a parent that is not told; an attempt that nobody ended has an error.
-func TestEveryHopHasAParentThatIsTold(t *testing.T) {
+func TestEverySpanHasAParentThatIsTold(t *testing.T) {
 	w := newWorld(t)
-	told := &hops{}
+	told := &spans{}
 	w.Store = New(w.db, Options{Events: w.events, Counters: metrics.New(), Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }, Tracer: told})
 	agent := w.agent("worker")
 	w.wake(agent)
@@ -35,12 +35,12 @@ func TestEveryHopHasAParentThatIsTold(t *testing.T) {
 	w.start(c)
 	must(w, first(w.Abandon(t.Context(), c.Attempt, true)), nil)
 	ids := map[xid.ID]bool{}
-	for _, hop := range told.all {
-		ids[hop.ID] = true
+	for _, span := range told.all {
+		ids[span.ID] = true
 	}
-	for _, hop := range told.of("wakeup") {
-		if !ids[hop.CausationID] {
-			t.Errorf("the cause of %s is not told", hop.ID)
+	for _, span := range told.of("wakeup") {
+		if !ids[span.CausationID] {
+			t.Errorf("the cause of %s is not told", span.ID)
 		}
 	}
 	if causes := told.of("cause"); len(causes) != 1 || causes[0].ID != causes[0].CausationID || causes[0].Facts["source"] != string(domain.WakeupSourceUser) {
@@ -50,7 +50,7 @@ func TestEveryHopHasAParentThatIsTold(t *testing.T) {
 	if len(attempts) != 1 || attempts[0].Failed != abandonedText || attempts[0].Facts["executor"] == "" || attempts[0].Calls {
 		t.Errorf("the abandoned attempt: %+v", attempts)
 	}
-	if slices.ContainsFunc(told.all, func(h Hop) bool { return h.Began.IsZero() }) {
-		t.Errorf("a hop without a beginning: %+v", told.all)
+	if slices.ContainsFunc(told.all, func(s Span) bool { return s.Began.IsZero() }) {
+		t.Errorf("a span without a beginning: %+v", told.all)
 	}
 }

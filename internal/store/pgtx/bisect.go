@@ -9,10 +9,10 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Apart does something for many at once. When that fails, it bisects: it does it for each half, and so on. What is at
+// Bisect does something for many at once. When that fails, it bisects: it does it for each half, and so on. What is at
 // fault then fails alone, and everything else is done. It returns the errors as blame words them for those they are
 // about. A lost connection or an ended context fails everything, and nothing more is tried.
-func Apart[T any](ctx context.Context, all []T, do func([]T) error, blame func([]T, error) error) []error {
+func Bisect[T any](ctx context.Context, all []T, do func([]T) error, blame func([]T, error) error) []error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -24,11 +24,11 @@ func Apart[T any](ctx context.Context, all []T, do func([]T) error, blame func([
 		return []error{blame(all, err)}
 	}
 	half := len(all) / 2
-	failed := Apart(ctx, all[:half], do, blame)
+	failed := Bisect(ctx, all[:half], do, blame)
 	if EndsAll(ctx, errors.Join(failed...)) {
 		return failed
 	}
-	return append(failed, Apart(ctx, all[half:], do, blame)...)
+	return append(failed, Bisect(ctx, all[half:], do, blame)...)
 }
 
 // Each does something for one after the other, and goes on past those that fail. It returns those, and their errors joined
@@ -74,8 +74,8 @@ func Named(kind string, list []xid.ID) string {
 	return fmt.Sprintf("%s %s and %d more", kind, list[0], len(list)-1)
 }
 
-// Once leaves out what a list holds again.
-func Once[T comparable](list []T) []T {
+// Distinct leaves out what a list holds again.
+func Distinct[T comparable](list []T) []T {
 	seen := make(map[T]bool, len(list))
 	var kept []T
 	for _, v := range list {
