@@ -1,6 +1,7 @@
 # Reads `go test -json` and says how far the tests are: a line for each package as it ends, with its number and time, and a
-# line for every 25 tests of one that is still at work. What a failed package printed follows its line. The exit code is 1
-# when one failed, or when not all were tested. total is how many packages there are.
+# line for every 25 tests of one that is still at work. What the tests of a failed package printed that did not pass follows
+# its line, and the last lines name them all again. The exit code is 1 when one failed, or when not all were tested. total is
+# how many packages there are.
 
 # text is the value of a member of the JSON line.
 function text(line, member,    from, i, c, out) {
@@ -48,24 +49,49 @@ function ended(how, package, seconds) {
 }
 action == "build-output" { printf "%s", text($0, "Output"); next }
 action == "build-fail" { failed = 1; next }
-action == "output" { said[package] = said[package] text($0, "Output"); next }
-action == "pass" && test != "" && !index(test, "/") {
-	if (length(said[package]) > 4000000) said[package] = substr(said[package], length(said[package]) - 2000000) # tests of one package may say much
-	if (++tests[package] % 25 == 0) { printf "        %s: %d tests so far\n", short(package), tests[package]; fflush() }
+action == "output" { hear(package, test, text($0, "Output")); next }
+(action == "pass" || action == "skip") && test != "" {
+	delete said[package, test]
+	if (!index(test, "/") && ++tests[package] % 25 == 0) { printf "        %s: %d tests so far\n", short(package), tests[package]; fflush() }
 	next
 }
+action == "fail" && test != "" { names[++fails] = short(package) " " test; next }
 test != "" { next }
-action == "pass" { ended("ok", package, number($0, "Elapsed")); said[package] = ""; next }
+action == "pass" { ended("ok", package, number($0, "Elapsed")); forget(package); next }
 action == "skip" { ended("none", package, 0); next }
 action == "fail" {
 	ended("FAIL", package, number($0, "Elapsed"))
-	printf "%s", said[package]
-	said[package] = ""
+	tell(package)
+	forget(package)
 	failed = 1
 }
 
+# hear keeps what a test says, the end of it if it says much; "" is the package itself.
+function hear(package, test, words) {
+	if (!((package, test) in known)) {
+		known[package, test] = 1
+		order[package, ++heard[package]] = test
+	}
+	said[package, test] = said[package, test] words
+	if (length(said[package, test]) > 200000) said[package, test] = "[…]" substr(said[package, test], length(said[package, test]) - 100000)
+}
+
+# tell prints what those said that did not pass, in the order in which they began.
+function tell(package,    i) {
+	for (i = 1; i <= heard[package]; i++) printf "%s", said[package, order[package, i]]
+}
+
+function forget(package,    i) {
+	for (i = 1; i <= heard[package]; i++) {
+		delete said[package, order[package, i]]
+		delete known[package, order[package, i]]
+		delete order[package, i]
+	}
+	delete heard[package]
+}
 
 END {
+	for (i = 1; i <= fails; i++) print "FAILED " names[i]
 	if (done != total) print "only " done + 0 " of " total " packages were tested to their end"
 	exit failed || done != total
 }
