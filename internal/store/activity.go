@@ -65,7 +65,8 @@ func (e entry) details() map[string]any {
 
 // activityInto begins every insertion into the feed, also those that are part of a larger statement.
 const activityInto = `
-INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at)`
+INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, task_id,
+    data, causation_id, occurred_at)`
 
 // note appends an entry to the feed, at the instant of the transaction if it has read the clock.
 func (t *tx) note(ctx context.Context, e entry) error {
@@ -101,9 +102,12 @@ func (t *tx) noteRequests(ctx context.Context, workspaceID xid.ID, requests []xi
 		return nil
 	}
 	const query = activityInto + `
-SELECT n.id, q.workspace_id, $1, $2, $3, $4, q.id, q.agent_id, q.task_id, jsonb_strip_nulls(jsonb_build_object('reason', NULLIF($5::text, ''), 'task_id', q.task_id,
-  'agent', q.agent_id, 'old_agent', CASE WHEN $6::boolean THEN q.agent_id END)), q.causation_id, $7
-FROM unnest($8::text[], $9::text[]) AS n (id, request) JOIN wakeup_requests q ON q.id = n.request RETURNING subject_id, agent_id, causation_id`
+SELECT n.id, q.workspace_id, $1, $2, $3, $4, q.id, q.agent_id, q.task_id,
+  jsonb_strip_nulls(jsonb_build_object('reason', NULLIF($5::text, ''), 'task_id', q.task_id,
+      'agent', q.agent_id, 'old_agent', CASE WHEN $6::boolean THEN q.agent_id END)), q.causation_id, $7
+FROM unnest($8::text[], $9::text[]) AS n (id, request)
+JOIN wakeup_requests q ON q.id = n.request
+RETURNING subject_id, agent_id, causation_id`
 	noted, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) ([]any, error) {
 		var request, agent, causation xid.ID
 		err := rows.Scan(&request, &agent, &causation)

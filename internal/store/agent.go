@@ -79,7 +79,9 @@ func (t *tx) createAgent(ctx context.Context, in CreateAgent) (Made, error) {
 		}
 		return Made{}, fmt.Errorf("insert agent: %w", err)
 	}
-	const insertLane = `INSERT INTO agent_lanes (agent_id, workspace_id, status, max_sessions, cooldown_ms) VALUES ($1, $2, 'IDLE', $3, $4)`
+	const insertLane = `
+INSERT INTO agent_lanes (agent_id, workspace_id, status, max_sessions, cooldown_ms)
+VALUES ($1, $2, 'IDLE', $3, $4)`
 	if err := pgtx.ExecOne(ctx, t, insertLane, in.ID, in.WorkspaceID, in.MaxConcurrentSessions, in.Cooldown.Milliseconds()); err != nil {
 		return Made{}, fmt.Errorf("insert the agent's lane: %w", err)
 	}

@@ -53,7 +53,9 @@ func (t *tx) deleteAgent(ctx context.Context, l lane) error {
 // cancelAllLive asks the owners of a lane's live runs to end them.
 func (t *tx) cancelAllLive(ctx context.Context, l lane) (int, error) {
 	const query = `
-UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, $2), cancel_note = coalesce(cancel_note, 'The agent was deleted.'), revision = revision + 1
+UPDATE runs
+SET cancel_requested_at = coalesce(cancel_requested_at, $2),
+  cancel_note = coalesce(cancel_note, 'The agent was deleted.'), revision = revision + 1
 WHERE agent_id = $1 AND status = 'CLAIMED' RETURNING id`
 	live, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, l.agentID, t.Now)
 	if err != nil {

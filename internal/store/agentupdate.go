@@ -113,8 +113,12 @@ func (t *tx) writeCapacity(ctx context.Context, l lane, s domain.AgentSettings) 
 		return nil
 	}
 	const query = `
-UPDATE agent_lanes SET max_sessions = $2, cooldown_ms = $3, released_at = CASE WHEN running >= max_sessions AND running < $2 THEN $4 ELSE released_at END,
-  eligible_at = CASE WHEN cooldown_ms = $3 OR last_finished_at IS NULL THEN eligible_at ELSE last_finished_at + $3 * interval '1 millisecond' END
+UPDATE agent_lanes
+SET max_sessions = $2, cooldown_ms = $3,
+  released_at = CASE WHEN running >= max_sessions AND running < $2 THEN $4 ELSE released_at END,
+  eligible_at = CASE
+  WHEN cooldown_ms = $3 OR last_finished_at IS NULL THEN eligible_at
+  ELSE last_finished_at + $3 * interval '1 millisecond' END
 WHERE agent_id = $1`
 	if err := pgtx.ExecOne(ctx, t, query, l.agentID, s.Sessions, s.Cooldown.Milliseconds(), t.Now); err != nil {
 		return fmt.Errorf("write the agent's capacity: %w", err)

@@ -48,7 +48,9 @@ func (s *Attempts) RecordSession(ctx context.Context, a Attempt, sessionID strin
 		}
 		const query = `
 WITH r AS (UPDATE runs SET session_id = $3, revision = revision + 1 WHERE id = $1)
-UPDATE run_attempts SET session_id = $3, status = '` + string(domain.RunAttemptStatusRunning) + `' WHERE run_id = $1 AND number = $2`
+UPDATE run_attempts
+SET session_id = $3, status = '` + string(domain.RunAttemptStatusRunning) + `'
+WHERE run_id = $1 AND number = $2`
 		if err := pgtx.ExecOne(ctx, t, query, run.id, a.Number, sessionID); err != nil {
 			return err
 		}
@@ -95,7 +97,10 @@ func (s *Attempts) AppendLog(ctx context.Context, a Attempt, lines []LogLine) er
 	}
 	const query = `
 WITH live AS (
-  SELECT workspace_id, run_id, attempt FROM attempt_leases WHERE run_id = $1 AND attempt = $2 AND owner = $3 FOR KEY SHARE),
+  SELECT workspace_id, run_id, attempt
+  FROM attempt_leases
+  WHERE run_id = $1 AND attempt = $2 AND owner = $3
+  FOR KEY SHARE),
 added AS (
   INSERT INTO run_log_lines (workspace_id, run_id, attempt, seq, stream, text, at)
   SELECT l.workspace_id, l.run_id, l.attempt, n.seq, n.stream, n.text, n.at
@@ -152,17 +157,32 @@ func (s *Attempts) renew(ctx context.Context, attempts []Attempt, lease time.Dur
 	}
 	const query = `
 WITH asked AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (run_id, attempt, owner)),
-there AS (SELECT l.run_id, l.attempt, l.owner, l.lease_until FROM attempt_leases l JOIN asked a USING (run_id, attempt, owner)),
-free AS (SELECT l.run_id FROM attempt_leases l JOIN asked a USING (run_id, attempt, owner) WHERE l.accepted_at IS NULL FOR NO KEY UPDATE OF l SKIP LOCKED),
+there AS (
+  SELECT l.run_id, l.attempt, l.owner, l.lease_until
+  FROM attempt_leases l
+  JOIN asked a USING (run_id, attempt, owner)),
+free AS (
+  SELECT l.run_id
+  FROM attempt_leases l
+  JOIN asked a USING (run_id, attempt, owner)
+  WHERE l.accepted_at IS NULL
+  FOR NO KEY UPDATE OF l SKIP LOCKED),
 held AS (
   UPDATE attempt_leases l SET lease_until = clock_timestamp() + make_interval(secs => $4)
   FROM free f WHERE l.run_id = f.run_id
   RETURNING l.run_id, l.attempt, l.owner, l.lease_until),
-living AS (SELECT x.id FROM run_attempts x JOIN held h ON x.run_id = h.run_id AND x.number = h.attempt FOR NO KEY UPDATE OF x SKIP LOCKED),
+living AS (
+  SELECT x.id
+  FROM run_attempts x
+  JOIN held h ON x.run_id = h.run_id AND x.number = h.attempt
+  FOR NO KEY UPDATE OF x SKIP LOCKED),
 signs AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE id IN (SELECT id FROM living))
-SELECT a.run_id, a.attempt, a.owner, x.run_id IS NULL, x.run_id IS NOT NULL AND h.run_id IS NULL, r.cancel_requested_at IS NOT NULL,
-  coalesce(h.lease_until, x.lease_until, clock_timestamp())
-FROM asked a LEFT JOIN there x USING (run_id, attempt, owner) LEFT JOIN held h USING (run_id, attempt, owner) LEFT JOIN runs r ON r.id = a.run_id`
+SELECT a.run_id, a.attempt, a.owner, x.run_id IS NULL, x.run_id IS NOT NULL AND h.run_id IS NULL,
+  r.cancel_requested_at IS NOT NULL, coalesce(h.lease_until, x.lease_until, clock_timestamp())
+FROM asked a
+LEFT JOIN there x USING (run_id, attempt, owner)
+LEFT JOIN held h USING (run_id, attempt, owner)
+LEFT JOIN runs r ON r.id = a.run_id`
 	states, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (st AttemptState, err error) {
 		return st, rows.Scan(&st.RunID, &st.Number, &st.Owner, &st.Lost, &st.Busy, &st.CancelRequested, &st.LeaseUntil)
 	}, query, pq.Array(runIDs), pq.Array(numbers), pq.Array(owners), lease.Seconds())

@@ -28,7 +28,8 @@ func (s *Attempts) Accept(ctx context.Context, a Attempt, in Acceptance) error {
 		}
 		const query = `
 UPDATE attempt_leases SET accepted_at = $3, lease_until = $4, timeout_ms = $5, grace_ms = $6,
-  host = NULL, boot_id = NULL, owner_pid = NULL, owner_started = NULL, process_group = NULL, process_started = NULL
+  host = NULL, boot_id = NULL, owner_pid = NULL, owner_started = NULL, process_group = NULL,
+    process_started = NULL
 WHERE run_id = $1 AND attempt = $2`
 		err := pgtx.ExecOne(ctx, t, query, run.id, run.attempt, t.Now, t.Now.Add(max(in.Left, 0)), in.Timeout.Milliseconds(), in.Grace.Milliseconds())
 		if err != nil {
@@ -80,7 +81,10 @@ type service struct {
 // serviceOf reads and locks the lease of a live run.
 func (t *tx) serviceOf(ctx context.Context, run runRow) (s service, err error) {
 	const query = `
-SELECT accepted_at IS NOT NULL, ending_at IS NOT NULL, lease_until, timeout_ms, grace_ms FROM attempt_leases WHERE run_id = $1 FOR NO KEY UPDATE`
+SELECT accepted_at IS NOT NULL, ending_at IS NOT NULL, lease_until, timeout_ms, grace_ms
+FROM attempt_leases
+WHERE run_id = $1
+FOR NO KEY UPDATE`
 	var timeout, grace int64
 	if err := pgtx.QueryRow(ctx, t, []any{&s.accepted, &s.asked, &s.until, &timeout, &grace}, query, run.id); err != nil {
 		return s, fmt.Errorf("read the service's lease: %w", err)

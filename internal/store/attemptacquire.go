@@ -129,13 +129,22 @@ WITH due AS MATERIALIZED (
   WHERE workspace_id = $1 AND ` + guard.LaneDue + ` AND eligible_at <= statement_timestamp()
     AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) AND agent_id <> ALL($6)
   ORDER BY head_at, head_id LIMIT $5)
-SELECT due.agent_id FROM due JOIN runs r ON r.id = due.head_id WHERE ` + queueOfRun + ` = $2 ORDER BY head_at, head_id LIMIT $4`
+SELECT due.agent_id
+FROM due
+JOIN runs r ON r.id = due.head_id
+WHERE ` + queueOfRun + ` = $2
+ORDER BY head_at, head_id
+LIMIT $4`
 
 // takeOffer starts the oldest offered run that can be started. A run whose start fails does not stop the others.
 func (s *Attempts) takeOffer(ctx context.Context, in Acquire) (*Lease, error) {
 	const query = `
 SELECT l.run_id, l.attempt FROM attempt_leases l JOIN runs r ON r.id = l.run_id
-WHERE l.workspace_id = $1 AND l.queue = $2 AND l.owner IS NULL AND (cardinality($3::text[]) = 0 OR l.agent_id = ANY($3)) AND l.run_id <> ALL($4)
+WHERE l.workspace_id = $1
+  AND l.queue = $2
+  AND l.owner IS NULL
+  AND (cardinality($3::text[]) = 0 OR l.agent_id = ANY($3))
+  AND l.run_id <> ALL($4)
 ORDER BY r.requested_at, r.id LIMIT 16`
 	var failed []xid.ID
 	var problems []error
@@ -214,7 +223,10 @@ func (t *tx) lend(ctx context.Context, lease *Lease, former xid.ID, key string) 
 	const query = `
 WITH l AS (UPDATE attempt_leases SET owner = $1, lease_until = $2, lease_ms = $3, call_key = NULLIF($4, '')
   WHERE run_id = $5 AND attempt = $6 AND owner IS NOT DISTINCT FROM NULLIF($7, '') RETURNING 1)
-UPDATE run_attempts SET owner = $1, status = '` + string(domain.RunAttemptStatusLaunching) + `', heartbeat_at = $8, token_digest = $9 WHERE run_id = $5 AND number = $6 AND EXISTS (SELECT 1 FROM l)`
+UPDATE run_attempts
+SET owner = $1, status = '` + string(domain.RunAttemptStatusLaunching) + `', heartbeat_at = $8,
+  token_digest = $9
+WHERE run_id = $5 AND number = $6 AND EXISTS (SELECT 1 FROM l)`
 	err = pgtx.ExecOne(ctx, t, query, lease.Owner, until, period.Milliseconds(), key, lease.RunID, lease.Number, former, t.Now, lease.RunToken.Digest().String())
 	return until, pgtx.Wrap("write the worker's lease", err)
 }

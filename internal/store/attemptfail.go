@@ -71,14 +71,19 @@ func (t *tx) planRetry(ctx context.Context, l lane, run runRow, f Failure, plan 
 		return err
 	}
 	const note = `
-UPDATE runs SET retry_count = $1, limits = $2::bigint, limited_since = CASE WHEN $2::bigint = 0 THEN NULL ELSE coalesce(limited_since, $3::timestamptz) END,
-  error_code = $4, error_message = $5, error_retryable = true, retry_source = $6,
-  rate_limit_reset_at = $7, session_id = coalesce(NULLIF($8, ''), session_id) WHERE id = $9`
+UPDATE runs
+SET retry_count = $1, limits = $2::bigint,
+  limited_since = CASE WHEN $2::bigint = 0 THEN NULL ELSE coalesce(limited_since, $3::timestamptz) END,
+  error_code = $4, error_message = $5, error_retryable = true, retry_source = $6, rate_limit_reset_at = $7,
+  session_id = coalesce(NULLIF($8, ''), session_id)
+WHERE id = $9`
 	if err := pgtx.ExecOne(ctx, t, note, plan.Counts.Retries, plan.Counts.Limits, t.Now, f.Code, f.Message, plan.Source, reset, f.SessionID, run.id); err != nil {
 		return fmt.Errorf("note the failure: %w", err)
 	}
 	const requests = `
-UPDATE wakeup_requests SET retry_count = retry_count + $4::bigint, scheduled_retry_at = $2, retry_source = $3 WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED')`
+UPDATE wakeup_requests
+SET retry_count = retry_count + $4::bigint, scheduled_retry_at = $2, retry_source = $3
+WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED')`
 	if _, err := pgtx.Exec(ctx, t, requests, run.id, plan.At, plan.Source, plan.Counts.Retries-run.retryCount); err != nil {
 		return fmt.Errorf("plan the requests' retry: %w", err)
 	}

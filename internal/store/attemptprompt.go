@@ -55,11 +55,22 @@ func (t *tx) taskInPrompt(ctx context.Context, taskID xid.ID) (*prompt.Task, err
 	if p := k.Edges.Project; p != nil {
 		shown.Project = p.Name
 	}
-	blockers := `SELECT x.id, x.title, x.state FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = $1 AND ` + guard.TaskOpen("x") + ` ORDER BY x.id LIMIT $2`
+	blockers := `
+SELECT x.id, x.title, x.state
+FROM task_blockers b
+JOIN tasks x ON x.id = b.blocker_id
+WHERE b.task_id = $1 AND ` + guard.TaskOpen("x") + `
+ORDER BY x.id
+LIMIT $2`
 	if shown.Blockers, err = t.taskRefs(ctx, blockers, taskID, promptTasks); err != nil {
 		return nil, err
 	}
-	const children = `SELECT id, title, state FROM tasks WHERE parent_id = $1 AND archived_at IS NULL AND deleted_at IS NULL ORDER BY id LIMIT $2`
+	const children = `
+SELECT id, title, state
+FROM tasks
+WHERE parent_id = $1 AND archived_at IS NULL AND deleted_at IS NULL
+ORDER BY id
+LIMIT $2`
 	if shown.Children, err = t.taskRefs(ctx, children, taskID, promptTasks); err != nil {
 		return nil, err
 	}
@@ -196,7 +207,8 @@ func (t *tx) openApprovals(ctx context.Context, taskIDs []string) (map[string][]
 		err = rows.Scan(&of, &a.ID, &a.Question)
 		found[of] = append(found[of], a)
 		return a, err
-	}, `SELECT task_id, id, question FROM approvals WHERE task_id = ANY($1) AND status = 'PENDING' ORDER BY id LIMIT $2`, pgtx.TextArray(taskIDs), promptApprovals)
+	}, `
+SELECT task_id, id, question FROM approvals WHERE task_id = ANY($1) AND status = 'PENDING' ORDER BY id LIMIT $2`, pgtx.TextArray(taskIDs), promptApprovals)
 	return found, pgtx.Wrap("read the open approvals", err)
 }
 

@@ -34,7 +34,12 @@ const reacquireTries = 10
 // takenByKey are the attempts that a call took whose answer may be lost: $1 is the workspace, $2 the key, $3 the queue.
 const takenByKey = `
 FROM attempt_leases l JOIN run_attempts x ON x.run_id = l.run_id AND x.number = l.attempt
-WHERE l.workspace_id = $1 AND l.call_key = $2 AND l.queue = $3 AND l.owner IS NOT NULL AND l.log_bytes = 0 AND x.status = '` + string(domain.RunAttemptStatusLaunching) + `'`
+WHERE l.workspace_id = $1
+  AND l.call_key = $2
+  AND l.queue = $3
+  AND l.owner IS NOT NULL
+  AND l.log_bytes = 0
+  AND x.status = '` + string(domain.RunAttemptStatusLaunching) + `'`
 
 func (s *Attempts) tryReacquire(ctx context.Context, in Acquire) (*Lease, error) {
 	const query = `SELECT l.run_id, l.attempt, l.owner ` + takenByKey + ` ORDER BY l.run_id LIMIT 1`

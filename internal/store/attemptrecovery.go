@@ -25,7 +25,9 @@ type Recovered struct{ WorkspaceID, TaskID, AgentID, RequestID xid.ID }
 // no workspace has an office workflow or a project, it takes one statement and looks at no task. A request that cannot
 // be sent does not stop the others. The error joins what went wrong, and what is returned was sent.
 func (s *Attempts) Recover(ctx context.Context) ([]Recovered, error) {
-	const adopted = `SELECT EXISTS (SELECT 1 FROM workspaces WHERE office_workflow_id IS NOT NULL) OR EXISTS (SELECT 1 FROM projects WHERE deleted_at IS NULL)`
+	const adopted = `
+SELECT EXISTS (SELECT 1 FROM workspaces WHERE office_workflow_id IS NOT NULL)
+  OR EXISTS (SELECT 1 FROM projects WHERE deleted_at IS NULL)`
 	office, err := pgtx.QueryOne[bool](ctx, s.db, adopted)
 	if err != nil || !office {
 		return nil, pgtx.Wrap("look for office workflows and projects", err)
@@ -149,16 +151,40 @@ func scanUnstarted(rows *sql.Rows) (u unstarted, err error) {
 // the facts of domain.Recover but the budgets. The last assignment is the newest TASK_ASSIGNED of the assignee, or the
 // task itself where there was none.
 var unstartedQuery = `
-SELECT t.id, t.workspace_id, t.assignee_id, t.project_id, t.created_at, 'recovery:' || t.id || ':' || t.assignment_version,
+SELECT t.id, t.workspace_id, t.assignee_id, t.project_id, t.created_at,
+  'recovery:' || t.id || ':' || t.assignment_version,
   a.deleted_at IS NOT NULL OR l.status IN ('PAUSED', 'STOPPED'),
-  EXISTS (SELECT 1 FROM runs r WHERE r.task_id = t.id AND (r.status IN ('QUEUED', 'CLAIMED') OR r.status = 'FINISHED'
-    AND coalesce(r.outcome, '') NOT IN ('` + strings.Join(domain.SkipOutcomes, "', '") + `'))),
-  EXISTS (SELECT 1 FROM wakeup_requests q WHERE q.task_id = t.id AND (q.status IN ('QUEUED', 'CLAIMED') OR q.status = 'SKIPPED' AND q.end_reason = 'CHECKOUT_HELD')),
+  EXISTS (
+    SELECT 1
+    FROM runs r
+    WHERE r.task_id = t.id
+      AND (r.status IN ('QUEUED', 'CLAIMED')
+        OR r.status = 'FINISHED' AND coalesce(r.outcome, '') NOT IN ('` + strings.Join(domain.SkipOutcomes, "', '") + `'))),
+  EXISTS (
+    SELECT 1
+    FROM wakeup_requests q
+    WHERE q.task_id = t.id
+      AND (q.status IN ('QUEUED', 'CLAIMED') OR q.status = 'SKIPPED' AND q.end_reason = 'CHECKOUT_HELD')),
   ` + guard.HasOpenBlocker + `,
-  EXISTS (SELECT 1 FROM runs r WHERE r.task_id = t.id AND r.status = 'CANCELLED' AND r.end_reason = 'CANCELLED_BY_USER' AND r.finished_at >= coalesce(
-    (SELECT max(q.requested_at) FROM wakeup_requests q WHERE q.task_id = t.id AND q.source = 'TASK_ASSIGNED' AND q.basis = 'ASSIGNEE'
-     AND q.agent_id = t.assignee_id AND NOT q.recovered), t.created_at)),
-  EXISTS (SELECT 1 FROM wakeup_requests q WHERE q.workspace_id = t.workspace_id AND q.idempotency_key = 'recovery:' || t.id || ':' || t.assignment_version)
+  EXISTS (
+    SELECT 1
+    FROM runs r
+    WHERE r.task_id = t.id
+      AND r.status = 'CANCELLED'
+      AND r.end_reason = 'CANCELLED_BY_USER'
+      AND r.finished_at >= coalesce((
+        SELECT max(q.requested_at)
+        FROM wakeup_requests q
+        WHERE q.task_id = t.id
+          AND q.source = 'TASK_ASSIGNED'
+          AND q.basis = 'ASSIGNEE'
+          AND q.agent_id = t.assignee_id
+          AND NOT q.recovered), t.created_at)),
+  EXISTS (
+    SELECT 1
+    FROM wakeup_requests q
+    WHERE q.workspace_id = t.workspace_id
+      AND q.idempotency_key = 'recovery:' || t.id || ':' || t.assignment_version)
 FROM tasks t JOIN workspaces w ON w.id = t.workspace_id JOIN workflows f ON f.id = t.workflow_id
 JOIN agents a ON a.id = t.assignee_id JOIN agent_lanes l ON l.agent_id = t.assignee_id
 WHERE t.state = 'TODO' AND t.assignee_id IS NOT NULL AND t.archived_at IS NULL AND t.deleted_at IS NULL

@@ -22,8 +22,13 @@ import (
 func (s *Attempts) LeasedAttempt(ctx context.Context, runID xid.ID, number int, tokenDigest string) (Attempt, error) {
 	a := Attempt{RunID: runID, Number: number}
 	const query = `
-SELECT coalesce(l.owner, '') FROM attempt_leases l JOIN run_attempts x ON x.run_id = l.run_id AND x.number = l.attempt
-WHERE l.run_id = $1 AND l.attempt = $2 AND l.owner IS NOT NULL AND (l.owner = $3 OR x.executor = 'http' AND x.token_digest = $3)`
+SELECT coalesce(l.owner, '')
+FROM attempt_leases l
+JOIN run_attempts x ON x.run_id = l.run_id AND x.number = l.attempt
+WHERE l.run_id = $1
+  AND l.attempt = $2
+  AND l.owner IS NOT NULL
+  AND (l.owner = $3 OR x.executor = 'http' AND x.token_digest = $3)`
 	var err error
 	a.Owner, err = pgtx.QueryOne[xid.ID](ctx, s.db, query, runID, number, tokenDigest)
 	if pgtx.NoRows(err) {
@@ -38,11 +43,20 @@ func (s *Attempts) Renew(ctx context.Context, a Attempt) (AttemptState, error) {
 	st := AttemptState{Attempt: a}
 	const query = `
 WITH l AS (
-  UPDATE attempt_leases SET lease_until = CASE WHEN lease_ms = 0 THEN lease_until ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END, call_key = NULL
+  UPDATE attempt_leases
+  SET lease_until = CASE
+    WHEN lease_ms = 0 THEN lease_until
+    ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END, call_key = NULL
   WHERE run_id = $1 AND attempt = $2 AND owner = $3 RETURNING run_id, attempt, lease_until, ending_at),
-living AS (SELECT x.id FROM run_attempts x JOIN l ON x.run_id = l.run_id AND x.number = l.attempt FOR NO KEY UPDATE OF x SKIP LOCKED),
+living AS (
+  SELECT x.id
+  FROM run_attempts x
+  JOIN l ON x.run_id = l.run_id AND x.number = l.attempt
+  FOR NO KEY UPDATE OF x SKIP LOCKED),
 att AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE id IN (SELECT id FROM living))
-SELECT l.lease_until, r.cancel_requested_at IS NOT NULL OR l.ending_at IS NOT NULL FROM l JOIN runs r ON r.id = l.run_id`
+SELECT l.lease_until, r.cancel_requested_at IS NOT NULL OR l.ending_at IS NOT NULL
+FROM l
+JOIN runs r ON r.id = l.run_id`
 	err := pgtx.QueryRow(ctx, s.db, []any{&st.LeaseUntil, &st.CancelRequested}, query, a.RunID, a.Number, a.Owner)
 	if pgtx.NoRows(err) {
 		return st, ErrFenced
@@ -89,7 +103,11 @@ func (s *Attempts) ReportProgress(ctx context.Context, a Attempt, step map[strin
 func (t *tx) appendReported(ctx context.Context, a Attempt, first int64, lines []LogLine) (newest int64, err error) {
 	var workspaceID xid.ID
 	var stored int64
-	const lock = `SELECT workspace_id, log_bytes FROM attempt_leases WHERE run_id = $1 AND attempt = $2 AND owner = $3 FOR NO KEY UPDATE`
+	const lock = `
+SELECT workspace_id, log_bytes
+FROM attempt_leases
+WHERE run_id = $1 AND attempt = $2 AND owner = $3
+FOR NO KEY UPDATE`
 	err = pgtx.QueryRow(ctx, t, []any{&workspaceID, &stored}, lock, a.RunID, a.Number, a.Owner)
 	if pgtx.NoRows(err) {
 		return 0, ErrFenced
@@ -171,9 +189,12 @@ func (t *tx) insertLines(ctx context.Context, a Attempt, workspaceID xid.ID, lin
 	const insert = `
 WITH added AS (
   INSERT INTO run_log_lines (workspace_id, run_id, attempt, seq, stream, text, at)
-  SELECT $1, $2, $3, n.seq, n.stream, n.text, n.at FROM unnest($4::bigint[], $5::text[], $6::text[], $7::timestamptz[]) AS n (seq, stream, text, at)
+  SELECT $1, $2, $3, n.seq, n.stream, n.text, n.at
+  FROM unnest($4::bigint[], $5::text[], $6::text[], $7::timestamptz[]) AS n (seq, stream, text, at)
   ON CONFLICT (run_id, attempt, seq) DO NOTHING RETURNING octet_length(text) AS size)
-UPDATE attempt_leases SET log_bytes = CASE WHEN $8 THEN $9 ELSE log_bytes + coalesce((SELECT sum(size) FROM added), 0) END WHERE run_id = $2`
+UPDATE attempt_leases
+SET log_bytes = CASE WHEN $8 THEN $9 ELSE log_bytes + coalesce((SELECT sum(size) FROM added), 0) END
+WHERE run_id = $2`
 	err = pgtx.ExecOne(ctx, t, insert, workspaceID, a.RunID, a.Number, pq.Array(seqs), pq.Array(streams), pq.Array(texts), pq.Array(ats), cut, int64(domain.LogCut))
 	if err != nil {
 		return 0, fmt.Errorf("insert lines: %w", err)

@@ -48,10 +48,13 @@ type Leftover struct {
 // renew it either.
 func (s *Attempts) Leases(ctx context.Context, owner xid.ID, host string) ([]Leftover, error) {
 	const query = `
-SELECT run_id, attempt, owner, coalesce(host, ''), coalesce(boot_id, ''), coalesce(owner_pid, 0), coalesce(owner_started, 0),
-  coalesce(process_group, 0), coalesce(process_started, 0), lease_until, lease_until < clock_timestamp(),
-  workspace_id, agent_id, (SELECT causation_id FROM runs r WHERE r.id = run_id), accepted_at IS NOT NULL
-FROM attempt_leases WHERE lease_until < clock_timestamp() OR (host = $2 AND owner IS DISTINCT FROM $1) ORDER BY run_id`
+SELECT run_id, attempt, owner, coalesce(host, ''), coalesce(boot_id, ''), coalesce(owner_pid, 0),
+  coalesce(owner_started, 0), coalesce(process_group, 0), coalesce(process_started, 0), lease_until,
+  lease_until < clock_timestamp(), workspace_id, agent_id,
+  (SELECT causation_id FROM runs r WHERE r.id = run_id), accepted_at IS NOT NULL
+FROM attempt_leases
+WHERE lease_until < clock_timestamp() OR (host = $2 AND owner IS DISTINCT FROM $1)
+ORDER BY run_id`
 	leftovers, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (l Leftover, err error) {
 		err = rows.Scan(&l.RunID, &l.Number, &l.Owner, &l.OwnerHost, &l.OwnerBootID, &l.OwnerPID, &l.OwnerStarted,
 			&l.Group.PGID, &l.Group.Started, &l.LeaseUntil, &l.Expired, &l.WorkspaceID, &l.AgentID, &l.CausationID, &l.Accepted)
@@ -123,7 +126,9 @@ func (t *tx) waitAfterLoss(ctx context.Context, l lane, run runRow, loss domain.
 		return err
 	}
 	const requests = `
-UPDATE wakeup_requests SET scheduled_retry_at = $2, retry_source = $3 WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED') AND finished_at IS NULL`
+UPDATE wakeup_requests
+SET scheduled_retry_at = $2, retry_source = $3
+WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED') AND finished_at IS NULL`
 	if _, err := pgtx.Exec(ctx, t, requests, run.id, until, domain.RetrySourceBackoff); err != nil {
 		return fmt.Errorf("plan the requests' retry: %w", err)
 	}

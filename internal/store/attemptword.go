@@ -40,8 +40,12 @@ func (t *tx) wordFacts(ctx context.Context, f *followUp, r *taskRow) (domain.Wor
 	facts := domain.WordFacts{StepCompletes: true, State: r.state, Archived: r.archived, Assigned: r.assigneeID == f.run.agentID,
 		Asked: domain.AsksAboutTask(f.actions), OpenBlocker: len(r.openBlockers) > 0}
 	const query = `
-SELECT coalesce(k.word_run_id = $2, false), EXISTS (SELECT 1 FROM approvals a WHERE a.task_id = k.id AND a.status = 'PENDING'),
-  EXISTS (SELECT 1 FROM wakeup_requests q WHERE q.task_id = k.id AND q.agent_id = $3 AND q.wake_class = 'EVENT' AND q.finished_at IS NULL
+SELECT coalesce(k.word_run_id = $2, false),
+  EXISTS (SELECT 1 FROM approvals a WHERE a.task_id = k.id AND a.status = 'PENDING'),
+  EXISTS (
+  SELECT 1
+  FROM wakeup_requests q
+  WHERE q.task_id = k.id AND q.agent_id = $3 AND q.wake_class = 'EVENT' AND q.finished_at IS NULL
     AND (q.run_id IS NULL OR q.run_id <> $2 OR q.delivered_at IS NULL))
 FROM tasks k WHERE k.id = $1`
 	if err := pgtx.QueryRow(ctx, t, []any{&facts.Said, &facts.OpenApproval, &facts.MoreToCome}, query, r.id, f.run.id, f.run.agentID); err != nil {

@@ -43,7 +43,8 @@ func (s *Queue) SettleBacklog(ctx context.Context) error {
 const backlogLanesQuery = `
 (SELECT agent_id FROM agent_lanes WHERE ` + guard.LaneBacklog + ` AND agent_id > $1 ORDER BY agent_id LIMIT $2)
 UNION ALL
-(SELECT agent_id FROM agent_lanes WHERE ` + guard.LaneBacklog + ` AND agent_id <= $1 ORDER BY agent_id LIMIT $2) LIMIT $2`
+(SELECT agent_id FROM agent_lanes WHERE ` + guard.LaneBacklog + ` AND agent_id <= $1 ORDER BY agent_id LIMIT $2)
+LIMIT $2`
 
 // turn is the agent whose backlog this process served last.
 type turn struct {
@@ -76,7 +77,10 @@ func (t *tx) stepBacklog(ctx context.Context, agentID xid.ID, others bool) error
 	var deleted bool
 	var from resendFrom
 	const query = `
-SELECT a.deleted_at IS NOT NULL, l.resend_from, l.resend_after FROM agents a JOIN agent_lanes l ON l.agent_id = a.id WHERE a.id = $1`
+SELECT a.deleted_at IS NOT NULL, l.resend_from, l.resend_after
+FROM agents a
+JOIN agent_lanes l ON l.agent_id = a.id
+WHERE a.id = $1`
 	if err := pgtx.QueryRow(ctx, t, []any{&deleted, &from.at, &from.id}, query, agentID); err != nil {
 		return fmt.Errorf("read how far the agent's backlog is: %w", err)
 	}
@@ -117,8 +121,16 @@ func (t *tx) settleHeld(ctx context.Context, l lane) error {
 // someQueued locks queued runs of a locked lane, as many as one step ends; more says that there may be others.
 func (t *tx) someQueued(ctx context.Context, l lane, which, order string) (runs []runRow, more bool, err error) {
 	query := `
-WITH few AS MATERIALIZED (SELECT r.id FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND ` + which + ` ` + order + ` LIMIT $2)
-SELECT ` + runColumns + `, r.coalesced_count + 1 FROM few JOIN runs r ON r.id = few.id WHERE r.status = 'QUEUED' ` + order + ` FOR NO KEY UPDATE OF r`
+WITH few AS MATERIALIZED (
+  SELECT r.id
+  FROM runs r
+  WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND ` + which + ` ` + order + `
+  LIMIT $2)
+SELECT ` + runColumns + `, r.coalesced_count + 1
+FROM few
+JOIN runs r ON r.id = few.id
+WHERE r.status = 'QUEUED' ` + order + `
+FOR NO KEY UPDATE OF r`
 	found, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (q queuedRun, err error) {
 		q.runRow, err = scanRunAnd(rows, &q.requests)
 		return q, err

@@ -59,14 +59,19 @@ func (t *tx) upsertBudget(ctx context.Context, in UpsertBudget, limit domain.Mon
 		return "", err
 	}
 	const insert = `
-INSERT INTO budget_policies (id, workspace_id, subject_kind, subject_id, limit_usd, period, alert_thresholds, on_exceed, period_start, spent_usd, reserved_usd)
-VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $8, 0, 0) ON CONFLICT (workspace_id, subject_kind, subject_id) DO NOTHING`
+INSERT INTO budget_policies (id, workspace_id, subject_kind, subject_id, limit_usd, period,
+    alert_thresholds, on_exceed, period_start, spent_usd, reserved_usd)
+VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $8, 0, 0)
+ON CONFLICT (workspace_id, subject_kind, subject_id) DO NOTHING`
 	made, err := pgtx.Exec(ctx, t, insert, xid.New("bud"), in.WorkspaceID, in.SubjectKind, in.SubjectID, limit.String(), in.Period, in.OnExceed, in.Period.Start(t.Now))
 	if err != nil {
 		return "", fmt.Errorf("insert budget: %w", err)
 	}
 	const lock = `
-SELECT ` + guard.BudgetColumns + ` FROM budget_policies b WHERE workspace_id = $1 AND subject_kind = $2 AND subject_id = $3 FOR NO KEY UPDATE`
+SELECT ` + guard.BudgetColumns + `
+FROM budget_policies b
+WHERE workspace_id = $1 AND subject_kind = $2 AND subject_id = $3
+FOR NO KEY UPDATE`
 	found, err := pgtx.Collect(ctx, t, guard.ScanBudget, lock, in.WorkspaceID, in.SubjectKind, in.SubjectID)
 	if err != nil {
 		return "", fmt.Errorf("lock budget: %w", err)
@@ -95,7 +100,9 @@ func (t *tx) changeBudget(ctx context.Context, b guard.Budget, in UpsertBudget, 
 		return fmt.Errorf("encode thresholds: %w", err)
 	}
 	const change = `
-UPDATE budget_policies SET limit_usd = $2, period = $3, alert_thresholds = $4, on_exceed = $5, revision = $6, updated_at = $7 WHERE id = $1`
+UPDATE budget_policies
+SET limit_usd = $2, period = $3, alert_thresholds = $4, on_exceed = $5, revision = $6, updated_at = $7
+WHERE id = $1`
 	if err := pgtx.ExecOne(ctx, t, change, b.ID, limit.String(), in.Period, thresholds, in.OnExceed, b.Revision, t.Now); err != nil {
 		return fmt.Errorf("change budget: %w", err)
 	}
@@ -132,7 +139,10 @@ func (t *tx) holdLive(ctx context.Context, b *guard.Budget) error {
 		attempt                   int64
 	}
 	const query = `
-SELECT r.id, r.attempt, r.agent_id, k.project_id FROM agent_lanes l JOIN runs r ON r.agent_id = l.agent_id AND r.status = 'CLAIMED' LEFT JOIN tasks k ON k.id = r.task_id
+SELECT r.id, r.attempt, r.agent_id, k.project_id
+FROM agent_lanes l
+JOIN runs r ON r.agent_id = l.agent_id AND r.status = 'CLAIMED'
+LEFT JOIN tasks k ON k.id = r.task_id
 WHERE l.workspace_id = $1 AND l.running > 0 ORDER BY r.id FOR SHARE OF r`
 	runs, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (x live, err error) {
 		return x, rows.Scan(&x.runID, &x.attempt, &x.agentID, &x.projectID)
@@ -161,7 +171,8 @@ WHERE l.workspace_id = $1 AND l.running > 0 ORDER BY r.id FOR SHARE OF r`
 	b.Reserved = ledger.Budgets[0].Reserved
 	const insert = `
 INSERT INTO budget_holds (id, workspace_id, policy_id, run_id, attempt, amount_usd, status, created_at)
-SELECT n.id, $1, $2, n.run, n.attempt, n.amount, 'HELD', $7 FROM unnest($3::text[], $4::text[], $5::bigint[], $6::numeric[]) AS n (id, run, attempt, amount)`
+SELECT n.id, $1, $2, n.run, n.attempt, n.amount, 'HELD', $7
+FROM unnest($3::text[], $4::text[], $5::bigint[], $6::numeric[]) AS n (id, run, attempt, amount)`
 	_, err = pgtx.Exec(ctx, t, insert, b.WorkspaceID, b.ID, pgtx.IDs(newIDs("hld", len(runs))), pgtx.IDs(runIDs), pgtx.IntArray(attempts), pgtx.TextArray(amounts), t.Now)
 	return pgtx.Wrap("reserve of the budget for live runs", err)
 }
@@ -193,7 +204,10 @@ func (t *tx) checkBudgetSubject(ctx context.Context, in UpsertBudget) error {
 // spentOf sums what was spent in the budget's period. The budget is locked: an end that this statement does not see has
 // not charged it yet.
 func (t *tx) spentOf(ctx context.Context, b guard.Budget) (domain.Money, error) {
-	query := `SELECT least(greatest(coalesce(sum(cost_usd), 0), 0), 999999999999)::text FROM cost_entries WHERE created_at >= $1 AND `
+	query := `
+SELECT least(greatest(coalesce(sum(cost_usd), 0), 0), 999999999999)::text
+FROM cost_entries
+WHERE created_at >= $1 AND `
 	switch b.SubjectKind {
 	case domain.BudgetSubjectKindAgent:
 		query += `agent_id = $2`

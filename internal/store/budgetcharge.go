@@ -66,7 +66,8 @@ func (t *tx) chargeBudgets(ctx context.Context, runs []runRow) error {
 
 func (t *tx) readCharges(ctx context.Context, runIDs []xid.ID, attempts []int64) ([]charge, error) {
 	const query = `
-SELECT e.run_id, e.agent_id, e.project_id, greatest(e.cost_usd, 0)::text FROM unnest($1::text[], $2::bigint[]) AS n (run_id, attempt)
+SELECT e.run_id, e.agent_id, e.project_id, greatest(e.cost_usd, 0)::text
+FROM unnest($1::text[], $2::bigint[]) AS n (run_id, attempt)
 JOIN cost_entries e ON e.run_id = n.run_id AND e.attempt = n.attempt`
 	charges, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (x charge, err error) {
 		var cost string
@@ -112,8 +113,15 @@ ORDER BY b.id FOR NO KEY UPDATE OF b`
 // budgets.
 func (t *tx) settleHolds(ctx context.Context, runIDs []xid.ID, attempts []int64, changed []*guard.Budget) error {
 	const query = `
-UPDATE budget_holds h SET status = CASE WHEN EXISTS (SELECT 1 FROM cost_entries e WHERE e.run_id = h.run_id AND e.attempt = h.attempt) THEN '` + string(domain.BudgetHoldStatusSettled) + `' ELSE '` + string(domain.BudgetHoldStatusVoid) + `' END
-FROM unnest($1::text[], $2::bigint[]) AS n (run_id, attempt) WHERE h.run_id = n.run_id AND h.attempt = n.attempt AND h.status = 'HELD'
+UPDATE budget_holds h
+SET status = CASE
+  WHEN EXISTS (
+    SELECT 1
+    FROM cost_entries e
+    WHERE e.run_id = h.run_id AND e.attempt = h.attempt) THEN '` + string(domain.BudgetHoldStatusSettled) + `'
+  ELSE '` + string(domain.BudgetHoldStatusVoid) + `' END
+FROM unnest($1::text[], $2::bigint[]) AS n (run_id, attempt)
+WHERE h.run_id = n.run_id AND h.attempt = n.attempt AND h.status = 'HELD'
 RETURNING h.policy_id, h.amount_usd::text`
 	freed := map[string]domain.Money{}
 	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
@@ -160,9 +168,12 @@ func (t *tx) writeBudgets(ctx context.Context, changed []*guard.Budget, cause al
 		policies[i], starts[i], spent[i], reserved[i], told[i] = b.ID, b.PeriodStart, b.Spent.String(), b.Reserved.String(), string(list)
 	}
 	const query = `
-UPDATE budget_policies b SET period_start = n.period_start, spent_usd = n.spent, reserved_usd = n.reserved, told_thresholds = n.told,
+UPDATE budget_policies b
+SET period_start = n.period_start, spent_usd = n.spent, reserved_usd = n.reserved, told_thresholds = n.told,
   alerted_percent = coalesce((SELECT max(p::int) FROM jsonb_array_elements_text(n.told) p), 0)
-FROM unnest($1::text[], $2::timestamptz[], $3::numeric[], $4::numeric[], $5::jsonb[]) AS n (id, period_start, spent, reserved, told) WHERE b.id = n.id`
+FROM unnest($1::text[], $2::timestamptz[], $3::numeric[], $4::numeric[], $5::jsonb[])
+  AS n (id, period_start, spent, reserved, told)
+WHERE b.id = n.id`
 	if _, err := pgtx.Exec(ctx, t, query, pq.Array(policies), pq.Array(starts), pq.Array(spent), pq.Array(reserved), pq.Array(told)); err != nil {
 		return fmt.Errorf("write budgets: %w", err)
 	}
@@ -188,7 +199,10 @@ func (t *tx) wakeReserved(ctx context.Context, freed []guard.Budget) error {
 	const query = `
 UPDATE runs SET parked_until = $2, revision = revision + 1 WHERE id IN (
   SELECT r.id FROM runs r LEFT JOIN tasks t ON t.id = r.task_id
-  WHERE r.workspace_id = $1 AND r.status = 'QUEUED' AND r.parked_reason = 'BUDGET_RESERVED' AND r.parked_until > $2
+  WHERE r.workspace_id = $1
+    AND r.status = 'QUEUED'
+    AND r.parked_reason = 'BUDGET_RESERVED'
+    AND r.parked_until > $2
     AND ($1 = ANY($3::text[]) OR r.agent_id = ANY($3) OR t.project_id = ANY($3))
   ORDER BY r.requested_at, r.id LIMIT $4 FOR NO KEY UPDATE OF r SKIP LOCKED)`
 	subjects := map[xid.ID][]string{}

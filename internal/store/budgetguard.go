@@ -45,7 +45,12 @@ func (c *claimer) readBudgets(ctx context.Context, lanes []lane) error {
 	if err := c.lookForProjects(ctx, lanes); err != nil {
 		return err
 	}
-	lock := `SELECT ` + guard.BudgetColumns + ` FROM budget_policies b WHERE ` + budgetsOfClaim + ` ORDER BY id FOR NO KEY UPDATE`
+	lock := `
+SELECT ` + guard.BudgetColumns + `
+FROM budget_policies b
+WHERE ` + budgetsOfClaim + `
+ORDER BY id
+FOR NO KEY UPDATE`
 	if !c.wait {
 		lock += ` SKIP LOCKED`
 	}
@@ -75,7 +80,10 @@ func (c *claimer) leaveOutHeld(ctx context.Context, lanes []lane, agents, locked
 	if c.wait {
 		return nil
 	}
-	query := `SELECT b.workspace_id, subject_kind, subject_id FROM budget_policies b WHERE ` + budgetsOfClaim + ` AND id <> ALL($4)`
+	query := `
+SELECT b.workspace_id, subject_kind, subject_id
+FROM budget_policies b
+WHERE ` + budgetsOfClaim + ` AND id <> ALL($4)`
 	_, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
 		var workspaceID, subject xid.ID
 		var kind domain.BudgetSubjectKind
@@ -164,11 +172,17 @@ func (c *claimer) reserve(ctx context.Context, runs []runRow, numbers map[xid.ID
 		return nil
 	}
 	const query = `
-WITH n AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::numeric[]) AS n (id, workspace_id, policy_id, run_id, attempt, amount)),
+WITH n AS (
+  SELECT *
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::numeric[]) AS n (id,
+      workspace_id, policy_id, run_id, attempt, amount)),
 held AS (
   INSERT INTO budget_holds (id, workspace_id, policy_id, run_id, attempt, amount_usd, status, created_at)
   SELECT id, workspace_id, policy_id, run_id, attempt, amount, 'HELD', $7 FROM n)
-UPDATE budget_policies b SET reserved_usd = b.reserved_usd + s.amount FROM (SELECT policy_id, sum(amount) AS amount FROM n GROUP BY policy_id) s WHERE b.id = s.policy_id`
+UPDATE budget_policies b
+SET reserved_usd = b.reserved_usd + s.amount
+FROM (SELECT policy_id, sum(amount) AS amount FROM n GROUP BY policy_id) s
+WHERE b.id = s.policy_id`
 	_, err := pgtx.Exec(ctx, c, query, pgtx.IDs(newIDs("hld", len(policies))), pgtx.IDs(workspaces), pgtx.IDs(policies), pgtx.IDs(runIDs), pgtx.IntArray(attempts), pq.Array(amounts), c.Now)
 	if err != nil {
 		return fmt.Errorf("reserve of the budgets: %w", err)
@@ -220,7 +234,9 @@ func (c *claimer) blockByBudget(ctx context.Context, l *lane, run runRow, b *dom
 // parkReserved lets a run wait until live runs have told what they really cost.
 func (c *claimer) parkReserved(ctx context.Context, run runRow, b *domain.Budget) error {
 	const park = `
-UPDATE runs SET parked_reason = 'BUDGET_RESERVED', parked_until = $2, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
+UPDATE runs
+SET parked_reason = 'BUDGET_RESERVED', parked_until = $2, revision = revision + 1
+WHERE id = $1 AND status = 'QUEUED'`
 	if err := pgtx.ExecOne(ctx, c, park, run.id, c.Now.Add(domain.BudgetRetry)); err != nil {
 		return fmt.Errorf("park run until the budget is free: %w", err)
 	}

@@ -17,7 +17,9 @@ import (
 // that no budget holds any more (SPEC S6.3). It takes one statement when there are no budgets. It returns how many
 // agents it resumed. A budget or an agent that fails does not stop the others. The error joins all that failed.
 func (s *Queue) SweepBudgets(ctx context.Context) (resumed int, err error) {
-	const used = `SELECT EXISTS (SELECT 1 FROM budget_policies) OR EXISTS (SELECT 1 FROM agent_lanes WHERE pause_reason = 'BUDGET')`
+	const used = `
+SELECT EXISTS (SELECT 1 FROM budget_policies)
+  OR EXISTS (SELECT 1 FROM agent_lanes WHERE pause_reason = 'BUDGET')`
 	any, err := pgtx.QueryOne[bool](ctx, s.db, used)
 	if err != nil || !any {
 		return 0, pgtx.Wrap("look for budgets", err)
@@ -42,7 +44,9 @@ const periodStartAt = `CASE WHEN period = 'TOTAL' THEN NULL ELSE date_trunc(lowe
 func (s *Queue) renewBudgets(ctx context.Context) error {
 	const stale = `
 SELECT id FROM (SELECT id, updated_at, period, period_start, clock_timestamp() AS at FROM budget_policies) b
-WHERE updated_at > at - make_interval(secs => $1) OR period_start <> ` + periodStartAt + ` ORDER BY id LIMIT 1000`
+WHERE updated_at > at - make_interval(secs => $1) OR period_start <> ` + periodStartAt + `
+ORDER BY id
+LIMIT 1000`
 	policies, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], stale, settling.Seconds())
 	if err != nil {
 		return fmt.Errorf("list budgets to renew: %w", err)
@@ -111,7 +115,12 @@ func (s *Queue) releaseBudgets(ctx context.Context, workspaceID xid.ID, done *Re
 // releaseHeld goes through the agents that a budget holds, of one workspace or of all, one transaction for each, and adds
 // those that it resumes.
 func (s *Queue) releaseHeld(ctx context.Context, workspaceID xid.ID, done *Released) error {
-	const held = `SELECT agent_id FROM agent_lanes WHERE pause_reason = 'BUDGET' AND ($1 = '' OR workspace_id = $1) ORDER BY workspace_id, agent_id LIMIT 10000`
+	const held = `
+SELECT agent_id
+FROM agent_lanes
+WHERE pause_reason = 'BUDGET' AND ($1 = '' OR workspace_id = $1)
+ORDER BY workspace_id, agent_id
+LIMIT 10000`
 	agents, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], held, string(workspaceID))
 	if err != nil {
 		return fmt.Errorf("list agents that a budget holds: %w", err)

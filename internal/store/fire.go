@@ -60,7 +60,10 @@ func (f *firing) valuesNow(ctx context.Context) (map[string]string, error) {
 // names, if that is the routine's, else the workspace's (SPEC S4.8).
 func (t *tx) zoneOfFire(ctx context.Context, r routineRow, triggerID xid.ID) (*time.Location, error) {
 	const query = `
-SELECT coalesce((SELECT time_zone FROM routine_triggers WHERE id = $3 AND routine_id = $2 AND kind = 'SCHEDULE' AND deleted_at IS NULL), default_time_zone)
+SELECT coalesce((
+    SELECT time_zone
+    FROM routine_triggers
+    WHERE id = $3 AND routine_id = $2 AND kind = 'SCHEDULE' AND deleted_at IS NULL), default_time_zone)
 FROM workspaces WHERE id = $1`
 	zone, err := pgtx.QueryOne[string](ctx, t, query, r.workspaceID, r.id, triggerID)
 	if err != nil {

@@ -143,7 +143,8 @@ ORDER BY agent_id FOR NO KEY UPDATE`
 // fire. A trigger that was edited since its row was read has another cursor, and is not taken.
 func (b *fireBatch) readDue(ctx context.Context, triggers []xid.ID, lanes []lane) ([]*dueTrigger, error) {
 	const query = `
-SELECT ` + routineColumns + `, t.id, t.cron, t.time_zone, t.next_run_at, coalesce(t.last_fired_at, '0001-01-01Z')
+SELECT ` + routineColumns + `, t.id, t.cron, t.time_zone, t.next_run_at,
+  coalesce(t.last_fired_at, '0001-01-01Z')
 FROM routine_triggers t JOIN routines r ON r.id = t.routine_id JOIN agents a ON a.id = r.assignee_id
 WHERE t.id = ANY($1) AND t.enabled AND t.next_run_at <= $2 AND r.assignee_id = ANY($3) AND r.deleted_at IS NULL
 ORDER BY r.id FOR NO KEY UPDATE OF r`
@@ -231,7 +232,8 @@ func (b *fireBatch) take(ctx context.Context, planned []*dueTrigger) ([]*dueTrig
 		return nil, fmt.Errorf("encode cursors: %w", err)
 	}
 	const query = `
-UPDATE routine_triggers t SET next_run_at = n.next, last_fired_at = CASE WHEN n.fires THEN $3 ELSE t.last_fired_at END
+UPDATE routine_triggers t
+SET next_run_at = n.next, last_fired_at = CASE WHEN n.fires THEN $3 ELSE t.last_fired_at END
 FROM json_to_recordset($1) AS n (id text, due timestamptz, next timestamptz, fires boolean)
 WHERE t.id = n.id AND t.id = ANY($2) AND t.enabled AND t.next_run_at = n.due RETURNING t.id`
 	moved, err := pgtx.Collect(ctx, b, pgtx.ScanOne[xid.ID], query, encoded, pgtx.IDs(triggerIDs(planned)), b.Now)

@@ -38,18 +38,31 @@ func (q *fireQueue) note(r *routineRow, f domain.FireFacts, plan domain.FirePlan
 // first, so that one which is parked for long hides none that is not.
 var fireQueueQuery = `
 WITH queued AS MATERIALIZED (
-  SELECT a.id, (SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $5) AS few) AS n
+  SELECT a.id, (
+    SELECT count(*)
+    FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $5) AS few) AS n
   FROM (SELECT DISTINCT unnest($1::text[])) AS a (id))
 SELECT x.routine, x.agent, queued.n, f.id, f.status = 'TASK_CREATED' OR f.task_id IS NOT NULL,
-  CASE WHEN f.task_id IS NULL THEN coalesce(` + guard.UnroutedOf("q") + `, false) ELSE k.id IS NOT NULL AND ` + guard.AwaitsRun + ` END,
-  coalesce(r.status, ''), coalesce(r.parked_reason, ''), coalesce(r.parked_until IS NULL OR r.parked_until > $6, false),
+  CASE
+    WHEN f.task_id IS NULL THEN coalesce(` + guard.UnroutedOf("q") + `, false)
+    ELSE k.id IS NOT NULL AND ` + guard.AwaitsRun + ` END,
+  coalesce(r.status, ''), coalesce(r.parked_reason, ''),
+  coalesce(r.parked_until IS NULL OR r.parked_until > $6, false),
   coalesce(k.state, ''), coalesce(k.archived_at IS NOT NULL OR k.deleted_at IS NOT NULL, false),
-  k.id IS NOT NULL AND ` + guard.OpenBlocker + `, k.id IS NOT NULL AND ` + guard.OpenApproval + `
-FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) AS x (agent, routine, fingerprint, asked) JOIN queued ON queued.id = x.agent
+  k.id IS NOT NULL AND ` + guard.OpenBlocker + `,
+  k.id IS NOT NULL AND ` + guard.OpenApproval + `
+FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) AS x (agent, routine, fingerprint, asked)
+JOIN queued ON queued.id = x.agent
 LEFT JOIN LATERAL (
   SELECT id, status, task_id, started_at FROM routine_runs
-  WHERE routine_id = x.routine AND dispatch_fingerprint = x.fingerprint AND completed_at IS NULL AND x.asked OFFSET 0) AS f ON true
-LEFT JOIN LATERAL (SELECT status, run_id FROM wakeup_requests WHERE routine_run_id = f.id AND f.task_id IS NULL OFFSET 0) AS q ON true
+  WHERE routine_id = x.routine
+    AND dispatch_fingerprint = x.fingerprint
+    AND completed_at IS NULL
+    AND x.asked OFFSET 0) AS f ON true
+LEFT JOIN LATERAL (
+  SELECT status, run_id
+  FROM wakeup_requests
+  WHERE routine_run_id = f.id AND f.task_id IS NULL OFFSET 0) AS q ON true
 LEFT JOIN tasks k ON k.id = f.task_id
 LEFT JOIN LATERAL (
   SELECT status, parked_reason, parked_until FROM runs WHERE id = q.run_id

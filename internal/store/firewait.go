@@ -46,12 +46,15 @@ func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]ins
 	}
 	const query = `
 WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1)
-  AS n (id text, workspace text, title text, body text, subject text, dedupe text, causation text, agent text, activity text)),
+  AS n (id text, workspace text, title text, body text, subject text, dedupe text, causation text,
+      agent text, activity text)),
 item AS (
   INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-  SELECT id, workspace, '` + string(domain.InboxKindFiresWait) + `', title, body, subject, dedupe, causation FROM n
+  SELECT id, workspace, '` + string(domain.InboxKindFiresWait) + `', title, body, subject, dedupe, causation
+  FROM n
   ON CONFLICT DO NOTHING RETURNING id, workspace_id, kind, title, subject_id, causation_id),
-made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$2 FROM made`
+made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$2
+FROM made`
 	if _, err := pgtx.Exec(ctx, t, query, encoded, t.Now); err != nil {
 		return fmt.Errorf("tell that fires wait: %w", err)
 	}
@@ -77,14 +80,20 @@ func (t *tx) tellBacklog(ctx context.Context, fires []fire, written map[xid.ID]i
 		return nil
 	}
 	const query = `
-WITH n AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $6::text[]) AS n (id, agent, cause, activity)),
+WITH n AS MATERIALIZED (
+  SELECT *
+  FROM unnest($1::text[], $2::text[], $3::text[], $6::text[]) AS n (id, agent, cause, activity)),
 item AS (
   INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
   SELECT n.id, a.workspace_id, 'LOOP_BREAKER', left('The queue of agent ' || a.name || ' is full', 300),
     'Fires of its routines are skipped (BACKLOG_FULL), because more than ' || $4::int || ' runs of the agent wait. Look why they wait (` + "`waiting`" + `), give it more sessions, or pause the routines.',
     a.id, 'backlog:' || a.id || ':' || $5::text, n.cause
-  FROM n JOIN agents a ON a.id = n.agent ON CONFLICT DO NOTHING RETURNING id, workspace_id, kind, title, subject_id, causation_id),
-made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$7 FROM made`
+  FROM n
+  JOIN agents a ON a.id = n.agent
+  ON CONFLICT DO NOTHING
+  RETURNING id, workspace_id, kind, title, subject_id, causation_id),
+made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$7
+FROM made`
 	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(itemIDs), pgtx.IDs(agents), pgtx.IDs(causes), domain.MaxBacklog, day, pgtx.IDs(newIDs("act", len(itemIDs))), t.Now); err != nil {
 		return fmt.Errorf("tell that a queue is full: %w", err)
 	}

@@ -154,23 +154,32 @@ func (t *tx) insertFires(ctx context.Context, source domain.RoutineRunSource, by
 	const query = `
 WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1) AS n ` + fireRecord + `),
 fire AS (
-  INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id, source, status, skip_reason, fire_key, variables, missed_ticks,
-    missed_since, missed_truncated, coalesced_into_id, held_by_id, dispatch_fingerprint, scheduled_for, started_at, completed_at)
-  SELECT id, workspace, causation, routine, trigger, $2, status, skip, key, variables, ticks, since, truncated, into_id, held_by, fingerprint, slot, $3,
+  INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id, source, status,
+      skip_reason, fire_key, variables, missed_ticks, missed_since, missed_truncated, coalesced_into_id,
+      held_by_id, dispatch_fingerprint, scheduled_for, started_at, completed_at)
+  SELECT id, workspace, causation, routine, trigger, $2, status, skip, key, variables, ticks, since,
+    truncated, into_id, held_by, fingerprint, slot, $3,
     CASE WHEN over THEN $3::timestamptz END
   FROM n
   ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING RETURNING id),
 told AS (` + activityInto + `
-  SELECT activity, workspace, '` + string(domain.ActivityCodeRoutineFired) + `', summary, $4, $5, id, agent, NULL, jsonb_strip_nulls(jsonb_build_object('agent', agent, 'status', status, 'routineId', routine,
-    'triggerId', trigger, 'source', $2::text, 'reason', skip, 'heldBy', held_by, 'coalescedInto', into_id)), causation, $3
+  SELECT activity, workspace, '` + string(domain.ActivityCodeRoutineFired) + `', summary, $4, $5, id, agent,
+    NULL, jsonb_strip_nulls(jsonb_build_object('agent', agent, 'status', status, 'routineId', routine,
+        'triggerId', trigger, 'source', $2::text, 'reason', skip, 'heldBy', held_by,
+        'coalescedInto', into_id)), causation, $3
   FROM n JOIN fire USING (id)),
 sent AS (
-  INSERT INTO wakeup_requests (id, workspace_id, agent_id, routine_id, routine_run_id, causation_id, scope, source, wake_class, person_waiting, fingerprint,
-    reason, payload, status, recovered, resends, hops, retry_count, idempotency_key, requested_at)
-  SELECT request, workspace, agent, routine, id, causation, scope, source, class, person, fingerprint, reason, payload, 'QUEUED', false, 0, 0, 0, key, $3
+  INSERT INTO wakeup_requests (id, workspace_id, agent_id, routine_id, routine_run_id, causation_id, scope,
+      source, wake_class, person_waiting, fingerprint, reason, payload, status, recovered, resends, hops,
+      retry_count, idempotency_key, requested_at)
+  SELECT request, workspace, agent, routine, id, causation, scope, source, class, person, fingerprint,
+    reason, payload, 'QUEUED', false, 0, 0, 0, key, $3
   FROM n JOIN fire USING (id) WHERE request IS NOT NULL
-  ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING id, routine_run_id, requested_at)
-SELECT fire.id, sent.id, coalesce(sent.requested_at, $3) FROM fire LEFT JOIN sent ON sent.routine_run_id = fire.id`
+  ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+  RETURNING id, routine_run_id, requested_at)
+SELECT fire.id, sent.id, coalesce(sent.requested_at, $3)
+FROM fire
+LEFT JOIN sent ON sent.routine_run_id = fire.id`
 	written := map[xid.ID]insertedRequest{}
 	_, err := pgtx.Collect(ctx, t, func(r *sql.Rows) (_ struct{}, err error) {
 		var id xid.ID

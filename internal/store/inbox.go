@@ -32,16 +32,20 @@ const aboutItem = `jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id
 // itemTold ends a statement that puts items into the inbox: from made, with the columns activity, agent and task, it says so in the
 // feed. What follows is the instant.
 const itemTold = activityInto + `
-SELECT activity, workspace_id, 'INBOX_ITEM_MADE', 'The inbox was told: ' || title, 'SYSTEM', 'inbox', id, agent, task, ` + aboutItem + `, causation_id, `
+SELECT activity, workspace_id, 'INBOX_ITEM_MADE', 'The inbox was told: ' || title, 'SYSTEM', 'inbox', id,
+  agent, task, ` + aboutItem + `, causation_id, `
 
 // inbox tells a person something, once for each open dedupe key, and says so in the feed.
 func (t *tx) inbox(ctx context.Context, i item) error {
 	const query = `
 WITH made AS (
   INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-  VALUES ($1, $2, $3, left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $5), 'an agent')), $6::int), $7, $8, $9, $10)
+  VALUES ($1, $2, $3,
+    left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $5), 'an agent')), $6::int),
+    $7, $8, $9, $10)
   ON CONFLICT (workspace_id, dedupe_key) WHERE dedupe_key IS NOT NULL AND resolved_at IS NULL DO NOTHING
-  RETURNING id, workspace_id, kind, title, subject_id, causation_id, $11::text AS activity, $5::text AS agent, $12::text AS task)` +
+  RETURNING id, workspace_id, kind, title, subject_id, causation_id, $11::text AS activity,
+    $5::text AS agent, $12::text AS task)` +
 		itemTold + `coalesce($13::timestamptz, clock_timestamp()) FROM made`
 	n, err := pgtx.Exec(ctx, t, query, xid.New("inb"), i.workspaceID, i.kind, i.title, i.about, maxItemTitle, i.body, i.subject, i.dedupe, i.causationID,
 		xid.New("act"), i.taskID, pgtx.NullableTime(t.Now))
@@ -59,15 +63,24 @@ done AS (
   RETURNING i.id, i.workspace_id, i.kind, i.title, i.subject_id, i.causation_id, asked.activity),
 about AS (
   SELECT done.*, m.agent_id AS agent, m.task_id AS task FROM done LEFT JOIN LATERAL (
-    SELECT agent_id, task_id FROM activities WHERE subject_id = done.id AND code = 'INBOX_ITEM_MADE' LIMIT 1) m ON true),
+    SELECT agent_id, task_id
+    FROM activities
+    WHERE subject_id = done.id AND code = 'INBOX_ITEM_MADE'
+    LIMIT 1) m ON true),
 told AS (` + activityInto + `
-  SELECT activity, workspace_id, 'INBOX_ITEM_HANDLED', 'An item of the inbox was handled: ' || title, $2, $3, id, agent, task, ` + aboutItem + `, causation_id, $1 FROM about)
+  SELECT activity, workspace_id, 'INBOX_ITEM_HANDLED', 'An item of the inbox was handled: ' || title, $2,
+    $3, id, agent, task, ` + aboutItem + `, causation_id, $1
+  FROM about)
 SELECT id FROM asked`
 
 // handleItem takes the open item of a dedupe key out of the inbox, if there is one.
 func (t *tx) handleItem(ctx context.Context, workspaceID xid.ID, dedupe string, by actor) error {
 	const query = `
-WITH asked AS (SELECT id, resolved_at, $6::text AS activity FROM inbox_items WHERE workspace_id = $4 AND dedupe_key = $5 AND resolved_at IS NULL FOR NO KEY UPDATE)` + itemsHandled
+WITH asked AS (
+  SELECT id, resolved_at, $6::text AS activity
+  FROM inbox_items
+  WHERE workspace_id = $4 AND dedupe_key = $5 AND resolved_at IS NULL
+  FOR NO KEY UPDATE)` + itemsHandled
 	handled, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, t.Now, by.kind, by.name, workspaceID, dedupe, xid.New("act"))
 	if len(handled) > 0 {
 		t.fed(workspaceID)
@@ -85,9 +98,17 @@ func (s *Queue) ResolveInboxItems(ctx context.Context, workspaceID xid.ID, items
 			return err
 		}
 		const query = `
-WITH n AS (SELECT id, min(activity) AS activity FROM unnest($4::text[], $5::text[]) AS n (id, activity) GROUP BY id),
+WITH n AS (
+  SELECT id, min(activity) AS activity
+  FROM unnest($4::text[], $5::text[]) AS n (id, activity)
+  GROUP BY id),
 asked AS (
-  SELECT i.id, i.resolved_at, n.activity FROM inbox_items i JOIN n USING (id) WHERE i.id = ANY($4) AND i.workspace_id = $6 ORDER BY i.id FOR NO KEY UPDATE OF i)` + itemsHandled
+  SELECT i.id, i.resolved_at, n.activity
+  FROM inbox_items i
+  JOIN n USING (id)
+  WHERE i.id = ANY($4) AND i.workspace_id = $6
+  ORDER BY i.id
+  FOR NO KEY UPDATE OF i)` + itemsHandled
 		by := callerOr(ctx, "inbox")
 		found, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, t.Now, by.kind, by.name, pgtx.IDs(items), pgtx.IDs(newIDs("act", len(items))), workspaceID)
 		if err != nil {

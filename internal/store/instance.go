@@ -35,7 +35,10 @@ func (s *Records) CountFromZero(ctx context.Context) error {
 
 // Activate writes the activation instant, unless an earlier boot did, and remembers it. Every boot calls it.
 func (s *Records) Activate(ctx context.Context) error {
-	const write = `INSERT INTO instance_facts (id, name, value) VALUES ($1, $2, clock_timestamp()::text) ON CONFLICT (name) DO NOTHING`
+	const write = `
+INSERT INTO instance_facts (id, name, value)
+VALUES ($1, $2, clock_timestamp()::text)
+ON CONFLICT (name) DO NOTHING`
 	if _, err := pgtx.Exec(ctx, s.db, write, xid.New("fct"), guard.FactActivation); err != nil {
 		return fmt.Errorf("write the activation instant: %w", err)
 	}

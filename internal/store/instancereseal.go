@@ -114,7 +114,13 @@ type sealedRow struct {
 }
 
 func (r *resealing) specs(ctx context.Context, table, column string) error {
-	query := `SELECT id, ` + column + ` FROM ` + table + ` WHERE id > $1 AND ` + column + `::text LIKE '%"s1.%' ORDER BY id LIMIT $2 FOR NO KEY UPDATE`
+	query := `
+SELECT id, ` + column + `
+FROM ` + table + `
+WHERE id > $1 AND ` + column + `::text LIKE '%"s1.%'
+ORDER BY id
+LIMIT $2
+FOR NO KEY UPDATE`
 	return r.pages(ctx, query, func(row sealedRow) error {
 		var spec domain.ExecutorSpec
 		if err := json.Unmarshal(row.text, &spec); err != nil {
@@ -126,7 +132,13 @@ func (r *resealing) specs(ctx context.Context, table, column string) error {
 }
 
 func (r *resealing) leases(ctx context.Context) error {
-	const query = `SELECT run_id, secrets FROM attempt_leases WHERE run_id > $1 AND secrets IS NOT NULL ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE`
+	const query = `
+SELECT run_id, secrets
+FROM attempt_leases
+WHERE run_id > $1 AND secrets IS NOT NULL
+ORDER BY run_id
+LIMIT $2
+FOR NO KEY UPDATE`
 	return r.pages(ctx, query, func(row sealedRow) error {
 		var set domain.SealedSet
 		if err := json.Unmarshal(row.text, &set); err != nil {
@@ -180,8 +192,12 @@ func (r *resealing) pages(ctx context.Context, query string, f func(sealedRow) e
 
 func (r *resealing) triggers(ctx context.Context) error {
 	const query = `
-SELECT id, jsonb_build_array(coalesce(secret_sealed, ''), coalesce(previous_secret_sealed, '')) FROM routine_triggers
-WHERE id > $1 AND (secret_sealed IS NOT NULL OR previous_secret_sealed IS NOT NULL) ORDER BY id LIMIT $2 FOR NO KEY UPDATE`
+SELECT id, jsonb_build_array(coalesce(secret_sealed, ''), coalesce(previous_secret_sealed, ''))
+FROM routine_triggers
+WHERE id > $1 AND (secret_sealed IS NOT NULL OR previous_secret_sealed IS NOT NULL)
+ORDER BY id
+LIMIT $2
+FOR NO KEY UPDATE`
 	return r.pages(ctx, query, func(row sealedRow) error {
 		var sealed [2]string
 		if err := json.Unmarshal(row.text, &sealed); err != nil {
@@ -192,7 +208,10 @@ WHERE id > $1 AND (secret_sealed IS NOT NULL OR previous_secret_sealed IS NOT NU
 				sealed[i] = r.text(text, SecretPlace(row.id), fmt.Sprintf("the secret of trigger %s", row.id))
 			}
 		}
-		const write = `UPDATE routine_triggers SET secret_sealed = NULLIF($2, ''), previous_secret_sealed = NULLIF($3, '') WHERE id = $1`
+		const write = `
+UPDATE routine_triggers
+SET secret_sealed = NULLIF($2, ''), previous_secret_sealed = NULLIF($3, '')
+WHERE id = $1`
 		return pgtx.ExecOne(ctx, r.tx, write, row.id, sealed[0], sealed[1])
 	})
 }

@@ -95,7 +95,8 @@ WITH head AS (
   ` + guard.Head("$1") + `)`
 
 var changeLaneQuery = laneHead + `
-UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running + $2
+UPDATE agent_lanes
+SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running + $2
 WHERE agent_id = $1
 RETURNING running, head_at, head_id`
 
@@ -104,9 +105,11 @@ RETURNING running, head_at, head_id`
 func (t *tx) leaveLane(ctx context.Context, l lane, e leave) (budgeted bool, err error) {
 	query := laneHead + `,
 workspace AS (
-  UPDATE workspace_lanes SET running = running - 1, released_at = CASE WHEN running >= max_running THEN $4 ELSE released_at END
+  UPDATE workspace_lanes
+  SET running = running - 1, released_at = CASE WHEN running >= max_running THEN $4 ELSE released_at END
   WHERE workspace_id = $2 AND NOT $6 RETURNING running)
-UPDATE agent_lanes SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running - 1,
+UPDATE agent_lanes
+SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running - 1,
   last_finished_at = CASE WHEN $3 THEN $4 ELSE last_finished_at END,
   released_at = CASE WHEN running >= max_sessions THEN $4 ELSE released_at END,
   eligible_at = CASE WHEN $3 THEN greatest(eligible_at, $5) ELSE eligible_at END
@@ -129,7 +132,10 @@ func (t *tx) lockLaneOf(ctx context.Context, runID xid.ID) (lane, error) {
 		return t.lockLaneAnd(ctx, runID)
 	}
 	lanes, err := t.lockLanes(ctx, `
-SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id = (SELECT agent_id FROM runs WHERE id = $1) FOR NO KEY UPDATE`, runID)
+SELECT `+laneColumns+`
+FROM agent_lanes
+WHERE agent_id = (SELECT agent_id FROM runs WHERE id = $1)
+FOR NO KEY UPDATE`, runID)
 	if err != nil {
 		return lane{}, fmt.Errorf("lock lane: %w", err)
 	}

@@ -51,8 +51,12 @@ func rowOf(err error) (table, place string, known bool) {
 // holderOf names the session that has locked the row at a place of a table; "" when none is seen.
 func (s *Queue) holderOf(ctx context.Context, table, place string) (string, error) {
 	query := `
-SELECT format('process %s of account %s, %s', a.pid, a.usename, coalesce(nullif(a.application_name, ''), 'without a name'))
-FROM ` + pq.QuoteIdentifier(table) + ` r JOIN pg_stat_activity a ON a.backend_xid = r.xmax WHERE r.ctid = $1::tid LIMIT 1`
+SELECT format('process %s of account %s, %s', a.pid, a.usename,
+    coalesce(nullif(a.application_name, ''), 'without a name'))
+FROM ` + pq.QuoteIdentifier(table) + ` r
+JOIN pg_stat_activity a ON a.backend_xid = r.xmax
+WHERE r.ctid = $1::tid
+LIMIT 1`
 	holder, err := pgtx.QueryOne[string](ctx, s.db, query, place)
 	if pgtx.NoRows(err) {
 		return "", nil

@@ -57,7 +57,9 @@ func (t *tx) claimKey(ctx context.Context, owner xid.ID, mutation string, k Idem
 	if utf8.RuneCountInString(k.Key) > 255 {
 		return "", domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeTooLong, "an idempotency key has at most 255 characters")
 	}
-	const forget = `DELETE FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3 AND created_at < clock_timestamp() - make_interval(secs => $4)`
+	const forget = `
+DELETE FROM mutation_keys
+WHERE owner = $1 AND mutation = $2 AND key = $3 AND created_at < clock_timestamp() - make_interval(secs => $4)`
 	if _, err := pgtx.Exec(ctx, t, forget, owner, mutation, k.stored(ctx), domain.MutationKeyLives.Seconds()); err != nil {
 		return "", fmt.Errorf("forget an old mutation key: %w", err)
 	}

@@ -24,11 +24,18 @@ const executorOfRun = `coalesce(
 const queueOfRun = `(` + executorOfRun + ` #>> '{pull,queue}')`
 
 // offeredTo is the queue that a run r was last offered to, as SQL.
-const offeredTo = `(SELECT e.data->>'queue' FROM run_events e WHERE e.run_id = r.id AND e.kind = 'CLAIMED' ORDER BY e.seq DESC LIMIT 1)`
+const offeredTo = `(
+  SELECT e.data->>'queue'
+  FROM run_events e
+  WHERE e.run_id = r.id AND e.kind = 'CLAIMED'
+  ORDER BY e.seq DESC
+  LIMIT 1)`
 
 // waitsInVain says in SQL that a run r waits for workers of a queue that is not its executor's any more: rouse itself
 // executes it now, or workers of another queue do.
-const waitsInVain = `r.status = 'QUEUED' AND r.parked_reason = 'NO_WORKER' AND (` + queueOfRun + ` IS NULL OR ` + queueOfRun + ` IS DISTINCT FROM ` + offeredTo + `)`
+const waitsInVain = `r.status = 'QUEUED'
+  AND r.parked_reason = 'NO_WORKER'
+  AND (` + queueOfRun + ` IS NULL OR ` + queueOfRun + ` IS DISTINCT FROM ` + offeredTo + `)`
 
 // Withdraw takes back an offer that no worker took in time (SPEC S7.1). The run is parked NO_WORKER until a worker of
 // its queue asks again. That counts neither as failure nor as abandonment. A run whose executor has been changed since
@@ -62,7 +69,11 @@ func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
 	if domain.AfterOffer(run.cancelRequestedAt != nil, deleted) == domain.FateCancel {
 		return t.cancelLive(ctx, l, run)
 	}
-	const moved = `SELECT ` + queueOfRun + ` IS DISTINCT FROM l.queue FROM runs r JOIN attempt_leases l ON l.run_id = r.id WHERE r.id = $1`
+	const moved = `
+SELECT ` + queueOfRun + ` IS DISTINCT FROM l.queue
+FROM runs r
+JOIN attempt_leases l ON l.run_id = r.id
+WHERE r.id = $1`
 	elsewhere, err := pgtx.QueryOne[bool](ctx, t, moved, run.id)
 	if err != nil {
 		return fmt.Errorf("compare the queues: %w", err)
@@ -87,8 +98,11 @@ func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
 // more.
 func (t *tx) lockOffered(ctx context.Context, a Attempt) (runRow, time.Time, error) {
 	const query = `
-SELECT ` + runColumns + `, l.lease_until, coalesce(l.queue, '') FROM runs r JOIN attempt_leases l ON l.run_id = r.id
-WHERE r.id = $1 AND r.status = 'CLAIMED' AND r.attempt = $2 AND l.attempt = $2 AND l.owner IS NULL FOR NO KEY UPDATE OF r`
+SELECT ` + runColumns + `, l.lease_until, coalesce(l.queue, '')
+FROM runs r
+JOIN attempt_leases l ON l.run_id = r.id
+WHERE r.id = $1 AND r.status = 'CLAIMED' AND r.attempt = $2 AND l.attempt = $2 AND l.owner IS NULL
+FOR NO KEY UPDATE OF r`
 	var until time.Time
 	runs, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (runRow, error) {
 		var queue string
@@ -145,13 +159,25 @@ func (t *tx) unparkQueue(ctx context.Context, agentID xid.ID, queue string) erro
 }
 
 const unparkLanesQuery = `
-SELECT DISTINCT agent_id FROM runs r WHERE workspace_id = $1 AND status = 'QUEUED' AND parked_reason = 'NO_WORKER'
-  AND ` + queueOfRun + ` = $2 AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) AND agent_id <> ALL($5) LIMIT $4`
+SELECT DISTINCT agent_id
+FROM runs r
+WHERE workspace_id = $1
+  AND status = 'QUEUED'
+  AND parked_reason = 'NO_WORKER'
+  AND ` + queueOfRun + ` = $2
+  AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3))
+  AND agent_id <> ALL($5)
+LIMIT $4`
 
 // unpark makes parked runs r of the lane due that meet a condition, oldest first, and says how many. The condition's
 // arguments are $2 and so on.
 func (t *tx) unpark(ctx context.Context, l lane, condition string, args ...any) (int, error) {
-	query := `SELECT r.id, r.scope FROM runs r WHERE r.agent_id = $1 AND ` + condition + ` ORDER BY r.requested_at, r.id FOR NO KEY UPDATE OF r`
+	query := `
+SELECT r.id, r.scope
+FROM runs r
+WHERE r.agent_id = $1 AND ` + condition + `
+ORDER BY r.requested_at, r.id
+FOR NO KEY UPDATE OF r`
 	type entry struct{ id, scope string }
 	runs, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, query, append([]any{l.agentID}, args...)...)
 	if err != nil {

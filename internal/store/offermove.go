@@ -46,7 +46,10 @@ func (s *Queue) moveOffers(ctx context.Context, workspaceID xid.ID) error {
 const movedLanesQuery = `
 SELECT agent_id FROM runs r WHERE r.workspace_id = $1 AND r.agent_id <> ALL($3) AND ` + waitsInVain + `
 UNION
-SELECT l.agent_id FROM attempt_leases l JOIN runs r ON r.id = l.run_id WHERE l.workspace_id = $1 AND l.agent_id <> ALL($3) AND ` + offeredInVain + `
+SELECT l.agent_id
+FROM attempt_leases l
+JOIN runs r ON r.id = l.run_id
+WHERE l.workspace_id = $1 AND l.agent_id <> ALL($3) AND ` + offeredInVain + `
 LIMIT $2`
 
 // offeredInVain says in SQL of a lease l of a run r that it offers the run to another queue than that of its executor.

@@ -58,7 +58,11 @@ func (s *Records) UpdateProject(ctx context.Context, in UpdateProject) (removed 
 	err = s.inTx(ctx, func(t *tx) error {
 		var name string
 		var revision int
-		const lock = `SELECT name, revision FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE`
+		const lock = `
+SELECT name, revision
+FROM projects
+WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL
+FOR NO KEY UPDATE`
 		if err := pgtx.QueryRow(ctx, t, []any{&name, &revision}, lock, in.ProjectID, in.WorkspaceID); err != nil {
 			return pgtx.NotFound(err, []string{"projectId"}, "project", in.ProjectID)
 		}

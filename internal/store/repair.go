@@ -91,15 +91,26 @@ func (s *Records) suspectLanes(ctx context.Context) ([]xid.ID, error) {
 // that hold nothing else, however long the queues are.
 var suspectLanesQuery = `
 WITH offered AS (
-  SELECT o.agent_id FROM workspaces w CROSS JOIN LATERAL (SELECT DISTINCT agent_id FROM runs r WHERE r.workspace_id = w.id AND ` + waitsInVain + `) o),
+  SELECT o.agent_id
+  FROM workspaces w
+  CROSS JOIN LATERAL (
+    SELECT DISTINCT agent_id
+    FROM runs r
+    WHERE r.workspace_id = w.id AND ` + waitsInVain + `) o),
 blocked AS (
   SELECT DISTINCT b.agent_id FROM runs b WHERE ` + wronglyBlocked + `),
 live AS (SELECT agent_id, count(*) AS n FROM runs WHERE status = 'CLAIMED' GROUP BY agent_id),
 leased AS (SELECT agent_id, count(*) AS n FROM attempt_leases GROUP BY agent_id),
 waiting AS (
   SELECT DISTINCT b.agent_id FROM runs b WHERE b.status = 'QUEUED' AND b.parked_reason = 'SCOPE_BUSY'
-    AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = b.agent_id AND o.scope = b.scope AND o.status = 'CLAIMED')
-    AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = b.agent_id AND o.scope = b.scope AND ` + guard.Due + `))
+    AND NOT EXISTS (
+      SELECT 1
+      FROM runs o
+      WHERE o.agent_id = b.agent_id AND o.scope = b.scope AND o.status = 'CLAIMED')
+    AND NOT EXISTS (
+      SELECT 1
+      FROM runs o
+      WHERE o.agent_id = b.agent_id AND o.scope = b.scope AND ` + guard.Due + `))
 SELECT l.agent_id FROM agent_lanes l
 LEFT JOIN LATERAL (SELECT id FROM (` + guard.Head("l.agent_id") + `) AS oldest) head ON true
 LEFT JOIN live ON live.agent_id = l.agent_id
@@ -107,13 +118,24 @@ LEFT JOIN leased ON leased.agent_id = l.agent_id
 LEFT JOIN waiting ON waiting.agent_id = l.agent_id
 LEFT JOIN blocked ON blocked.agent_id = l.agent_id
 LEFT JOIN offered ON offered.agent_id = l.agent_id
-WHERE offered.agent_id IS NOT NULL OR blocked.agent_id IS NOT NULL OR l.head_id IS DISTINCT FROM head.id OR l.running <> coalesce(live.n, 0) OR l.running <> coalesce(leased.n, 0) OR waiting.agent_id IS NOT NULL
+WHERE offered.agent_id IS NOT NULL
+  OR blocked.agent_id IS NOT NULL
+  OR l.head_id IS DISTINCT FROM head.id
+  OR l.running <> coalesce(live.n, 0)
+  OR l.running <> coalesce(leased.n, 0)
+  OR waiting.agent_id IS NOT NULL
 LIMIT 200`
 
 // wronglyBlocked are runs that are parked TASK_BLOCKED although no blocker is open, and nothing is on its way to them.
 var wronglyBlocked = `b.status = 'QUEUED' AND b.parked_reason = 'TASK_BLOCKED' AND NOT EXISTS (
-    SELECT 1 FROM task_blockers k JOIN tasks x ON x.id = k.blocker_id WHERE k.task_id = b.task_id AND ` + guard.TaskOpen("x") + `)
-  AND NOT EXISTS (SELECT 1 FROM wakeup_requests q WHERE q.agent_id = b.agent_id AND q.scope = b.scope AND ` + guard.Unrouted + `)`
+    SELECT 1
+    FROM task_blockers k
+    JOIN tasks x ON x.id = k.blocker_id
+    WHERE k.task_id = b.task_id AND ` + guard.TaskOpen("x") + `)
+  AND NOT EXISTS (
+    SELECT 1
+    FROM wakeup_requests q
+    WHERE q.agent_id = b.agent_id AND q.scope = b.scope AND ` + guard.Unrouted + `)`
 
 func (t *tx) repairLane(ctx context.Context, agentID xid.ID) (done Repairs, err error) {
 	free, err := pgtx.QueryOne[bool](ctx, t, `SELECT pg_try_advisory_xact_lock($1)`, repairLock)
@@ -180,14 +202,21 @@ func (t *tx) busyRuns(ctx context.Context, agentID xid.ID) (int, error) {
 
 func (t *tx) repairCounts(ctx context.Context, l lane, done *Repairs) error {
 	const leases = `
-DELETE FROM attempt_leases WHERE agent_id = $1 AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = run_id AND r.status = 'CLAIMED' AND r.attempt = attempt_leases.attempt)`
+DELETE FROM attempt_leases
+WHERE agent_id = $1
+  AND NOT EXISTS (
+  SELECT 1
+  FROM runs r
+  WHERE r.id = run_id AND r.status = 'CLAIMED' AND r.attempt = attempt_leases.attempt)`
 	n, err := pgtx.Exec(ctx, t, leases, l.agentID)
 	if err != nil {
 		return err
 	}
 	done.Leases += int(n)
 	const running = `
-UPDATE agent_lanes SET running = live.n FROM (SELECT count(*)::int AS n FROM runs WHERE agent_id = $1 AND status = 'CLAIMED') live
+UPDATE agent_lanes
+SET running = live.n
+FROM (SELECT count(*)::int AS n FROM runs WHERE agent_id = $1 AND status = 'CLAIMED') live
 WHERE agent_id = $1 AND running <> live.n`
 	if n, err = pgtx.Exec(ctx, t, running, l.agentID); err != nil {
 		return err
@@ -205,7 +234,10 @@ SELECT count(*) FROM agent_lanes l WHERE agent_id = $1 AND head_id IS DISTINCT F
 func (s *Records) suspectWorkspaces(ctx context.Context) ([]xid.ID, error) {
 	return pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], `
 SELECT w.workspace_id FROM workspace_lanes w
-LEFT JOIN (SELECT workspace_id, sum(running) AS n FROM agent_lanes GROUP BY workspace_id) l ON l.workspace_id = w.workspace_id
+LEFT JOIN (
+  SELECT workspace_id, sum(running) AS n
+  FROM agent_lanes
+  GROUP BY workspace_id) l ON l.workspace_id = w.workspace_id
 WHERE w.running <> coalesce(l.n, 0) ORDER BY 1 LIMIT 20`)
 }
 
@@ -216,7 +248,9 @@ func (t *tx) repairWorkspace(ctx context.Context, id xid.ID) (done Repairs, err 
 		return done, err
 	}
 	const fix = `
-UPDATE workspace_lanes w SET running = s.n FROM (SELECT coalesce(sum(running), 0)::int AS n FROM agent_lanes WHERE workspace_id = $1) s
+UPDATE workspace_lanes w
+SET running = s.n
+FROM (SELECT coalesce(sum(running), 0)::int AS n FROM agent_lanes WHERE workspace_id = $1) s
 WHERE w.workspace_id = $1 AND w.running <> s.n`
 	n, err := pgtx.Exec(ctx, t, fix, id)
 	if n > 0 {
@@ -235,12 +269,21 @@ func (t *tx) repairCheckout(ctx context.Context, taskID xid.ID) (done Repairs, e
 }
 
 // orphanHold says of a hold that its attempt is not live any more.
-const orphanHold = `h.status = 'HELD' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = h.run_id AND r.status = 'CLAIMED' AND r.attempt = h.attempt)`
+const orphanHold = `h.status = 'HELD'
+  AND NOT EXISTS (
+  SELECT 1
+  FROM runs r
+  WHERE r.id = h.run_id AND r.status = 'CLAIMED' AND r.attempt = h.attempt)`
 
 // suspectBudgets finds budgets with holds of attempts that are not live, or whose reserve is not the sum of their holds.
 func (s *Records) suspectBudgets(ctx context.Context) ([]xid.ID, error) {
 	return pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], `
-SELECT b.id FROM budget_policies b WHERE reserved_usd <> (SELECT coalesce(sum(amount_usd), 0) FROM budget_holds WHERE policy_id = b.id AND status = 'HELD')
+SELECT b.id
+FROM budget_policies b
+WHERE reserved_usd <> (
+  SELECT coalesce(sum(amount_usd), 0)
+  FROM budget_holds
+  WHERE policy_id = b.id AND status = 'HELD')
   OR EXISTS (SELECT 1 FROM budget_holds h WHERE h.policy_id = b.id AND `+orphanHold+`) ORDER BY id LIMIT 100`)
 }
 
@@ -254,7 +297,11 @@ func (t *tx) repairBudget(ctx context.Context, id xid.ID) (done Repairs, err err
 	}
 	const sum = `
 UPDATE budget_policies b SET reserved_usd = h.amount
-FROM (SELECT coalesce(sum(amount_usd), 0) AS amount FROM budget_holds WHERE policy_id = $1 AND status = 'HELD') h WHERE b.id = $1 AND b.reserved_usd <> h.amount`
+FROM (
+  SELECT coalesce(sum(amount_usd), 0) AS amount
+  FROM budget_holds
+  WHERE policy_id = $1 AND status = 'HELD') h
+WHERE b.id = $1 AND b.reserved_usd <> h.amount`
 	n, err := pgtx.Exec(ctx, t, sum, id)
 	return Repairs{Holds: int(n)}, err
 }

@@ -26,8 +26,11 @@ func (t *tx) reapCheckout(ctx context.Context, taskID xid.ID) (bool, error) {
 		return false, err
 	}
 	const free = `
-UPDATE tasks t SET checkout_agent_id = NULL, checkout_run_id = NULL, checkout_at = NULL WHERE id = $1 AND checkout_run_id IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = t.checkout_run_id AND r.status = 'CLAIMED') RETURNING workspace_id`
+UPDATE tasks t
+SET checkout_agent_id = NULL, checkout_run_id = NULL, checkout_at = NULL
+WHERE id = $1 AND checkout_run_id IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = t.checkout_run_id AND r.status = 'CLAIMED')
+  RETURNING workspace_id`
 	workspaceID, err := pgtx.QueryOne[xid.ID](ctx, t, free, taskID)
 	if pgtx.NoRows(err) {
 		return false, nil

@@ -15,7 +15,10 @@ import (
 var staleFire = `f.completed_at IS NULL AND f.task_id IS NOT NULL AND ` + waitsForNothing + ` AND NOT ` + guard.AwaitsRun
 
 // lastRunOfTask is the newest ended run of the task k.
-const lastRunOfTask = `LATERAL (SELECT r.status, r.outcome, r.end_reason, r.error_message FROM runs r WHERE r.task_id = k.id AND r.finished_at IS NOT NULL
+const lastRunOfTask = `LATERAL (
+  SELECT r.status, r.outcome, r.end_reason, r.error_message
+  FROM runs r
+  WHERE r.task_id = k.id AND r.finished_at IS NOT NULL
   ORDER BY r.finished_at DESC LIMIT 1)`
 
 // staleFires finds them, without locks. Fires whose task never had a run lost their request before it was routed.
@@ -25,7 +28,10 @@ func (s *Records) staleFires(ctx context.Context) ([]xid.ID, error) {
 
 var staleFiresQuery = `
 SELECT f.id FROM routine_runs f JOIN tasks k ON k.id = f.task_id LEFT JOIN ` + lastRunOfTask + ` last ON true
-WHERE ` + staleFire + ` AND coalesce(last.status <> 'FINISHED' OR last.outcome <> '` + domain.OutcomeProcessed + `', true) ORDER BY f.id LIMIT 200`
+WHERE ` + staleFire + `
+  AND coalesce(last.status <> 'FINISHED' OR last.outcome <> '` + domain.OutcomeProcessed + `', true)
+ORDER BY f.id
+LIMIT 200`
 
 // repairFire ends one of them.
 func (t *tx) repairFire(ctx context.Context, id xid.ID) (done Repairs, err error) {
@@ -36,10 +42,17 @@ func (t *tx) repairFire(ctx context.Context, id xid.ID) (done Repairs, err error
 		return done, err
 	}
 	query := `
-UPDATE routine_runs f SET status = CASE coalesce(last.status, 'CANCELLED') WHEN 'FINISHED' THEN 'SKIPPED' ELSE coalesce(last.status, 'CANCELLED') END,
-  skip_reason = CASE WHEN last.status IN ('FINISHED', 'CANCELLED') THEN last.end_reason END, error = CASE last.status WHEN 'FAILED' THEN last.error_message END, completed_at = $2
+UPDATE routine_runs f
+SET status = CASE coalesce(last.status, 'CANCELLED')
+  WHEN 'FINISHED' THEN 'SKIPPED'
+  ELSE coalesce(last.status, 'CANCELLED') END, skip_reason = CASE
+  WHEN last.status IN ('FINISHED', 'CANCELLED') THEN last.end_reason END, error = CASE last.status
+  WHEN 'FAILED' THEN last.error_message END, completed_at = $2
 FROM tasks k LEFT JOIN ` + lastRunOfTask + ` last ON true
-WHERE f.id = $1 AND k.id = f.task_id AND ` + staleFire + ` AND coalesce(last.status <> 'FINISHED' OR last.outcome <> '` + domain.OutcomeProcessed + `', true)`
+WHERE f.id = $1
+  AND k.id = f.task_id
+  AND ` + staleFire + `
+  AND coalesce(last.status <> 'FINISHED' OR last.outcome <> '` + domain.OutcomeProcessed + `', true)`
 	n, err := pgtx.Exec(ctx, t, query, id, t.Now)
 	return Repairs{Fires: int(n)}, err
 }

@@ -32,9 +32,14 @@ type droppedRequest struct {
 // they ended, as many as one step looks at.
 func (t *tx) dropped(ctx context.Context, l lane, from resendFrom) ([]droppedRequest, error) {
 	const query = `
-SELECT id, task_id, source, basis, wake_class, EXISTS (SELECT 1 FROM routines o WHERE o.id = q.routine_id AND o.deleted_at IS NOT NULL), requested_at, finished_at
+SELECT id, task_id, source, basis, wake_class,
+  EXISTS (SELECT 1 FROM routines o WHERE o.id = q.routine_id AND o.deleted_at IS NOT NULL), requested_at,
+  finished_at
 FROM wakeup_requests q
-WHERE agent_id = $1 AND finished_at >= $2 AND (finished_at, id) > ($2, $3) AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED')
+WHERE agent_id = $1
+  AND finished_at >= $2
+  AND (finished_at, id) > ($2, $3)
+  AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED')
 ORDER BY finished_at, id LIMIT $4`
 	dropped, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (d droppedRequest, err error) {
 		return d, rows.Scan(&d.id, &d.taskID, &d.source, &d.basis, &d.class, &d.routineGone, &d.requestedAt, &d.finishedAt)
@@ -94,7 +99,11 @@ func (t *tx) resendOn(ctx context.Context, l lane, from resendFrom) error {
 func (t *tx) left(ctx context.Context, l lane, from resendFrom) (int, error) {
 	const query = `
 SELECT count(*) FROM wakeup_requests
-WHERE agent_id = $1 AND finished_at >= $2 AND (finished_at, id) > ($2, $3) AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED') AND wake_class = 'EVENT'`
+WHERE agent_id = $1
+  AND finished_at >= $2
+  AND (finished_at, id) > ($2, $3)
+  AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED')
+  AND wake_class = 'EVENT'`
 	if from.at == nil {
 		return 0, nil
 	}
@@ -164,11 +173,16 @@ func (t *tx) resend(ctx context.Context, l lane, requests []xid.ID) error {
 	}
 	const query = `
 WITH sent AS (
-  UPDATE wakeup_requests SET status = 'QUEUED', run_id = NULL, end_reason = NULL, resends = resends + 1, claimed_at = NULL,
+  UPDATE wakeup_requests
+  SET status = 'QUEUED', run_id = NULL, end_reason = NULL, resends = resends + 1, claimed_at = NULL,
     delivered_at = NULL, finished_at = NULL, scheduled_retry_at = NULL, retry_source = NULL
   WHERE id = ANY($1) AND finished_at IS NOT NULL RETURNING routine_run_id)
-UPDATE routine_runs SET status = CASE WHEN task_id IS NULL THEN 'ENQUEUED' ELSE 'TASK_CREATED' END, skip_reason = NULL, error = NULL, completed_at = NULL
-WHERE id IN (SELECT routine_run_id FROM sent) AND (status IN ('FAILED', 'CANCELLED') OR status = 'SKIPPED' AND (task_id IS NOT NULL OR skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED')))`
+UPDATE routine_runs
+SET status = CASE WHEN task_id IS NULL THEN 'ENQUEUED' ELSE 'TASK_CREATED' END, skip_reason = NULL,
+  error = NULL, completed_at = NULL
+WHERE id IN (SELECT routine_run_id FROM sent)
+  AND (status IN ('FAILED', 'CANCELLED')
+    OR status = 'SKIPPED' AND (task_id IS NOT NULL OR skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED')))`
 	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(requests)); err != nil {
 		return fmt.Errorf("send requests again: %w", err)
 	}

@@ -40,23 +40,41 @@ var histories = []history{
 	{
 		name: "runs", age: historyAge, count: func(r *domain.Removed) *int { return &r.Runs },
 		query: `
-SELECT x.id FROM agent_lanes l JOIN workspaces w ON w.id = l.workspace_id JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
+SELECT x.id
+FROM agent_lanes l
+JOIN workspaces w ON w.id = l.workspace_id
+JOIN agents a ON a.id = l.agent_id
+CROSS JOIN LATERAL (
   SELECT x.id FROM runs x WHERE x.agent_id = l.agent_id AND x.finished_at < ` + beforeLookback + `
-    AND x.finished_at < (SELECT n.finished_at FROM runs n WHERE n.agent_id = l.agent_id AND n.finished_at IS NOT NULL ORDER BY n.finished_at DESC OFFSET $3 - 1 LIMIT 1)
-    AND NOT ` + openTask + ` AND (coalesce(x.finished_at < least(l.paused_at, l.resend_from), true) OR a.deleted_at IS NOT NULL)
+    AND x.finished_at < (
+      SELECT n.finished_at
+      FROM runs n
+      WHERE n.agent_id = l.agent_id AND n.finished_at IS NOT NULL
+      ORDER BY n.finished_at DESC OFFSET $3 - 1
+      LIMIT 1)
+    AND NOT ` + openTask + `
+    AND (coalesce(x.finished_at < least(l.paused_at, l.resend_from), true) OR a.deleted_at IS NOT NULL)
   ORDER BY x.finished_at LIMIT $2{lock}) x LIMIT $2`,
-		drop: `
-, d1 AS (DELETE FROM run_log_lines WHERE run_id IN (SELECT id FROM old)), d2 AS (DELETE FROM run_events WHERE run_id IN (SELECT id FROM old)),
-d3 AS (DELETE FROM run_contents WHERE run_id IN (SELECT id FROM old)), d4 AS (DELETE FROM run_attempts WHERE run_id IN (SELECT id FROM old)),
-d5 AS (DELETE FROM budget_holds WHERE run_id IN (SELECT id FROM old)), d6 AS (DELETE FROM wakeup_requests WHERE run_id IN (SELECT id FROM old) AND finished_at IS NOT NULL)
+		drop: `,
+d1 AS (DELETE FROM run_log_lines WHERE run_id IN (SELECT id FROM old)),
+d2 AS (DELETE FROM run_events WHERE run_id IN (SELECT id FROM old)),
+d3 AS (DELETE FROM run_contents WHERE run_id IN (SELECT id FROM old)),
+d4 AS (DELETE FROM run_attempts WHERE run_id IN (SELECT id FROM old)),
+d5 AS (DELETE FROM budget_holds WHERE run_id IN (SELECT id FROM old)),
+d6 AS (DELETE FROM wakeup_requests WHERE run_id IN (SELECT id FROM old) AND finished_at IS NOT NULL)
 DELETE FROM runs WHERE id IN (SELECT id FROM old)`,
 	},
 	{
 		name: "requests without a run", age: historyAge, count: func(r *domain.Removed) *int { return &r.Requests },
 		query: `
 SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
-  SELECT x.id FROM wakeup_requests x WHERE x.workspace_id = w.id AND x.run_id IS NULL AND x.finished_at < ` + beforeLookback + `
-    AND x.finished_at < (SELECT n.finished_at FROM wakeup_requests n WHERE n.workspace_id = w.id AND n.run_id IS NULL AND n.finished_at IS NOT NULL
+  SELECT x.id
+  FROM wakeup_requests x
+  WHERE x.workspace_id = w.id AND x.run_id IS NULL AND x.finished_at < ` + beforeLookback + `
+    AND x.finished_at < (
+      SELECT n.finished_at
+      FROM wakeup_requests n
+      WHERE n.workspace_id = w.id AND n.run_id IS NULL AND n.finished_at IS NOT NULL
       ORDER BY n.finished_at DESC OFFSET $3 - 1 LIMIT 1)
     AND NOT ` + openTask + `
   ORDER BY x.finished_at LIMIT $2{lock}) x LIMIT $2`,
@@ -67,7 +85,12 @@ SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
 		query: `
 SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
   SELECT x.id FROM activities x WHERE x.workspace_id = w.id AND x.occurred_at < ` + beforeLookback + `
-    AND x.occurred_at < (SELECT n.occurred_at FROM activities n WHERE n.workspace_id = w.id ORDER BY n.occurred_at DESC OFFSET $3 - 1 LIMIT 1)
+    AND x.occurred_at < (
+      SELECT n.occurred_at
+      FROM activities n
+      WHERE n.workspace_id = w.id
+      ORDER BY n.occurred_at DESC OFFSET $3 - 1
+      LIMIT 1)
   ORDER BY x.occurred_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM activities WHERE id IN (SELECT id FROM old)`,
 	},
@@ -76,7 +99,12 @@ SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
 		query: `
 SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
   SELECT x.id FROM inbox_items x WHERE x.workspace_id = w.id AND x.resolved_at < ` + oldest + `
-    AND x.created_at < (SELECT n.created_at FROM inbox_items n WHERE n.workspace_id = w.id ORDER BY n.created_at DESC OFFSET $3 - 1 LIMIT 1)
+    AND x.created_at < (
+      SELECT n.created_at
+      FROM inbox_items n
+      WHERE n.workspace_id = w.id
+      ORDER BY n.created_at DESC OFFSET $3 - 1
+      LIMIT 1)
   ORDER BY x.created_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM inbox_items WHERE id IN (SELECT id FROM old) AND resolved_at IS NOT NULL`,
 	},
@@ -85,7 +113,12 @@ SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
 		query: `
 SELECT x.id FROM routine_triggers o CROSS JOIN LATERAL (
   SELECT x.id FROM webhook_deliveries x WHERE x.trigger_id = o.id AND x.created_at < ` + oldest + `
-    AND x.created_at < (SELECT n.created_at FROM webhook_deliveries n WHERE n.trigger_id = o.id ORDER BY n.created_at DESC OFFSET $3 - 1 LIMIT 1)
+    AND x.created_at < (
+      SELECT n.created_at
+      FROM webhook_deliveries n
+      WHERE n.trigger_id = o.id
+      ORDER BY n.created_at DESC OFFSET $3 - 1
+      LIMIT 1)
   ORDER BY x.created_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM old)`,
 	},
@@ -93,16 +126,35 @@ SELECT x.id FROM routine_triggers o CROSS JOIN LATERAL (
 		name: "routine runs", age: func(r domain.Retention) time.Duration { return r.RoutineRuns }, count: func(r *domain.Removed) *int { return &r.RoutineRuns },
 		query: `
 SELECT x.id FROM routines o JOIN workspaces w ON w.id = o.workspace_id CROSS JOIN LATERAL (
-  SELECT x.id FROM routine_runs x WHERE x.routine_id = o.id AND x.started_at < ` + beforeLookback + ` AND x.completed_at < ` + beforeLookback + `
-    AND x.started_at < (SELECT n.started_at FROM routine_runs n WHERE n.routine_id = o.id ORDER BY n.started_at DESC OFFSET $3 - 1 LIMIT 1)
-    AND NOT ` + openTask + ` AND NOT EXISTS (SELECT 1 FROM wakeup_requests q JOIN runs r ON r.id = q.run_id WHERE q.routine_run_id = x.id)
+  SELECT x.id
+  FROM routine_runs x
+  WHERE x.routine_id = o.id
+    AND x.started_at < ` + beforeLookback + `
+    AND x.completed_at < ` + beforeLookback + `
+    AND x.started_at < (
+      SELECT n.started_at
+      FROM routine_runs n
+      WHERE n.routine_id = o.id
+      ORDER BY n.started_at DESC OFFSET $3 - 1
+      LIMIT 1)
+    AND NOT ` + openTask + `
+    AND NOT EXISTS (
+      SELECT 1
+      FROM wakeup_requests q
+      JOIN runs r ON r.id = q.run_id
+      WHERE q.routine_run_id = x.id)
   ORDER BY x.started_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM routine_runs WHERE id IN (SELECT id FROM old) AND completed_at IS NOT NULL`,
 	},
 	{
 		name: "mutation keys", age: domain.Retention.MutationKeys, count: func(r *domain.Removed) *int { return &r.MutationKeys },
-		query: `SELECT x.id FROM mutation_keys x WHERE x.created_at < ` + oldest + ` AND $3 > 0 ORDER BY x.created_at LIMIT $2{lock}`,
-		drop:  `DELETE FROM mutation_keys WHERE id IN (SELECT id FROM old)`,
+		query: `
+SELECT x.id
+FROM mutation_keys x
+WHERE x.created_at < ` + oldest + ` AND $3 > 0
+ORDER BY x.created_at
+LIMIT $2{lock}`,
+		drop: `DELETE FROM mutation_keys WHERE id IN (SELECT id FROM old)`,
 	},
 }
 

@@ -37,7 +37,10 @@ func (s *Routines) UpdateRoutine(ctx context.Context, in UpdateRoutine) (clamped
 			return err
 		}
 		hasSchedule, err := pgtx.QueryOne[bool](ctx, t, `
-SELECT EXISTS (SELECT 1 FROM routine_triggers WHERE routine_id = $1 AND kind = 'SCHEDULE' AND deleted_at IS NULL)`, in.RoutineID)
+SELECT EXISTS (
+  SELECT 1
+  FROM routine_triggers
+  WHERE routine_id = $1 AND kind = 'SCHEDULE' AND deleted_at IS NULL)`, in.RoutineID)
 		if err != nil {
 			return fmt.Errorf("look for schedules: %w", err)
 		}
@@ -122,7 +125,9 @@ func (s *Routines) setRoutineStatus(ctx context.Context, workspaceID, routineID 
 			}
 		case domain.RoutineStatusArchived:
 			const off = `
-UPDATE routine_triggers SET enabled = false, next_run_at = NULL, revision = revision + 1, updated_at = $2 WHERE routine_id = $1 AND enabled`
+UPDATE routine_triggers
+SET enabled = false, next_run_at = NULL, revision = revision + 1, updated_at = $2
+WHERE routine_id = $1 AND enabled`
 			if _, err := pgtx.Exec(ctx, t, off, r.id, t.Now); err != nil {
 				return fmt.Errorf("switch the routine's triggers off: %w", err)
 			}
@@ -138,7 +143,9 @@ func (s *Routines) DeleteRoutine(ctx context.Context, workspaceID, routineID xid
 		lanes, err := t.lockLanes(ctx, `
 SELECT `+laneColumns+` FROM agent_lanes WHERE agent_id IN (SELECT $3::text
   UNION SELECT agent_id FROM wakeup_requests WHERE routine_id = $1 AND `+guard.Unrouted+`
-  UNION SELECT agent_id FROM runs WHERE workspace_id = $2 AND routine_id = $1 AND status = 'QUEUED') ORDER BY agent_id FOR NO KEY UPDATE`,
+  UNION SELECT agent_id FROM runs WHERE workspace_id = $2 AND routine_id = $1 AND status = 'QUEUED')
+  ORDER BY agent_id
+  FOR NO KEY UPDATE`,
 			routineID, workspaceID, agentID)
 		if err != nil {
 			return fmt.Errorf("lock the lanes of the routine's agents: %w", err)

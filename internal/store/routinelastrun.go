@@ -16,7 +16,9 @@ func (t *tx) touchLastRun(ctx context.Context, at time.Time, routines ...*routin
 	}
 	err := t.savepoint(ctx, func() error {
 		const query = `
-UPDATE routines SET last_run_at = $2, updated_at = $3 WHERE id = ANY($1) AND (last_run_at IS NULL OR last_run_at < $2)`
+UPDATE routines
+SET last_run_at = $2, updated_at = $3
+WHERE id = ANY($1) AND (last_run_at IS NULL OR last_run_at < $2)`
 		_, err := pgtx.Exec(ctx, t, query, pgtx.IDs(routineIDs(routines)), at, t.Now)
 		return err
 	})

@@ -53,7 +53,11 @@ func (t *tx) lockRoutine(ctx context.Context, id xid.ID) (routineRow, error) {
 
 // readRoutine reads a routine that is not deleted, with a locking clause or none.
 func (t *tx) readRoutine(ctx context.Context, id xid.ID, locking string) (routineRow, error) {
-	query := `SELECT ` + routineColumns + ` FROM routines r JOIN agents a ON a.id = r.assignee_id WHERE r.id = $1 AND r.deleted_at IS NULL` + locking
+	query := `
+SELECT ` + routineColumns + `
+FROM routines r
+JOIN agents a ON a.id = r.assignee_id
+WHERE r.id = $1 AND r.deleted_at IS NULL` + locking
 	found, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (routineRow, error) { return scanRoutine(rows) }, query, id)
 	if err == nil && len(found) == 0 {
 		err = sql.ErrNoRows

@@ -23,7 +23,12 @@ type routineTask struct {
 func (t *tx) createRoutineTask(ctx context.Context, in routineTask) (taskID, requestID xid.ID, err error) {
 	p := place{projectID: in.projectID}
 	const first = `
-SELECT f.id, s.id FROM workflows f JOIN workflow_steps s ON s.workflow_id = f.id WHERE f.workspace_id = $1 AND f.kind = 'ROUTINE' ORDER BY s.position LIMIT 1`
+SELECT f.id, s.id
+FROM workflows f
+JOIN workflow_steps s ON s.workflow_id = f.id
+WHERE f.workspace_id = $1 AND f.kind = 'ROUTINE'
+ORDER BY s.position
+LIMIT 1`
 	if err := pgtx.QueryRow(ctx, t, []any{&p.workflowID, &p.stepID}, first, in.workspaceID); err != nil {
 		return "", "", fmt.Errorf("find the workflow of routines: %w", err)
 	}
@@ -37,7 +42,9 @@ SELECT f.id, s.id FROM workflows f JOIN workflow_steps s ON s.workflow_id = f.id
 	}
 	const link = `
 WITH fire AS (UPDATE routine_runs SET task_id = $2, status = 'TASK_CREATED' WHERE id = $1 RETURNING id)
-UPDATE wakeup_requests SET routine_run_id = (SELECT id FROM fire), person_waiting = $4 WHERE id = $3 AND EXISTS (SELECT 1 FROM fire)`
+UPDATE wakeup_requests
+SET routine_run_id = (SELECT id FROM fire), person_waiting = $4
+WHERE id = $3 AND EXISTS (SELECT 1 FROM fire)`
 	if err := pgtx.ExecOne(ctx, t, link, in.routineRunID, made.id, sent[0], in.personWaiting); err != nil {
 		return "", "", fmt.Errorf("link the task and its wakeup to their fire: %w", err)
 	}

@@ -65,7 +65,10 @@ func (t *tx) cancel(ctx context.Context, l lane, run runRow, note string) error 
 // noteCancel raises the flag that the owner of a live run obeys.
 func (t *tx) noteCancel(ctx context.Context, run runRow, note string) error {
 	const flag = `
-UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, $2), cancel_note = coalesce(cancel_note, NULLIF($3, '')), revision = revision + 1 WHERE id = $1`
+UPDATE runs
+SET cancel_requested_at = coalesce(cancel_requested_at, $2),
+  cancel_note = coalesce(cancel_note, NULLIF($3, '')), revision = revision + 1
+WHERE id = $1`
 	if err := pgtx.ExecOne(ctx, t, flag, run.id, t.Now, note); err != nil {
 		return fmt.Errorf("ask for the cancel: %w", err)
 	}
@@ -88,7 +91,11 @@ var cancelledByUser = domain.Settlement{Run: domain.RunStatusCancelled, Request:
 func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
 	var deleted bool
 	var note string
-	const query = `SELECT a.deleted_at IS NOT NULL, coalesce(r.cancel_note, '') FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
+	const query = `
+SELECT a.deleted_at IS NOT NULL, coalesce(r.cancel_note, '')
+FROM runs r
+JOIN agents a ON a.id = r.agent_id
+WHERE r.id = $1`
 	if err := pgtx.QueryRow(ctx, t, []any{&deleted, &note}, query, run.id); err != nil {
 		return fmt.Errorf("read who asked for the cancel: %w", err)
 	}
@@ -124,7 +131,8 @@ func withNote(data map[string]any, note string) map[string]any {
 // report is taken until the grace is over. The runs are locked; those that no service has stay as they are.
 func (t *tx) askToEnd(ctx context.Context, runs []xid.ID) error {
 	const query = `
-UPDATE attempt_leases SET ending_at = $2::timestamptz, lease_until = $2::timestamptz + grace_ms * interval '1 millisecond'
+UPDATE attempt_leases
+SET ending_at = $2::timestamptz, lease_until = $2::timestamptz + grace_ms * interval '1 millisecond'
 WHERE run_id = ANY($1) AND accepted_at IS NOT NULL AND ending_at IS NULL`
 	_, err := pgtx.Exec(ctx, t, query, pgtx.IDs(runs), t.Now)
 	return pgtx.Wrap("ask the service to end", err)

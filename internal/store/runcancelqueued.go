@@ -50,7 +50,12 @@ type queuedOf struct {
 // cancelQueuedOf ends the queued runs of a routine in a locked lane, with their requests, and its unrouted requests. They
 // are no more than an agent's backlog may hold of fires (SPEC S3.10).
 func (t *tx) cancelQueuedOf(ctx context.Context, l lane, of queuedOf) (int, error) {
-	const lock = `SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND r.routine_id = $2 AND r.task_id IS NULL ORDER BY r.id FOR NO KEY UPDATE`
+	const lock = `
+SELECT ` + runColumns + `
+FROM runs r
+WHERE r.agent_id = $1 AND r.status = 'QUEUED' AND r.routine_id = $2 AND r.task_id IS NULL
+ORDER BY r.id
+FOR NO KEY UPDATE`
 	runs, err := pgtx.Collect(ctx, t, scanRun, lock, l.agentID, of.routineID)
 	if err != nil {
 		return 0, fmt.Errorf("lock the queued runs: %w", err)
@@ -78,7 +83,10 @@ func (t *tx) cancelRuns(ctx context.Context, runs []runRow, of queuedOf) error {
 func (t *tx) cancelUnrouted(ctx context.Context, l lane, of queuedOf, most *int) (int, error) {
 	const query = `
 UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $3, finished_at = $2 WHERE id IN (
-  SELECT id FROM wakeup_requests WHERE agent_id = $1 AND ` + guard.Unrouted + ` AND ($4 = '' OR routine_id = $4 AND task_id IS NULL) LIMIT $5)
+  SELECT id
+  FROM wakeup_requests
+  WHERE agent_id = $1 AND ` + guard.Unrouted + ` AND ($4 = '' OR routine_id = $4 AND task_id IS NULL)
+  LIMIT $5)
 RETURNING id, routine_run_id, task_id`
 	var fires, tasks []xid.ID
 	ended, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (id xid.ID, err error) {

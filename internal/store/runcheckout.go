@@ -19,7 +19,9 @@ func (t *tx) freeCheckout(ctx context.Context, run runRow) error {
 		return nil
 	}
 	const free = `
-UPDATE tasks SET checkout_agent_id = NULL, checkout_run_id = NULL, checkout_at = NULL WHERE id = $1 AND checkout_run_id = $2`
+UPDATE tasks
+SET checkout_agent_id = NULL, checkout_run_id = NULL, checkout_at = NULL
+WHERE id = $1 AND checkout_run_id = $2`
 	freed, err := pgtx.Exec(ctx, t, free, run.taskID, run.id)
 	if err != nil {
 		return fmt.Errorf("free the task: %w", err)
@@ -34,7 +36,8 @@ UPDATE tasks SET checkout_agent_id = NULL, checkout_run_id = NULL, checkout_at =
 // They are of other agents, whose lanes are not held: they are written unrouted, as new ones are.
 func (t *tx) resendHeld(ctx context.Context, workspaceID, taskID xid.ID) error {
 	const query = `
-UPDATE wakeup_requests SET status = 'QUEUED', run_id = NULL, end_reason = NULL, resends = resends + 1, claimed_at = NULL,
+UPDATE wakeup_requests
+SET status = 'QUEUED', run_id = NULL, end_reason = NULL, resends = resends + 1, claimed_at = NULL,
   delivered_at = NULL, finished_at = NULL, scheduled_retry_at = NULL, retry_source = NULL
 WHERE task_id = $1 AND status = 'SKIPPED' AND end_reason = 'CHECKOUT_HELD' RETURNING id, agent_id`
 	var resent []xid.ID

@@ -37,15 +37,22 @@ func (t *tx) endRun(ctx context.Context, run runRow, e runEnd) error {
 	}
 	const query = `
 WITH r AS (
-  UPDATE runs SET status = $1, outcome = NULLIF($2, ''), end_reason = $3, finished_at = $4, parked_reason = NULL, parked_until = NULL,
-    session_id = coalesce(NULLIF($5, ''), session_id), summary = NULLIF($6, ''), error_code = $7, error_message = $8, error_retryable = false, revision = revision + 1, event_seq = event_seq + 1
+  UPDATE runs
+  SET status = $1, outcome = NULLIF($2, ''), end_reason = $3, finished_at = $4, parked_reason = NULL,
+    parked_until = NULL, session_id = coalesce(NULLIF($5, ''), session_id), summary = NULLIF($6, ''),
+    error_code = $7, error_message = $8, error_retryable = false, revision = revision + 1,
+    event_seq = event_seq + 1
   WHERE id = $9 RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id)
 , e AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
   SELECT workspace_id, id, event_seq, $10, NULLIF($11::int, 0), $12, $4 FROM r)
 , a AS (` + activityInto + `
-  SELECT $13, workspace_id, '` + string(domain.ActivityCodeRunFinished) + `', 'The run finished.', 'SYSTEM', 'queue', id, agent_id, task_id,
-    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', NULLIF($11::int, 0), 'outcome', $2::text)), causation_id, $4 FROM r WHERE $2 = '` + domain.OutcomeProcessed + `')
+  SELECT $13, workspace_id, '` + string(domain.ActivityCodeRunFinished) + `', 'The run finished.', 'SYSTEM',
+    'queue', id, agent_id, task_id,
+    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id,
+        'attempt', NULLIF($11::int, 0), 'outcome', $2::text)), causation_id, $4
+  FROM r
+  WHERE $2 = '` + domain.OutcomeProcessed + `')
 , secrets AS (DELETE FROM run_secrets WHERE run_id = $9)
 SELECT session_id FROM r`
 	session, err := pgtx.QueryOne[*string](ctx, t, query, e.status, e.outcome, e.reason, t.Now, e.sessionID, e.summary, code, message, run.id, e.event, run.attempt, data,
@@ -82,7 +89,10 @@ func (t *tx) keepPrompt(ctx context.Context, run runRow, fresh bool) error {
 	if !fresh {
 		return nil
 	}
-	_, err := pgtx.Exec(ctx, t, `UPDATE run_contents SET assembled_prompt = full_prompt, full_prompt = '' WHERE run_id = $1 AND full_prompt <> ''`, run.id)
+	_, err := pgtx.Exec(ctx, t, `
+UPDATE run_contents
+SET assembled_prompt = full_prompt, full_prompt = ''
+WHERE run_id = $1 AND full_prompt <> ''`, run.id)
 	return pgtx.Wrap("keep the full prompt", err)
 }
 
@@ -144,8 +154,11 @@ func (t *tx) endRoutineRuns(ctx context.Context, list []xid.ID, e routineRunEnd)
 		return nil
 	}
 	const query = `
-UPDATE routine_runs SET status = CASE status WHEN 'COALESCED' THEN status ELSE $2 END, skip_reason = CASE status WHEN 'COALESCED' THEN skip_reason ELSE $3 END,
-  error = NULLIF($4, ''), completed_at = $5 WHERE id = ANY($1) AND completed_at IS NULL AND task_id IS NULL`
+UPDATE routine_runs
+SET status = CASE status WHEN 'COALESCED' THEN status ELSE $2 END,
+  skip_reason = CASE status WHEN 'COALESCED' THEN skip_reason ELSE $3 END, error = NULLIF($4, ''),
+  completed_at = $5
+WHERE id = ANY($1) AND completed_at IS NULL AND task_id IS NULL`
 	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(fires), e.status, e.reason, e.err, t.Now); err != nil {
 		return fmt.Errorf("end routine runs: %w", err)
 	}
@@ -173,10 +186,17 @@ func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) erro
 		code, message = &e.failure.Code, &e.failure.Message
 	}
 	endAttempt := `
-WITH gone AS (DELETE FROM attempt_leases WHERE run_id = $3 AND attempt = $4 RETURNING run_id, workspace_id, secrets),
+WITH gone AS (
+  DELETE FROM attempt_leases
+  WHERE run_id = $3 AND attempt = $4
+  RETURNING run_id, workspace_id, secrets),
 lease AS (SELECT gone.* FROM gone JOIN runs r ON r.id = gone.run_id WHERE r.status = 'QUEUED'),
 former AS (` + keepFormer + `),
-attempt AS (UPDATE run_attempts SET status = $5, finished_at = $6, error_code = $7, error_message = $8 WHERE run_id = $3 AND number = $4 RETURNING started_at, executor),
+attempt AS (
+  UPDATE run_attempts
+  SET status = $5, finished_at = $6, error_code = $7, error_message = $8
+  WHERE run_id = $3 AND number = $4
+  RETURNING started_at, executor),
 released AS (` + releaseScopeQuery + `)
 SELECT started_at, coalesce(executor, '') FROM attempt`
 	var claimedAt time.Time
@@ -210,7 +230,10 @@ SELECT started_at, coalesce(executor, '') FROM attempt`
 // requeue puts a live run back into the queue, due (reason nil) or parked.
 func (t *tx) requeue(ctx context.Context, run runRow, reason *domain.ParkedReason, until *time.Time) error {
 	const query = `
-UPDATE runs SET status = 'QUEUED', claimed_at = NULL, started_at = NULL, parked_reason = $2, parked_until = $3, due_at = $4, revision = revision + 1 WHERE id = $1`
+UPDATE runs
+SET status = 'QUEUED', claimed_at = NULL, started_at = NULL, parked_reason = $2, parked_until = $3,
+  due_at = $4, revision = revision + 1
+WHERE id = $1`
 	var parked domain.ParkedReason
 	if reason != nil {
 		parked = *reason

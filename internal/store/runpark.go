@@ -55,7 +55,9 @@ const (
 
 const parkedLanesQuery = `
 SELECT DISTINCT agent_id FROM (
-  SELECT agent_id FROM runs WHERE status = 'QUEUED' AND parked_until <= statement_timestamp() AND agent_id <> ALL($2)
+  SELECT agent_id
+  FROM runs
+  WHERE status = 'QUEUED' AND parked_until <= statement_timestamp() AND agent_id <> ALL($2)
   ORDER BY parked_until LIMIT $1) due`
 
 // promote makes the lane's parked runs due, oldest first, when their time has come. A run whose scope is taken waits
@@ -89,16 +91,27 @@ func (t *tx) promote(ctx context.Context, agentID xid.ID, most int) (n int, held
 // agent's whole queue.
 const parkedRunsQuery = `
 WITH parked AS MATERIALIZED (
-  SELECT id FROM runs WHERE agent_id = $1 AND status = 'QUEUED' AND parked_until IS NOT NULL AND parked_until <= $2 ORDER BY parked_until LIMIT $3)
-SELECT r.id, r.scope FROM parked p JOIN runs r ON r.id = p.id WHERE r.status = 'QUEUED' ORDER BY r.requested_at, r.id FOR NO KEY UPDATE OF r`
+  SELECT id
+  FROM runs
+  WHERE agent_id = $1 AND status = 'QUEUED' AND parked_until IS NOT NULL AND parked_until <= $2
+  ORDER BY parked_until
+  LIMIT $3)
+SELECT r.id, r.scope
+FROM parked p
+JOIN runs r ON r.id = p.id
+WHERE r.status = 'QUEUED'
+ORDER BY r.requested_at, r.id
+FOR NO KEY UPDATE OF r`
 
 // promoteQuery makes runs due of which none is yet: the first of each scope, when no other of it is live or due.
 const promoteQuery = `
-UPDATE runs SET parked_until = NULL, due_at = parked_until, revision = revision + 1, parked_reason = CASE WHEN NOT n.first
+UPDATE runs
+SET parked_until = NULL, due_at = parked_until, revision = revision + 1, parked_reason = CASE WHEN NOT n.first
     OR EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = $4 AND o.scope = n.scope AND o.status = 'CLAIMED')
     OR EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = $4 AND o.scope = n.scope AND ` + guard.Due + `)
   THEN 'SCOPE_BUSY' END
-FROM unnest($1::text[], $2::text[], $3::boolean[]) AS n (run, scope, first) WHERE runs.id = n.run AND runs.id = ANY($1)`
+FROM unnest($1::text[], $2::text[], $3::boolean[]) AS n (run, scope, first)
+WHERE runs.id = n.run AND runs.id = ANY($1)`
 
 // One EXISTS for each partial index: no index serves the two conditions ORed.
 const unparkQuery = `
@@ -119,7 +132,10 @@ func (t *tx) releaseScope(ctx context.Context, agentID xid.ID, scope string) err
 
 const releaseScopeQuery = `
 UPDATE runs SET parked_reason = NULL, parked_until = NULL, due_at = clock_timestamp(), revision = revision + 1
-WHERE id = (SELECT id FROM runs WHERE agent_id = $1 AND scope = $2 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'
+WHERE id = (
+  SELECT id
+  FROM runs
+  WHERE agent_id = $1 AND scope = $2 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'
             ORDER BY requested_at, id LIMIT 1)
   AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = $2 AND status = 'CLAIMED')
   AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = $2 AND ` + guard.Due + `)`

@@ -73,7 +73,9 @@ func (t *tx) replayed(ctx context.Context, result xid.ID, done *Retried) (err er
 		return nil
 	}
 	const query = `
-SELECT q.id FROM wakeup_requests f JOIN wakeup_requests q ON q.id = f.id OR q.run_id = f.run_id AND q.resends > 0
+SELECT q.id
+FROM wakeup_requests f
+JOIN wakeup_requests q ON q.id = f.id OR q.run_id = f.run_id AND q.resends > 0
 WHERE f.id = $1 ORDER BY q.requested_at, q.id LIMIT $2`
 	done.Requests, err = pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, result, backlogRequests)
 	return pgtx.Wrap("read what was sent again", err)
@@ -113,7 +115,8 @@ func (t *tx) retryFacts(ctx context.Context, run runRow) (domain.RetryFacts, err
 		f.ParkedReason = *run.parkedReason
 	}
 	query := `
-SELECT a.deleted_at IS NOT NULL, EXISTS (SELECT 1 FROM attempt_leases l WHERE l.run_id = r.id AND l.owner IS NULL),
+SELECT a.deleted_at IS NOT NULL,
+  EXISTS (SELECT 1 FROM attempt_leases l WHERE l.run_id = r.id AND l.owner IS NULL),
   EXISTS (SELECT 1 FROM tasks t WHERE t.id = r.task_id AND ` + guard.HasOpenBlocker + `)
 FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
 	if err := pgtx.QueryRow(ctx, t, []any{&f.AgentDeleted, &f.Offered, &f.Blocked}, query, run.id); err != nil {
@@ -126,7 +129,9 @@ FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
 func (t *tx) endedRequests(ctx context.Context, runID xid.ID) ([]droppedRequest, error) {
 	const query = `
 SELECT q.id, q.task_id, q.source, q.basis FROM wakeup_requests q
-WHERE q.run_id = $1 AND q.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM routines o WHERE o.id = q.routine_id AND o.deleted_at IS NOT NULL)
+WHERE q.run_id = $1
+  AND q.finished_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM routines o WHERE o.id = q.routine_id AND o.deleted_at IS NOT NULL)
 ORDER BY q.requested_at, q.id LIMIT $2`
 	ended, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (d droppedRequest, err error) {
 		return d, rows.Scan(&d.id, &d.taskID, &d.source, &d.basis)
@@ -142,12 +147,17 @@ func (t *tx) makeDue(ctx context.Context, l lane, run runRow, note string) error
 		}
 	}
 	const anew = `
-UPDATE runs SET retry_count = 0, abandonments = 0, guard_errors = 0, limits = 0, limited_since = NULL, retry_source = NULL, rate_limit_reset_at = NULL, due_at = $2, revision = revision + 1 WHERE id = $1`
+UPDATE runs
+SET retry_count = 0, abandonments = 0, guard_errors = 0, limits = 0, limited_since = NULL,
+  retry_source = NULL, rate_limit_reset_at = NULL, due_at = $2, revision = revision + 1
+WHERE id = $1`
 	if err := pgtx.ExecOne(ctx, t, anew, run.id, t.Now); err != nil {
 		return fmt.Errorf("begin the run's counts anew: %w", err)
 	}
 	const requests = `
-UPDATE wakeup_requests SET retry_count = 0, scheduled_retry_at = NULL, retry_source = NULL WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED') AND finished_at IS NULL`
+UPDATE wakeup_requests
+SET retry_count = 0, scheduled_retry_at = NULL, retry_source = NULL
+WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED') AND finished_at IS NULL`
 	if _, err := pgtx.Exec(ctx, t, requests, run.id); err != nil {
 		return fmt.Errorf("begin the requests' counts anew: %w", err)
 	}

@@ -33,7 +33,10 @@ func (t *tx) keepSecrets(ctx context.Context, run runRow, set domain.SealedSet) 
 		return fmt.Errorf("encode the attempt's secrets: %w", err)
 	}
 	const keep = `
-WITH lease AS (SELECT run_id, workspace_id, secrets FROM attempt_leases WHERE run_id = $1 AND attempt = $2 AND secrets <> $3::jsonb),
+WITH lease AS (
+  SELECT run_id, workspace_id, secrets
+  FROM attempt_leases
+  WHERE run_id = $1 AND attempt = $2 AND secrets <> $3::jsonb),
 former AS (` + keepFormer + `)
 UPDATE attempt_leases SET secrets = $3::jsonb WHERE run_id = $1 AND attempt = $2`
 	return pgtx.Wrap("keep what the attempt is launched with", pgtx.ExecOne(ctx, t, keep, run.id, run.attempt, text))
@@ -44,6 +47,10 @@ const maxFormerSets = "20"
 
 // keepFormer moves the secrets of lease to those of the run's former launches, unless they are there.
 const keepFormer = `
-INSERT INTO run_secrets AS s (run_id, workspace_id, sets) SELECT run_id, workspace_id, jsonb_build_array(secrets) FROM lease WHERE secrets IS NOT NULL
+INSERT INTO run_secrets AS s (run_id, workspace_id, sets)
+SELECT run_id, workspace_id, jsonb_build_array(secrets)
+FROM lease
+WHERE secrets IS NOT NULL
 ON CONFLICT (run_id) DO UPDATE SET sets = CASE WHEN s.sets @> excluded.sets THEN s.sets
-  WHEN jsonb_array_length(s.sets) >= ` + maxFormerSets + ` THEN (s.sets - 0) || excluded.sets ELSE s.sets || excluded.sets END`
+  WHEN jsonb_array_length(s.sets) >= ` + maxFormerSets + ` THEN (s.sets - 0) || excluded.sets
+  ELSE s.sets || excluded.sets END`

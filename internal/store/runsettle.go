@@ -56,15 +56,21 @@ func (t *tx) endUnlaunched(ctx context.Context, runs []runRow, s domain.Settleme
 	const query = `
 WITH n AS (SELECT * FROM unnest($1::text[], $2::text[]) AS n (run, activity)),
 r AS (
-  UPDATE runs SET status = $3, outcome = NULLIF($4, ''), end_reason = $5, finished_at = $6, parked_reason = NULL, parked_until = NULL,
-    summary = NULL, error_code = NULL, error_message = NULL, error_retryable = false, revision = revision + 1, event_seq = event_seq + 1
-  FROM n WHERE id = n.run AND id = ANY($1) RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, attempt, n.activity),
+  UPDATE runs
+  SET status = $3, outcome = NULLIF($4, ''), end_reason = $5, finished_at = $6, parked_reason = NULL,
+    parked_until = NULL, summary = NULL, error_code = NULL, error_message = NULL, error_retryable = false,
+    revision = revision + 1, event_seq = event_seq + 1
+  FROM n
+  WHERE id = n.run AND id = ANY($1)
+  RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, attempt, n.activity),
 e AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
   SELECT workspace_id, id, event_seq, $7, NULLIF(attempt, 0), $8::jsonb, $6 FROM r),
 a AS (` + activityInto + `
-  SELECT activity, workspace_id, $9, $10, $11, $12, id, agent_id, task_id, $13::jsonb || jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id,
-    'old_agent', CASE WHEN $14::boolean THEN agent_id END)), causation_id, $6 FROM r)
+  SELECT activity, workspace_id, $9, $10, $11, $12, id, agent_id, task_id,
+    $13::jsonb || jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id,
+        'old_agent', CASE WHEN $14::boolean THEN agent_id END)), causation_id, $6
+  FROM r)
 , secrets AS (DELETE FROM run_secrets WHERE run_id = ANY($1))
 SELECT count(*) FROM r`
 	ended, err := pgtx.QueryOne[int](ctx, t, query, pgtx.IDs(idsOf(runs)), pgtx.IDs(newIDs("act", len(runs))), s.Run, s.Outcome, s.Reason, t.Now, eventOf(s.Run), data,
@@ -128,7 +134,11 @@ func (t *tx) releaseScopesOf(ctx context.Context, runs []runRow) error {
 const releaseScopesQuery = `
 UPDATE runs SET parked_reason = NULL, parked_until = NULL, due_at = clock_timestamp(), revision = revision + 1
 FROM unnest($2::text[]) AS s (scope) CROSS JOIN LATERAL (
-  SELECT id FROM runs WHERE agent_id = $1 AND scope = s.scope AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY' ORDER BY requested_at, id LIMIT 1) next
+  SELECT id
+  FROM runs
+  WHERE agent_id = $1 AND scope = s.scope AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'
+  ORDER BY requested_at, id
+  LIMIT 1) next
 WHERE runs.id = next.id
   AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = s.scope AND status = 'CLAIMED')
   AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = s.scope AND ` + guard.Due + `)`

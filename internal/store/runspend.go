@@ -33,8 +33,10 @@ WITH r AS (
   UPDATE runs SET input_tokens = input_tokens + $3, output_tokens = output_tokens + $4,
     cost_usd = CASE WHEN $5 = '' THEN cost_usd ELSE coalesce(cost_usd, 0) + NULLIF($5, '')::numeric END
   WHERE id = $1 RETURNING id, workspace_id, agent_id, task_id, causation_id)
-INSERT INTO cost_entries (id, workspace_id, causation_id, run_id, attempt, agent_id, project_id, input_tokens, output_tokens, cost_usd, created_at)
-SELECT $6, workspace_id, causation_id, id, $2, agent_id, (SELECT project_id FROM tasks WHERE id = r.task_id), $3, $4, coalesce(NULLIF($5, '')::numeric, 0), $7
+INSERT INTO cost_entries (id, workspace_id, causation_id, run_id, attempt, agent_id, project_id,
+    input_tokens, output_tokens, cost_usd, created_at)
+SELECT $6, workspace_id, causation_id, id, $2, agent_id,
+  (SELECT project_id FROM tasks WHERE id = r.task_id), $3, $4, coalesce(NULLIF($5, '')::numeric, 0), $7
 FROM r`
 	if err := pgtx.ExecOne(ctx, t, query, run.id, run.attempt, u.InputTokens, u.OutputTokens, cost, xid.New("cst"), t.Now); err != nil {
 		return run, fmt.Errorf("note what the attempt used: %w", err)
@@ -47,7 +49,9 @@ FROM r`
 // charged with more.
 func (t *tx) reservedFor(ctx context.Context, run runRow) (string, error) {
 	const query = `
-SELECT coalesce(min(amount_usd)::text, '') FROM budget_holds WHERE run_id = $1 AND attempt = $2 AND status = 'HELD' AND amount_usd > 0`
+SELECT coalesce(min(amount_usd)::text, '')
+FROM budget_holds
+WHERE run_id = $1 AND attempt = $2 AND status = 'HELD' AND amount_usd > 0`
 	reserved, err := pgtx.QueryOne[string](ctx, t, query, run.id, run.attempt)
 	return reserved, pgtx.Wrap("read what is reserved for the attempt", err)
 }

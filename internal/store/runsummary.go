@@ -44,10 +44,12 @@ func (t *tx) writeSummary(ctx context.Context, run runRow, result map[string]any
 	in.NextAction, _ = result["next_action"].(string)
 	text := summary.Build(in)
 	const query = `
-INSERT INTO continuation_summaries (id, workspace_id, agent_id, scope, content, content_tokens, updated_at, updated_by_run_id)
+INSERT INTO continuation_summaries (id, workspace_id, agent_id, scope, content, content_tokens, updated_at,
+    updated_by_run_id)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (agent_id, scope) DO UPDATE SET content = excluded.content, content_tokens = excluded.content_tokens,
-  updated_at = excluded.updated_at, updated_by_run_id = excluded.updated_by_run_id`
+ON CONFLICT (agent_id, scope) DO UPDATE
+SET content = excluded.content, content_tokens = excluded.content_tokens, updated_at = excluded.updated_at,
+  updated_by_run_id = excluded.updated_by_run_id`
 	err = pgtx.ExecOne(ctx, t, query, xid.New("sum"), run.workspaceID, run.agentID, summaryScope(run), text, tokensOf(text), t.Now, run.id)
 	return pgtx.Wrap("write the summary", err)
 }
@@ -106,26 +108,70 @@ func (t *tx) summaryFacts(ctx context.Context, run runRow) (in summary.Input, er
 // Nothing is counted beyond a thousand, so that a busy workspace costs no more than a quiet one.
 const summaryStatsQuery = `
 SELECT
-  (SELECT count(*) FROM (SELECT 1 FROM agents a JOIN tasks x ON x.assignee_id = a.id WHERE a.workspace_id = $1 AND ` + guard.TaskActionable + ` LIMIT 1000) o),
-  (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `' LIMIT 1000) f),
-  (SELECT count(*) FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FAILED' LIMIT 1000) g),
-  (SELECT count(*) FROM (SELECT 1 FROM inbox_items WHERE workspace_id = $1 AND kind = 'BUDGET_ALERT' AND resolved_at IS NULL LIMIT 1000) b)`
+  (
+    SELECT count(*)
+    FROM (
+      SELECT 1
+      FROM agents a
+      JOIN tasks x ON x.assignee_id = a.id
+      WHERE a.workspace_id = $1 AND ` + guard.TaskActionable + `
+      LIMIT 1000) o),
+  (
+    SELECT count(*)
+    FROM (
+      SELECT 1
+      FROM runs
+      WHERE workspace_id = $1
+        AND finished_at >= $2
+        AND status = 'FINISHED'
+        AND outcome = '` + domain.OutcomeProcessed + `'
+      LIMIT 1000) f),
+  (
+    SELECT count(*)
+    FROM (
+      SELECT 1
+      FROM runs
+      WHERE workspace_id = $1 AND finished_at >= $2 AND status = 'FAILED'
+      LIMIT 1000) g),
+  (
+    SELECT count(*)
+    FROM (
+      SELECT 1
+      FROM inbox_items
+      WHERE workspace_id = $1 AND kind = 'BUDGET_ALERT' AND resolved_at IS NULL
+      LIMIT 1000) b)`
 
 // The tasks of the agent itself and of those that report to it, with the first open tasks that block each, and how many more
 // there are.
 var summaryBlockersQuery = `
-SELECT x.id, x.title, x.updated_at, coalesce(n.titles[:3], '{}'), greatest(coalesce(cardinality(n.titles), 0) - 3, 0)
+SELECT x.id, x.title, x.updated_at, coalesce(n.titles[:3], '{}'),
+  greatest(coalesce(cardinality(n.titles), 0) - 3, 0)
 FROM agents a JOIN tasks x ON x.assignee_id = a.id
-CROSS JOIN LATERAL (SELECT array_agg(k.title ORDER BY k.id) AS titles FROM task_blockers b JOIN tasks k ON k.id = b.blocker_id
+CROSS JOIN LATERAL (
+  SELECT array_agg(k.title ORDER BY k.id) AS titles
+  FROM task_blockers b
+  JOIN tasks k ON k.id = b.blocker_id
   WHERE b.task_id = x.id AND ` + guard.TaskOpen("k") + `) n
-WHERE (a.id = $1 OR a.manager_id = $1) AND x.state = 'BLOCKED' AND x.archived_at IS NULL AND x.deleted_at IS NULL ORDER BY x.updated_at, x.id LIMIT 50`
+WHERE (a.id = $1 OR a.manager_id = $1)
+  AND x.state = 'BLOCKED'
+  AND x.archived_at IS NULL
+  AND x.deleted_at IS NULL
+ORDER BY x.updated_at, x.id
+LIMIT 50`
 
 const summaryDecisionsQuery = `
 SELECT finished_at, summary FROM runs
-WHERE routine_id = $1 AND agent_id = $2 AND status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `' AND summary IS NOT NULL
+WHERE routine_id = $1
+  AND agent_id = $2
+  AND status = 'FINISHED'
+  AND outcome = '` + domain.OutcomeProcessed + `'
+  AND summary IS NOT NULL
 ORDER BY requested_at DESC, id DESC LIMIT 5`
 
 const summaryBeforeQuery = `
 SELECT status FROM runs
-WHERE routine_id = $1 AND agent_id = $2 AND id <> $3 AND (status = 'FAILED' OR status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `')
+WHERE routine_id = $1
+  AND agent_id = $2
+  AND id <> $3
+  AND (status = 'FAILED' OR status = 'FINISHED' AND outcome = '` + domain.OutcomeProcessed + `')
 ORDER BY requested_at DESC, id DESC LIMIT 1`

@@ -80,7 +80,10 @@ func (t *tx) lockWorkspace(ctx context.Context, id xid.ID) (*ent.Workspace, erro
 // writeCeiling writes a workspace's ceiling. Runs are aged from the instant at which there was room for them: only a ceiling
 // that was reached, and is not any more, makes room.
 const writeCeiling = `
-UPDATE workspace_lanes SET max_running = $2, released_at = CASE WHEN running >= max_running AND (running < $2) IS NOT FALSE THEN $3 ELSE released_at END
+UPDATE workspace_lanes
+SET max_running = $2, released_at = CASE
+  WHEN running >= max_running AND (running < $2) IS NOT FALSE THEN $3
+  ELSE released_at END
 WHERE workspace_id = $1`
 
 func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domain.SettingsChange) error {

@@ -35,13 +35,32 @@ type taskRow struct {
 const officeTask = `(t.project_id IS NOT NULL OR t.workflow_id IS NOT DISTINCT FROM w.office_workflow_id OR f.kind = 'ROUTINE')`
 
 var taskQuery = `
-SELECT t.id, t.workspace_id, t.workflow_id, t.step_id, t.project_id, t.parent_id, t.assignee_id, t.checkout_run_id, t.title, t.description, t.state,
-  t.archived_at IS NOT NULL, t.requires_approval, t.revision, t.assignment_version, t.wake_generation, ` + officeTask + `,
-  NOT ` + officeTask + ` AND EXISTS (SELECT 1 FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id WHERE q.task_id = t.id AND q.agent_id = t.assignee_id
-    AND q.source = 'TASK_ASSIGNED' AND q.basis = 'ASSIGNEE' AND q.finished_at IS NULL AND (q.run_id IS NULL OR r.status = 'QUEUED')), s.on_enter,
-  ARRAY(SELECT agent_id FROM task_reviewers WHERE task_id = t.id ORDER BY 1), ARRAY(SELECT agent_id FROM task_approvers WHERE task_id = t.id ORDER BY 1),
-  ARRAY(SELECT x.id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + guard.TaskOpen("x") + ` ORDER BY 1)
-FROM tasks t JOIN workspaces w ON w.id = t.workspace_id JOIN workflows f ON f.id = t.workflow_id JOIN workflow_steps s ON s.id = t.step_id
+SELECT t.id, t.workspace_id, t.workflow_id, t.step_id, t.project_id, t.parent_id, t.assignee_id,
+  t.checkout_run_id, t.title, t.description, t.state, t.archived_at IS NOT NULL, t.requires_approval,
+  t.revision, t.assignment_version, t.wake_generation, ` + officeTask + `,
+  NOT ` + officeTask + ` AND EXISTS (
+    SELECT 1
+    FROM wakeup_requests q
+    LEFT JOIN runs r ON r.id = q.run_id
+    WHERE q.task_id = t.id
+      AND q.agent_id = t.assignee_id
+      AND q.source = 'TASK_ASSIGNED'
+      AND q.basis = 'ASSIGNEE'
+      AND q.finished_at IS NULL
+      AND (q.run_id IS NULL OR r.status = 'QUEUED')),
+  s.on_enter,
+  ARRAY(SELECT agent_id FROM task_reviewers WHERE task_id = t.id ORDER BY 1),
+  ARRAY(SELECT agent_id FROM task_approvers WHERE task_id = t.id ORDER BY 1),
+  ARRAY(
+    SELECT x.id
+    FROM task_blockers b
+    JOIN tasks x ON x.id = b.blocker_id
+    WHERE b.task_id = t.id AND ` + guard.TaskOpen("x") + `
+    ORDER BY 1)
+FROM tasks t
+JOIN workspaces w ON w.id = t.workspace_id
+JOIN workflows f ON f.id = t.workflow_id
+JOIN workflow_steps s ON s.id = t.step_id
 WHERE t.id = ANY($1) AND t.deleted_at IS NULL`
 
 func scanTask(rows *sql.Rows) (*taskRow, error) {
@@ -193,8 +212,10 @@ func (t *tx) apply(ctx context.Context, c *change) ([]xid.ID, error) {
 func (t *tx) writeTask(ctx context.Context, c *change) error {
 	a := c.after
 	const query = `
-UPDATE tasks SET title = $1, description = $2, state = $3, step_id = $4, project_id = $5, assignee_id = $6, assignment_version = $7,
-  wake_generation = $8, requires_approval = $9, archived_at = CASE WHEN $10 THEN coalesce(archived_at, $11) END, updated_at = $11, revision = revision + 1
+UPDATE tasks
+SET title = $1, description = $2, state = $3, step_id = $4, project_id = $5, assignee_id = $6,
+  assignment_version = $7, wake_generation = $8, requires_approval = $9,
+  archived_at = CASE WHEN $10 THEN coalesce(archived_at, $11) END, updated_at = $11, revision = revision + 1
 WHERE id = $12`
 	err := pgtx.ExecOne(ctx, t, query, a.title, a.description, a.state, a.stepID, a.projectID, a.assigneeID, a.assignmentVersion, a.generation, a.requiresApproval,
 		a.archived, t.Now, a.id)

@@ -81,7 +81,8 @@ func (t *tx) ask(ctx context.Context, r *taskRow, q question) (xid.ID, []xid.ID,
 	}
 	id := xid.New("apr")
 	const query = `
-INSERT INTO approvals (id, workspace_id, causation_id, task_id, question, status, completion, requested_by_id, decided_by_name, note)
+INSERT INTO approvals (id, workspace_id, causation_id, task_id, question, status, completion,
+    requested_by_id, decided_by_name, note)
 VALUES ($1, $2, $3, $4, $5, 'PENDING', $6, $7, '', '')`
 	if err := pgtx.ExecOne(ctx, t, query, id, r.workspaceID, q.by.causationID, r.id, q.text, q.completion, q.by.agentID); err != nil {
 		return "", nil, fmt.Errorf("insert approval: %w", err)
@@ -110,7 +111,9 @@ func approvalItem(id xid.ID) string { return "approval:" + string(id) }
 // writeDecision records a decision and takes its item out of the inbox.
 func (t *tx) writeDecision(ctx context.Context, a approvalRow, status domain.ApprovalStatus, note string, by cause) error {
 	const query = `
-UPDATE approvals SET status = $2, decided_by_kind = $3, decided_by_id = $4, decided_by_name = $5, note = $6, decided_at = $7 WHERE id = $1 AND status = 'PENDING'`
+UPDATE approvals
+SET status = $2, decided_by_kind = $3, decided_by_id = $4, decided_by_name = $5, note = $6, decided_at = $7
+WHERE id = $1 AND status = 'PENDING'`
 	author := by.author()
 	if by.agentID != "" {
 		author.name = ""
@@ -264,7 +267,10 @@ func (t *tx) completionDecided(ctx context.Context, tasks map[xid.ID]*taskRow, r
 // requestsByKey finds requests whose idempotency key begins with a text, oldest first.
 func (t *tx) requestsByKey(ctx context.Context, workspaceID xid.ID, prefix string) ([]xid.ID, error) {
 	const query = `
-SELECT id FROM wakeup_requests WHERE workspace_id = $1 AND idempotency_key >= $2 AND idempotency_key < $2 || chr(1114111) ORDER BY requested_at, id`
+SELECT id
+FROM wakeup_requests
+WHERE workspace_id = $1 AND idempotency_key >= $2 AND idempotency_key < $2 || chr(1114111)
+ORDER BY requested_at, id`
 	found, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, workspaceID, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("find the first call's wakeups: %w", err)

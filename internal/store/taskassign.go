@@ -92,7 +92,11 @@ func (t *tx) dropRequests(ctx context.Context, l lane, taskID xid.ID, most *int,
 	const query = `
 SELECT q.id, q.run_id, q.routine_run_id, q.source, coalesce(q.basis, ''), coalesce(r.retry_count > 0, false)
 FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
-WHERE q.task_id = $2 AND q.agent_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALESCED') AND (q.run_id IS NULL OR r.status = 'QUEUED')
+WHERE q.task_id = $2
+  AND q.agent_id = $1
+  AND q.finished_at IS NULL
+  AND q.status IN ('QUEUED', 'COALESCED')
+  AND (q.run_id IS NULL OR r.status = 'QUEUED')
 ORDER BY q.requested_at, q.id LIMIT $3`
 	pending, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (p pendingRequest, err error) {
 		return p, rows.Scan(&p.id, &p.runID, &p.routineRunID, &p.source, &p.basis, &p.retry)
@@ -134,7 +138,10 @@ ORDER BY q.requested_at, q.id LIMIT $3`
 // endStale ends requests that have lost their reason, the fires behind them, and says so in the feed.
 func (t *tx) endStale(ctx context.Context, workspaceID xid.ID, requests []xid.ID, reason domain.EndReason) error {
 	const query = `
-UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $2, finished_at = $3 WHERE id = ANY($1) AND finished_at IS NULL RETURNING routine_run_id, task_id`
+UPDATE wakeup_requests
+SET status = 'CANCELLED', end_reason = $2, finished_at = $3
+WHERE id = ANY($1) AND finished_at IS NULL
+RETURNING routine_run_id, task_id`
 	var fires, tasks []xid.ID
 	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
 		var fire, task xid.ID

@@ -131,14 +131,19 @@ func (t *tx) insertComment(ctx context.Context, r taskRow, n newComment) (xid.ID
 		agentID, name = xid.ID(n.author.name), ""
 	}
 	const query = `
-INSERT INTO comments (id, workspace_id, causation_id, task_id, author_kind, author_agent_id, author_name, channel, body, created_at)
+INSERT INTO comments (id, workspace_id, causation_id, task_id, author_kind, author_agent_id, author_name,
+    channel, body, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	err := pgtx.ExecOne(ctx, t, query, id, r.workspaceID, n.causationID, r.id, n.author.kind, agentID, name, n.channel, n.body, t.Now)
 	if err != nil {
 		return "", fmt.Errorf("insert comment: %w", err)
 	}
 	if len(n.mentions) > 0 {
-		const mention = `INSERT INTO comment_mentions (comment_id, agent_id) SELECT $1, x FROM unnest($2::text[]) AS x ON CONFLICT DO NOTHING`
+		const mention = `
+INSERT INTO comment_mentions (comment_id, agent_id)
+SELECT $1, x
+FROM unnest($2::text[]) AS x
+ON CONFLICT DO NOTHING`
 		if _, err := pgtx.Exec(ctx, t, mention, id, pgtx.IDs(n.mentions)); err != nil {
 			return "", fmt.Errorf("insert mentions: %w", err)
 		}
@@ -165,7 +170,9 @@ WHERE c.id = $1 AND a.code = 'TASK_COMMENTED' AND a.data->>'commentId' = c.id AN
 func (t *tx) requestsOfComment(ctx context.Context, commentID xid.ID) ([]xid.ID, error) {
 	const query = `
 SELECT q.id FROM comments c JOIN wakeup_requests q ON q.causation_id = c.causation_id
-WHERE c.id = $1 AND (q.idempotency_key LIKE 'comment:' || c.id || ':%' OR q.idempotency_key LIKE 'mention:' || c.id || ':%') ORDER BY q.requested_at, q.id`
+WHERE c.id = $1
+  AND (q.idempotency_key LIKE 'comment:' || c.id || ':%' OR q.idempotency_key LIKE 'mention:' || c.id || ':%')
+ORDER BY q.requested_at, q.id`
 	found, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, commentID)
 	if err != nil {
 		return nil, fmt.Errorf("find the first call's wakeups: %w", err)

@@ -100,7 +100,10 @@ func (t *tx) placeOf(ctx context.Context, in CreateTask) (p place, err error) {
 		var parentWorkflow, parentProject xid.ID
 		var kind domain.WorkflowKind
 		const parent = `
-SELECT t.workflow_id, t.project_id, f.kind FROM tasks t JOIN workflows f ON f.id = t.workflow_id WHERE t.id = $1 AND t.workspace_id = $2 AND t.deleted_at IS NULL`
+SELECT t.workflow_id, t.project_id, f.kind
+FROM tasks t
+JOIN workflows f ON f.id = t.workflow_id
+WHERE t.id = $1 AND t.workspace_id = $2 AND t.deleted_at IS NULL`
 		if err := pgtx.QueryRow(ctx, t, []any{&parentWorkflow, &parentProject, &kind}, parent, in.ParentID, in.WorkspaceID); err != nil {
 			return p, pgtx.NotFound(err, []string{"parentId"}, "task", in.ParentID)
 		}
@@ -125,7 +128,12 @@ SELECT t.workflow_id, t.project_id, f.kind FROM tasks t JOIN workflows f ON f.id
 		return p, domain.RefuseField([]string{"workflowId"}, domain.UserErrorCodeRequired, "the workspace has no office workflow: name a workflow (createWorkflow makes one)")
 	}
 	p.stepID, err = pgtx.QueryOne[xid.ID](ctx, t, `
-SELECT s.id FROM workflow_steps s JOIN workflows f ON f.id = s.workflow_id WHERE f.id = $1 AND f.workspace_id = $2 ORDER BY s.position LIMIT 1`, p.workflowID, in.WorkspaceID)
+SELECT s.id
+FROM workflow_steps s
+JOIN workflows f ON f.id = s.workflow_id
+WHERE f.id = $1 AND f.workspace_id = $2
+ORDER BY s.position
+LIMIT 1`, p.workflowID, in.WorkspaceID)
 	if err != nil {
 		return p, pgtx.NotFound(err, []string{"workflowId"}, "workflow", p.workflowID)
 	}
@@ -141,8 +149,9 @@ func (t *tx) insertTask(ctx context.Context, in CreateTask, p place) error {
 		}
 	}
 	const query = `
-INSERT INTO tasks (id, workspace_id, title, description, state, workflow_id, step_id, project_id, parent_id, assignee_id, assignment_version, wake_generation,
-  requires_approval, executor, created_at, updated_at, revision)
+INSERT INTO tasks (id, workspace_id, title, description, state, workflow_id, step_id, project_id, parent_id,
+    assignee_id, assignment_version, wake_generation, requires_approval, executor, created_at, updated_at,
+    revision)
 SELECT $1, $2, $3, $4, s.state, s.workflow_id, s.id, $5, $6, $7, $8, 0, $9, $10, $11, $11, 0
 FROM workflow_steps s WHERE s.id = $12`
 	err := pgtx.ExecOne(ctx, t, query, in.ID, in.WorkspaceID, in.Title, in.Description, p.projectID, in.ParentID, in.AssigneeID, pgtx.Btoi(in.AssigneeID != ""),
@@ -156,7 +165,11 @@ FROM workflow_steps s WHERE s.id = $12`
 // requestsOfCreation are the wakes of a task's making, for a call that is repeated.
 func (t *tx) requestsOfCreation(ctx context.Context, taskID xid.ID) ([]xid.ID, error) {
 	const query = `
-SELECT id FROM wakeup_requests WHERE task_id = $1 AND (idempotency_key LIKE 'task_assigned:' || $1 || ':%:1' OR idempotency_key LIKE 'queue_run:' || $1 || ':%.1')
+SELECT id
+FROM wakeup_requests
+WHERE task_id = $1
+  AND (idempotency_key LIKE 'task_assigned:' || $1 || ':%:1'
+    OR idempotency_key LIKE 'queue_run:' || $1 || ':%.1')
 ORDER BY requested_at, id`
 	found, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, string(taskID))
 	if err != nil {

@@ -39,7 +39,12 @@ func (t *tx) lockAlso(ctx context.Context) error {
 func (t *tx) agentsWaitingFor(ctx context.Context, taskID xid.ID) ([]string, error) {
 	const query = `
 SELECT DISTINCT q.agent_id FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
-WHERE q.task_id = $1 AND q.finished_at IS NULL AND q.status IN ('QUEUED', 'COALESCED') AND (q.run_id IS NULL OR r.status = 'QUEUED') ORDER BY 1 LIMIT $2`
+WHERE q.task_id = $1
+  AND q.finished_at IS NULL
+  AND q.status IN ('QUEUED', 'COALESCED')
+  AND (q.run_id IS NULL OR r.status = 'QUEUED')
+ORDER BY 1
+LIMIT $2`
 	agents, err := pgtx.Collect(ctx, t, pgtx.ScanOne[string], query, taskID, dropLanes+1)
 	if err != nil {
 		return nil, fmt.Errorf("find who waits for the task: %w", err)

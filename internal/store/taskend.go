@@ -108,7 +108,11 @@ func (t *tx) endFireOfTask(ctx context.Context, r taskRow) error {
 		status = domain.RoutineRunStatusDone
 	}
 	const query = `
-WITH fire AS (UPDATE routine_runs SET status = $2, skip_reason = NULL, completed_at = $3 WHERE task_id = $1 AND completed_at IS NULL RETURNING id, workspace_id)
+WITH fire AS (
+  UPDATE routine_runs
+  SET status = $2, skip_reason = NULL, completed_at = $3
+  WHERE task_id = $1 AND completed_at IS NULL
+  RETURNING id, workspace_id)
 UPDATE inbox_items i SET resolved_at = $3 FROM fire
 WHERE i.workspace_id = fire.workspace_id AND i.dedupe_key = 'fires_wait:' || fire.id AND i.resolved_at IS NULL`
 	if _, err := pgtx.Exec(ctx, t, query, r.id, status, t.Now); err != nil {
@@ -120,7 +124,9 @@ WHERE i.workspace_id = fire.workspace_id AND i.dedupe_key = 'fires_wait:' || fir
 // reopenFireOfTask makes the fire whose task is worked on again active again (SPEC S4.6).
 func (t *tx) reopenFireOfTask(ctx context.Context, r taskRow) error {
 	const query = `
-UPDATE routine_runs SET status = 'TASK_CREATED', skip_reason = NULL, error = NULL, completed_at = NULL WHERE task_id = $1 AND completed_at IS NOT NULL`
+UPDATE routine_runs
+SET status = 'TASK_CREATED', skip_reason = NULL, error = NULL, completed_at = NULL
+WHERE task_id = $1 AND completed_at IS NOT NULL`
 	if _, err := pgtx.Exec(ctx, t, query, r.id); err != nil {
 		return fmt.Errorf("open the fire of the task again: %w", err)
 	}

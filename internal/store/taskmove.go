@@ -173,7 +173,11 @@ func (t *tx) target(ctx context.Context, r *taskRow, m move) (stepRow, error) {
 		return stepRow{id: r.stepID, state: r.state, actions: r.stepActions}, nil
 	}
 	const query = `
-SELECT id, name, state, on_enter FROM workflow_steps WHERE workflow_id = $1 AND (id = NULLIF($2, '') OR $2 = '' AND state = $3) ORDER BY position LIMIT 1`
+SELECT id, name, state, on_enter
+FROM workflow_steps
+WHERE workflow_id = $1 AND (id = NULLIF($2, '') OR $2 = '' AND state = $3)
+ORDER BY position
+LIMIT 1`
 	var to stepRow
 	var actions []byte
 	err := pgtx.QueryRow(ctx, t, []any{&to.id, &to.name, &to.state, &actions}, query, r.workflowID, string(m.stepID), m.to)

@@ -114,7 +114,10 @@ func (t *tx) officeWith(ctx context.Context, r *taskRow, projectID xid.ID) (bool
 	var inOffice bool
 	var kind domain.WorkflowKind
 	const query = `
-SELECT f.id IS NOT DISTINCT FROM w.office_workflow_id, f.kind FROM workflows f JOIN workspaces w ON w.id = f.workspace_id WHERE f.id = $1`
+SELECT f.id IS NOT DISTINCT FROM w.office_workflow_id, f.kind
+FROM workflows f
+JOIN workspaces w ON w.id = f.workspace_id
+WHERE f.id = $1`
 	if err := pgtx.QueryRow(ctx, t, []any{&inOffice, &kind}, query, r.workflowID); err != nil {
 		return false, fmt.Errorf("read the task's workflow: %w", err)
 	}

@@ -14,7 +14,12 @@ import (
 // word.
 func (t *tx) noteWord(ctx context.Context, taskID xid.ID) error {
 	const query = `
-UPDATE tasks SET word_run_id = (SELECT id FROM runs WHERE id = checkout_run_id AND status = 'CLAIMED' AND started_at IS NOT NULL) WHERE id = $1`
+UPDATE tasks
+SET word_run_id = (
+  SELECT id
+  FROM runs
+  WHERE id = checkout_run_id AND status = 'CLAIMED' AND started_at IS NOT NULL)
+WHERE id = $1`
 	if err := pgtx.ExecOne(ctx, t, query, taskID); err != nil {
 		return fmt.Errorf("note who was at work when the task was spoken of: %w", err)
 	}

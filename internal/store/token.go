@@ -70,7 +70,8 @@ func (t *tx) createToken(ctx context.Context, in NewToken) (xid.ID, error) {
 		return "", err
 	}
 	const query = `
-INSERT INTO api_tokens (id, workspace_id, name, prefix, digest, scopes, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO api_tokens (id, workspace_id, name, prefix, digest, scopes, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id, id = $1`
 	var id xid.ID
 	var isNew bool
@@ -146,7 +147,10 @@ const lastUsedStep = "1 minute"
 func (s *Records) TokenUsed(ctx context.Context, id xid.ID) {
 	const touch = `
 UPDATE api_tokens SET last_used_at = clock_timestamp() WHERE id = (
-  SELECT id FROM api_tokens WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '` + lastUsedStep + `') FOR NO KEY UPDATE SKIP LOCKED)`
+  SELECT id
+  FROM api_tokens
+  WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '` + lastUsedStep + `')
+  FOR NO KEY UPDATE SKIP LOCKED)`
 	if _, err := pgtx.Exec(ctx, s.db, touch, id); err != nil && ctx.Err() == nil {
 		s.limitedLog.Warn(s.log, "the use of a token could not be noted: its lastUsedAt is too old", fmt.Errorf("token %s: %w", id, err))
 	}
@@ -168,7 +172,8 @@ func (s *Records) RunTokenByDigest(ctx context.Context, digest string) (*RunToke
 // RunTokensByDigest finds the attempts behind many run tokens at once.
 func (s *Records) RunTokensByDigest(ctx context.Context, digests []string) (map[string]*RunToken, error) {
 	const query = `
-SELECT a.token_digest, r.workspace_id, r.agent_id, r.id, r.task_id, a.number, NOT (a.finished_at IS NULL AND r.status = 'CLAIMED' AND r.attempt = a.number)
+SELECT a.token_digest, r.workspace_id, r.agent_id, r.id, r.task_id, a.number,
+  NOT (a.finished_at IS NULL AND r.status = 'CLAIMED' AND r.attempt = a.number)
 FROM run_attempts a JOIN runs r ON r.id = a.run_id WHERE a.token_digest = ANY($1)`
 	found := map[string]*RunToken{}
 	_, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
@@ -186,7 +191,11 @@ FROM run_attempts a JOIN runs r ON r.id = a.run_id WHERE a.token_digest = ANY($1
 // RevokeToken ends a token now. workspaceID "" may revoke any token, else only one of that workspace.
 func (s *Records) RevokeToken(ctx context.Context, workspaceID, id xid.ID) error {
 	const query = `
-WITH asked AS (SELECT id, revoked_at FROM api_tokens WHERE id = $1 AND ($2::text IS NULL OR workspace_id = $2) FOR NO KEY UPDATE)
+WITH asked AS (
+  SELECT id, revoked_at
+  FROM api_tokens
+  WHERE id = $1 AND ($2::text IS NULL OR workspace_id = $2)
+  FOR NO KEY UPDATE)
 UPDATE api_tokens k SET revoked_at = coalesce(k.revoked_at, clock_timestamp()) FROM asked WHERE k.id = asked.id
 RETURNING k.id, k.workspace_id, k.name, k.prefix, k.scopes, asked.revoked_at IS NULL`
 	err := s.inTx(ctx, func(t *tx) error {
@@ -212,7 +221,8 @@ func (t *tx) noteRevoked(ctx context.Context, k toldToken) error {
 func (s *Records) RevokeTokensBefore(ctx context.Context, id xid.ID, name, digest string) error {
 	const query = `
 UPDATE api_tokens SET revoked_at = clock_timestamp()
-WHERE revoked_at IS NULL AND id <> $1 AND (digest = $3 OR workspace_id IS NULL AND name = $2) RETURNING id, workspace_id, name, prefix, scopes`
+WHERE revoked_at IS NULL AND id <> $1 AND (digest = $3 OR workspace_id IS NULL AND name = $2)
+RETURNING id, workspace_id, name, prefix, scopes`
 	err := s.inTx(ctx, func(t *tx) error {
 		revoked, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (k toldToken, err error) {
 			return k, rows.Scan(&k.id, &k.workspaceID, &k.name, &k.prefix, (*[]byte)(&k.scopes))

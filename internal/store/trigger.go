@@ -25,7 +25,11 @@ type DueTrigger struct {
 func (s *Routines) DueTriggers(ctx context.Context, after DueTrigger, limit int) ([]DueTrigger, error) {
 	const query = `
 SELECT t.id, r.assignee_id, t.next_run_at FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
-WHERE t.kind = 'SCHEDULE' AND t.enabled AND t.next_run_at IS NOT NULL AND t.next_run_at <= clock_timestamp() AND (t.next_run_at, t.id) > ($1, $2)
+WHERE t.kind = 'SCHEDULE'
+  AND t.enabled
+  AND t.next_run_at IS NOT NULL
+  AND t.next_run_at <= clock_timestamp()
+  AND (t.next_run_at, t.id) > ($1, $2)
 ORDER BY t.next_run_at, t.id LIMIT $3`
 	due, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (d DueTrigger, err error) { return d, rows.Scan(&d.ID, &d.AgentID, &d.NextRunAt) }, query, after.NextRunAt, string(after.ID), limit)
 	if err != nil {
@@ -45,7 +49,8 @@ type triggerRow struct {
 func (s *Routines) disableTrigger(ctx context.Context, trigger triggerRow, cause error) error {
 	err := s.inTx(ctx, func(t *tx) error {
 		const query = `
-UPDATE routine_triggers SET enabled = false, next_run_at = NULL, error = left($2::text, 1000), updated_at = clock_timestamp()
+UPDATE routine_triggers
+SET enabled = false, next_run_at = NULL, error = left($2::text, 1000), updated_at = clock_timestamp()
 WHERE id = $1 AND enabled AND cron = $3 AND time_zone = $4`
 		n, err := pgtx.Exec(ctx, t, query, trigger.id, cause.Error(), trigger.cron, trigger.zone)
 		if err != nil || n == 0 {
@@ -68,7 +73,9 @@ const armBatch = 200
 // many it armed.
 func (s *Routines) ArmTriggers(ctx context.Context) (int, error) {
 	const query = `
-SELECT t.id, t.workspace_id, t.routine_id, r.assignee_id, t.cron, t.time_zone FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
+SELECT t.id, t.workspace_id, t.routine_id, r.assignee_id, t.cron, t.time_zone
+FROM routine_triggers t
+JOIN routines r ON r.id = t.routine_id
 WHERE t.kind = 'SCHEDULE' AND t.enabled AND t.next_run_at IS NULL AND r.deleted_at IS NULL LIMIT $1`
 	unarmed, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (t triggerRow, err error) {
 		return t, rows.Scan(&t.id, &t.workspaceID, &t.routineID, &t.assigneeID, &t.cron, &t.zone)

@@ -227,8 +227,9 @@ func (s *Routines) DeleteTrigger(ctx context.Context, workspaceID, triggerID xid
 // removeTriggers deletes the triggers that a condition on $2 names: off, without a cursor, and without their secrets.
 func (t *tx) removeTriggers(ctx context.Context, which string, arg any) error {
 	query := `
-UPDATE routine_triggers SET deleted_at = $1, enabled = false, next_run_at = NULL, secret_sealed = NULL, previous_secret_sealed = NULL,
-  previous_secret_expires_at = NULL, revision = revision + 1, updated_at = $1
+UPDATE routine_triggers
+SET deleted_at = $1, enabled = false, next_run_at = NULL, secret_sealed = NULL,
+  previous_secret_sealed = NULL, previous_secret_expires_at = NULL, revision = revision + 1, updated_at = $1
 WHERE deleted_at IS NULL AND ` + which
 	if _, err := pgtx.Exec(ctx, t, query, t.Now, arg); err != nil {
 		return fmt.Errorf("remove triggers: %w", err)

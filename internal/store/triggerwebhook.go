@@ -104,8 +104,9 @@ func (s *Routines) Webhook(ctx context.Context, publicID string) (*Webhook, erro
 func (s *Routines) Webhooks(ctx context.Context, publicIDs []string) (map[string]*Webhook, error) {
 	const query = `
 SELECT t.public_id, t.id, t.routine_id, t.workspace_id, t.signing_mode, coalesce(t.secret_sealed, ''),
-  CASE WHEN t.previous_secret_expires_at > clock_timestamp() THEN coalesce(t.previous_secret_sealed, '') ELSE '' END,
-  t.replay_window_ms, t.require_timestamp, clock_timestamp()
+  CASE
+    WHEN t.previous_secret_expires_at > clock_timestamp() THEN coalesce(t.previous_secret_sealed, '')
+    ELSE '' END, t.replay_window_ms, t.require_timestamp, clock_timestamp()
 FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
 WHERE t.public_id = ANY($1) AND t.kind = 'WEBHOOK' AND t.deleted_at IS NULL AND r.deleted_at IS NULL`
 	found := map[string]*Webhook{}
@@ -161,7 +162,10 @@ func (s *Routines) Deliver(ctx context.Context, d Delivery) (out Delivered, err 
 
 func (f *firing) deliver(ctx context.Context, d Delivery) (Delivered, error) {
 	const find = `
-SELECT enabled, (SELECT count(*) FROM webhook_deliveries WHERE trigger_id = $1 AND created_at > $2 AND outcome = ANY($3))
+SELECT enabled, (
+  SELECT count(*)
+  FROM webhook_deliveries
+  WHERE trigger_id = $1 AND created_at > $2 AND outcome = ANY($3))
 FROM routine_triggers WHERE id = $1 AND deleted_at IS NULL`
 	var enabled bool
 	var recent int
@@ -263,9 +267,15 @@ func WebhookStatus(o domain.WebhookOutcome) int {
 // recordDelivery appends to a trigger's delivery log. Of those over the rate limit only one a minute is recorded.
 func (t *tx) recordDelivery(ctx context.Context, d Delivery, out Delivered) error {
 	const query = `
-INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, routine_run_id, status, outcome, detail, delivery_key, created_at)
-SELECT $1, $2, $3::text, $4::text, $5::int, $6::text, left($7::text, 1000), NULLIF($8::text, ''), $9::timestamptz
-WHERE $6::text <> 'RATE_LIMITED' OR NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE trigger_id = $3::text AND outcome = 'RATE_LIMITED' AND created_at > $10)`
+INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, routine_run_id, status, outcome, detail,
+    delivery_key, created_at)
+SELECT $1, $2, $3::text, $4::text, $5::int, $6::text, left($7::text, 1000), NULLIF($8::text, ''),
+  $9::timestamptz
+WHERE $6::text <> 'RATE_LIMITED'
+  OR NOT EXISTS (
+  SELECT 1
+  FROM webhook_deliveries
+  WHERE trigger_id = $3::text AND outcome = 'RATE_LIMITED' AND created_at > $10)`
 	_, err := pgtx.Exec(ctx, t, query, xid.New("whd"), d.Webhook.WorkspaceID, d.Webhook.TriggerID, pgtx.Nullable(out.RoutineRunID), WebhookStatus(out.Outcome),
 		string(out.Outcome), out.Problem, d.Signature, t.Now, t.Now.Add(-domain.WebhookRateWindow))
 	return pgtx.Wrap("record the delivery", err)
@@ -284,7 +294,12 @@ func (s *Routines) RejectDelivery(ctx context.Context, w *Webhook, outcome domai
 		var inMinute, lately int
 		const count = `
 SELECT count(*) FILTER (WHERE created_at > $3), count(*)
-FROM (SELECT created_at FROM webhook_deliveries WHERE trigger_id = $1 AND outcome = ANY($2) AND created_at > $4 ORDER BY created_at DESC LIMIT $5) AS recent`
+FROM (
+  SELECT created_at
+  FROM webhook_deliveries
+  WHERE trigger_id = $1 AND outcome = ANY($2) AND created_at > $4
+  ORDER BY created_at DESC
+  LIMIT $5) AS recent`
 		err := pgtx.QueryRow(ctx, t, []any{&inMinute, &lately}, count, w.TriggerID, pgtx.EnumArray(domain.WebhookUnverified),
 			t.Now.Add(-domain.WebhookRateWindow), t.Now.Add(-quietRejections), domain.WebhookRateLimit)
 		if err != nil {
@@ -294,7 +309,8 @@ FROM (SELECT created_at FROM webhook_deliveries WHERE trigger_id = $1 AND outcom
 			return nil
 		}
 		const query = `
-INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, status, outcome, detail, created_at) VALUES ($1, $2, $3, $4, $5, left($6::text, 1000), $7)`
+INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, status, outcome, detail, created_at)
+VALUES ($1, $2, $3, $4, $5, left($6::text, 1000), $7)`
 		if err := pgtx.ExecOne(ctx, t, query, xid.New("whd"), w.WorkspaceID, w.TriggerID, WebhookStatus(outcome), string(outcome), detail, t.Now); err != nil {
 			return fmt.Errorf("record the delivery: %w", err)
 		}

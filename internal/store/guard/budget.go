@@ -60,9 +60,18 @@ func (b Budget) ChargedWith(workspaceID, agentID, projectID xid.ID) bool {
 // of its workspace. Runs that guards settled are no runs in this sense, and not more than 200 of them are looked through.
 func ExpectedCosts(ctx context.Context, q pgtx.Querier, agents []xid.ID) (map[string]domain.Money, error) {
 	const ofAgents = `
-SELECT a.id, (SELECT least(greatest(coalesce(sum(e.cost_usd), 0), 0), 999999999999)::text FROM cost_entries e WHERE e.run_id = r.id)
+SELECT a.id, (
+  SELECT least(greatest(coalesce(sum(e.cost_usd), 0), 0), 999999999999)::text
+  FROM cost_entries e
+  WHERE e.run_id = r.id)
 FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
-  SELECT id FROM (SELECT id, started_at, finished_at FROM runs WHERE agent_id = a.id AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 200) ended
+  SELECT id
+  FROM (
+    SELECT id, started_at, finished_at
+    FROM runs
+    WHERE agent_id = a.id AND finished_at IS NOT NULL
+    ORDER BY finished_at DESC
+    LIMIT 200) ended
   WHERE started_at IS NOT NULL ORDER BY finished_at DESC LIMIT $2) r`
 	own, err := costsBy(ctx, q, ofAgents, agents)
 	if err != nil {
@@ -72,7 +81,10 @@ FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
 	around := map[string][]domain.Money{}
 	if len(strangers) > 0 {
 		const ofWorkspaces = `
-SELECT a.id, least(greatest(e.cost_usd, 0), 999999999999)::text FROM unnest($1::text[]) AS n (id) JOIN agents a ON a.id = n.id CROSS JOIN LATERAL (
+SELECT a.id, least(greatest(e.cost_usd, 0), 999999999999)::text
+FROM unnest($1::text[]) AS n (id)
+JOIN agents a ON a.id = n.id
+CROSS JOIN LATERAL (
   SELECT cost_usd FROM cost_entries WHERE workspace_id = a.workspace_id ORDER BY created_at DESC LIMIT $2) e`
 		if around, err = costsBy(ctx, q, ofWorkspaces, strangers); err != nil {
 			return nil, fmt.Errorf("read what the workspaces' last attempts cost: %w", err)

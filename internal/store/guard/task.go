@@ -6,14 +6,20 @@ const AwaitsRun = `EXISTS (SELECT 1 FROM wakeup_requests u WHERE u.task_id = k.i
     OR u.status = 'SKIPPED' AND u.end_reason = 'CHECKOUT_HELD' AND k.checkout_run_id IS NOT NULL
     OR u.end_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED') AND u.wake_class = 'EVENT' AND EXISTS (
       SELECT 1 FROM agent_lanes l JOIN agents a ON a.id = l.agent_id
-      WHERE l.agent_id = u.agent_id AND u.finished_at >= least(l.paused_at, l.resend_from) AND a.deleted_at IS NULL)))`
+      WHERE l.agent_id = u.agent_id
+        AND u.finished_at >= least(l.paused_at, l.resend_from)
+        AND a.deleted_at IS NULL)))`
 
 // HasRun says in SQL that a run of the task k is queued or live.
 const HasRun = `EXISTS (SELECT 1 FROM runs o WHERE o.task_id = k.id AND o.status IN ('QUEUED', 'CLAIMED'))`
 
 // openBlocker and openApproval say in SQL that the task k has one.
 var (
-	OpenBlocker  = `EXISTS (SELECT 1 FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = k.id AND ` + TaskOpen("x") + `)`
+	OpenBlocker = `EXISTS (
+  SELECT 1
+  FROM task_blockers b
+  JOIN tasks x ON x.id = b.blocker_id
+  WHERE b.task_id = k.id AND ` + TaskOpen("x") + `)`
 	OpenApproval = `EXISTS (SELECT 1 FROM approvals p WHERE p.task_id = k.id AND p.status = 'PENDING')`
 )
 
@@ -27,7 +33,15 @@ func TaskOpen(alias string) string {
 const TaskActionable = `x.state IN ('TODO', 'IN_PROGRESS') AND x.archived_at IS NULL AND x.deleted_at IS NULL`
 
 // HasOpenBlocker says in SQL that a blocker of the task t is open (SPEC S5.3).
-var HasOpenBlocker = `EXISTS (SELECT 1 FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = t.id AND ` + TaskOpen("x") + `)`
+var HasOpenBlocker = `EXISTS (
+  SELECT 1
+  FROM task_blockers b
+  JOIN tasks x ON x.id = b.blocker_id
+  WHERE b.task_id = t.id AND ` + TaskOpen("x") + `)`
 
 // BlockedTasks finds those of the tasks $1 that have an open blocker (SPEC S5.3).
-var BlockedTasks = `SELECT DISTINCT b.task_id FROM task_blockers b JOIN tasks x ON x.id = b.blocker_id WHERE b.task_id = ANY($1) AND ` + TaskOpen("x")
+var BlockedTasks = `
+SELECT DISTINCT b.task_id
+FROM task_blockers b
+JOIN tasks x ON x.id = b.blocker_id
+WHERE b.task_id = ANY($1) AND ` + TaskOpen("x")

@@ -32,11 +32,20 @@ func (s *Reads) ActivityHead(ctx context.Context) (ActivityPosition, error) {
 // nobody's feed up. A second account that may write is another server's, or ours before its credentials were changed.
 // The session's own account always counts, because it may have taken on a role. Those that have ended since the
 // statement's snapshot cannot be told from ours, and hold the feed up until the next look.
-const activityHorizon = `(SELECT coalesce(min(x::text::bigint), pg_snapshot_xmax(pg_current_snapshot())::text::bigint) FROM pg_snapshot_xip(pg_current_snapshot()) x
+const activityHorizon = `(
+  SELECT coalesce(min(x::text::bigint), pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+  FROM pg_snapshot_xip(pg_current_snapshot()) x
   WHERE x::xid::text NOT IN (
     SELECT l.transactionid::text FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND (a.datname <> current_database() OR a.usename <> session_user AND NOT has_table_privilege(a.usesysid, 'activities', 'INSERT'))
-    UNION ALL SELECT p.transaction::text FROM pg_prepared_xacts p WHERE p.database <> current_database() OR p.owner <> session_user AND NOT has_table_privilege(p.owner, 'activities', 'INSERT')))`
+    WHERE l.locktype = 'transactionid'
+      AND l.mode = 'ExclusiveLock'
+      AND l.granted
+      AND (a.datname <> current_database()
+        OR a.usename <> session_user AND NOT has_table_privilege(a.usesysid, 'activities', 'INSERT'))
+    UNION ALL SELECT p.transaction::text
+    FROM pg_prepared_xacts p
+    WHERE p.database <> current_database()
+      OR p.owner <> session_user AND NOT has_table_privilege(p.owner, 'activities', 'INSERT')))`
 
 // ActivityAfter reads the workspace's log after a position, in its order (tx, id), at most limit entries. It gives only
 // entries below the oldest transaction that may still append one, because that one would be passed by otherwise. held
@@ -44,7 +53,8 @@ const activityHorizon = `(SELECT coalesce(min(x::text::bigint), pg_snapshot_xmax
 func (s *Reads) ActivityAfter(ctx context.Context, workspaceID xid.ID, after ActivityPosition, limit int) (entries []*ent.Activity, held bool, err error) {
 	const query = `
 WITH horizon AS MATERIALIZED (SELECT ` + activityHorizon + ` AS tx)
-SELECT id, tx, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at, tx < (SELECT tx FROM horizon)
+SELECT id, tx, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id,
+  occurred_at, tx < (SELECT tx FROM horizon)
 FROM activities WHERE workspace_id = $1 AND (tx, id) > ($2, $3) ORDER BY tx, id LIMIT $4`
 	all, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (*ent.Activity, error) {
 		a := &ent.Activity{WorkspaceID: workspaceID}

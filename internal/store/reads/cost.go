@@ -38,8 +38,13 @@ func (s *Reads) Costs(ctx context.Context, workspaceID xid.ID, from, until time.
 		day = `date_trunc('day', created_at, 'UTC')`
 	}
 	query := `
-SELECT ` + key + ` AS subject, ` + day + ` AS day, least(greatest(sum(cost_usd), 0), 999999999999) AS cost, sum(input_tokens)::bigint, sum(output_tokens)::bigint,
-  count(DISTINCT run_id) FROM cost_entries WHERE workspace_id = $1 AND created_at >= $2 AND created_at < $3 GROUP BY 1, 2 ORDER BY ` + order + ` LIMIT $4`
+SELECT ` + key + ` AS subject, ` + day + ` AS day, least(greatest(sum(cost_usd), 0), 999999999999) AS cost,
+  sum(input_tokens)::bigint, sum(output_tokens)::bigint, count(DISTINCT run_id)
+FROM cost_entries
+WHERE workspace_id = $1 AND created_at >= $2 AND created_at < $3
+GROUP BY 1, 2
+ORDER BY ` + order + `
+LIMIT $4`
 	groups, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (g CostGroup, err error) {
 		var cost string
 		if err := rows.Scan(&g.SubjectID, &g.Day, &cost, &g.InputTokens, &g.OutputTokens, &g.Runs); err != nil {

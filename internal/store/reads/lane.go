@@ -25,7 +25,8 @@ type Lane struct {
 // Lanes reads the hot state of several agents in one query.
 func (s *Reads) Lanes(ctx context.Context, agentIDs []xid.ID) (map[xid.ID]*Lane, error) {
 	const query = `
-SELECT agent_id, CASE WHEN status = 'IDLE' AND running > 0 THEN 'WORKING' ELSE status END, pause_reason, running,
+SELECT agent_id, CASE WHEN status = 'IDLE' AND running > 0 THEN 'WORKING' ELSE status END, pause_reason,
+  running,
   CASE WHEN eligible_at > clock_timestamp() THEN eligible_at END, last_finished_at
 FROM agent_lanes WHERE agent_id = ANY($1)`
 	lanes, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (*Lane, error) {

@@ -38,7 +38,8 @@ const eligibleTrigger = `workspace_id = $1 AND kind = 'SCHEDULE' AND enabled AND
 // DeadTriggersQuery finds the schedules that are overdue or stranded, the one that was to fire first first.
 const DeadTriggersQuery = `
 SELECT id, next_run_at, last_fired_at, created_at, count(*) OVER () FROM routine_triggers
-WHERE ` + eligibleTrigger + ` AND (next_run_at < $2 OR next_run_at IS NULL AND coalesce(last_fired_at, created_at) < $3)
+WHERE ` + eligibleTrigger + `
+  AND (next_run_at < $2 OR next_run_at IS NULL AND coalesce(last_fired_at, created_at) < $3)
 ORDER BY coalesce(next_run_at, last_fired_at, created_at), id LIMIT $4`
 
 func (r *livenessRead) triggers(ctx context.Context) error {
@@ -64,7 +65,11 @@ func (r *livenessRead) eligible(ctx context.Context) (err error) {
 // aged from the latest of when they were asked for, fell due, their agent had rested, and the agent or the workspace had
 // room. What is claimed and has a lease that was renewed within the grace is alive.
 const StuckRunsQuery = `
-WITH workspace AS (SELECT CASE WHEN max_running IS NULL THEN NULL ELSE greatest(max_running - running, 0) END AS places, released_at FROM workspace_lanes WHERE workspace_id = $1),
+WITH workspace AS (
+  SELECT CASE WHEN max_running IS NULL THEN NULL ELSE greatest(max_running - running, 0) END AS places,
+    released_at
+  FROM workspace_lanes
+  WHERE workspace_id = $1),
 agents AS (
   SELECT agent_id FROM agent_lanes WHERE workspace_id = $1 AND ` + guard.LaneDue + `
   UNION
@@ -72,25 +77,43 @@ agents AS (
   UNION
   SELECT agent_id FROM runs WHERE status = 'QUEUED' AND parked_until <= $2 AND workspace_id = $1),
 claimable AS (
-  SELECT r.id, r.requested_at, greatest(r.requested_at, r.due_at, l.eligible_at, l.released_at, (SELECT released_at FROM workspace)) AS since
-  FROM agents a JOIN agent_lanes l ON l.agent_id = a.agent_id AND l.running < l.max_sessions AND l.eligible_at <= $2
+  SELECT r.id, r.requested_at,
+    greatest(r.requested_at, r.due_at, l.eligible_at, l.released_at,
+      (SELECT released_at FROM workspace)) AS since
+  FROM agents a
+  JOIN agent_lanes l ON l.agent_id = a.agent_id AND l.running < l.max_sessions AND l.eligible_at <= $2
   CROSS JOIN LATERAL (
     SELECT id, requested_at, due_at FROM (
       (SELECT id, requested_at, due_at FROM runs WHERE agent_id = l.agent_id AND ` + guard.Due + `
        ORDER BY requested_at, id LIMIT l.max_sessions - l.running)
       UNION ALL
-      (SELECT id, requested_at, parked_until FROM runs p WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_until IS NOT NULL AND parked_until <= $2
-         AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = p.agent_id AND o.scope = p.scope AND o.status = 'CLAIMED')
-         AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.agent_id = p.agent_id AND o.scope = p.scope AND o.status = 'QUEUED' AND o.id <> p.id
-                         AND (o.parked_reason IS NULL OR o.parked_until <= $2 AND (o.requested_at, o.id) < (p.requested_at, p.id)))
+      (
+        SELECT id, requested_at, parked_until
+        FROM runs p
+        WHERE agent_id = l.agent_id AND status = 'QUEUED' AND parked_until IS NOT NULL AND parked_until <= $2
+          AND NOT EXISTS (
+            SELECT 1
+            FROM runs o
+            WHERE o.agent_id = p.agent_id AND o.scope = p.scope AND o.status = 'CLAIMED')
+          AND NOT EXISTS (
+            SELECT 1
+            FROM runs o
+            WHERE o.agent_id = p.agent_id AND o.scope = p.scope AND o.status = 'QUEUED' AND o.id <> p.id
+              AND (o.parked_reason IS NULL
+                OR o.parked_until <= $2 AND (o.requested_at, o.id) < (p.requested_at, p.id)))
        ORDER BY requested_at, id LIMIT l.max_sessions - l.running)) line
     ORDER BY requested_at, id LIMIT l.max_sessions - l.running) r
   ORDER BY r.requested_at, r.id LIMIT (SELECT places FROM workspace)),
 stuck AS (
   SELECT id, since, since AS shown, 'QUEUED_STUCK' AS condition FROM claimable WHERE since < $3
   UNION ALL
-  SELECT r.id, r.claimed_at, coalesce(r.claimed_at, r.requested_at), 'CLAIMED_STUCK' FROM runs r LEFT JOIN attempt_leases l ON l.run_id = r.id AND l.attempt = r.attempt
-  WHERE r.workspace_id = $1 AND r.status = 'CLAIMED' AND (r.claimed_at IS NULL OR r.claimed_at < $4) AND (l.lease_until IS NULL OR l.lease_until < $4))
+  SELECT r.id, r.claimed_at, coalesce(r.claimed_at, r.requested_at), 'CLAIMED_STUCK'
+  FROM runs r
+  LEFT JOIN attempt_leases l ON l.run_id = r.id AND l.attempt = r.attempt
+  WHERE r.workspace_id = $1
+    AND r.status = 'CLAIMED'
+    AND (r.claimed_at IS NULL OR r.claimed_at < $4)
+    AND (l.lease_until IS NULL OR l.lease_until < $4))
 SELECT id, condition, shown, count(*) OVER () FROM stuck ORDER BY since NULLS FIRST, id LIMIT $5`
 
 func (r *livenessRead) stuckRuns(ctx context.Context) error {
@@ -100,7 +123,12 @@ func (r *livenessRead) stuckRuns(ctx context.Context) error {
 // silentQuery: a run's end is the terminal instant; that a terminal run has one is a check of the table.
 const SilentQuery = `
 SELECT id, 'SILENT_SUCCESS', finished_at, count(*) OVER () FROM runs
-WHERE workspace_id = $1 AND status = 'FINISHED' AND outcome = 'processed' AND session_id IS NULL AND finished_at >= $2 AND requested_at >= $3
+WHERE workspace_id = $1
+  AND status = 'FINISHED'
+  AND outcome = 'processed'
+  AND session_id IS NULL
+  AND finished_at >= $2
+  AND requested_at >= $3
 ORDER BY finished_at DESC, id DESC LIMIT $4`
 
 func (r *livenessRead) silentSuccesses(ctx context.Context) error {
@@ -119,7 +147,9 @@ func (r *livenessRead) runs(ctx context.Context, into *RunEvidence, query string
 
 // ShapesQuery groups the window's terminal runs by what their shape is derived from; the shape itself is domain.ShapeOf's.
 const ShapesQuery = `
-SELECT status, coalesce(outcome, ''), coalesce(end_reason, ''), session_id IS NOT NULL, requested_at >= $3, count(*) FROM runs
+SELECT status, coalesce(outcome, ''), coalesce(end_reason, ''), session_id IS NOT NULL, requested_at >= $3,
+  count(*)
+FROM runs
 WHERE workspace_id = $1 AND finished_at IS NOT NULL AND finished_at >= $2 GROUP BY 1, 2, 3, 4, 5`
 
 func (r *livenessRead) shapes(ctx context.Context) error {

@@ -47,23 +47,49 @@ func (s *Reads) QueueStats(ctx context.Context, workspaceID xid.ID) (QueueStats,
 
 // statsQuery: $1 the workspace, $2 the bound of a count, $3 that of the waits.
 const statsQuery = `
-WITH workspace AS (SELECT running, CASE WHEN max_running IS NULL THEN $2::bigint ELSE greatest(max_running - running, 0) END AS places FROM workspace_lanes WHERE workspace_id = $1),
+WITH workspace AS (
+  SELECT running, CASE
+    WHEN max_running IS NULL THEN $2::bigint
+    ELSE greatest(max_running - running, 0) END AS places
+  FROM workspace_lanes
+  WHERE workspace_id = $1),
 lanes AS (
   SELECT agent_id, max_sessions - running AS free FROM agent_lanes
   WHERE workspace_id = $1 AND ` + guard.LaneDue + ` AND eligible_at <= statement_timestamp()
   ORDER BY head_at, head_id LIMIT $2),
 claimable AS (
   SELECT count(*) AS n, min(r.requested_at) AS oldest FROM lanes l CROSS JOIN LATERAL (
-    SELECT requested_at FROM runs WHERE agent_id = l.agent_id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT l.free) r),
-queued AS (SELECT count(*) AS n FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND status = 'QUEUED' LIMIT $2) q),
+    SELECT requested_at
+    FROM runs
+    WHERE agent_id = l.agent_id AND ` + guard.Due + `
+    ORDER BY requested_at, id
+    LIMIT l.free) r),
+queued AS (
+  SELECT count(*) AS n
+  FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND status = 'QUEUED' LIMIT $2) q),
 retrying AS (
-  SELECT count(*) AS n FROM (SELECT 1 FROM runs WHERE workspace_id = $1 AND status = 'QUEUED' AND parked_reason IN ('BACKOFF', 'RATE_LIMIT') LIMIT $2) q),
+  SELECT count(*) AS n
+  FROM (
+    SELECT 1
+    FROM runs
+    WHERE workspace_id = $1 AND status = 'QUEUED' AND parked_reason IN ('BACKOFF', 'RATE_LIMIT')
+    LIMIT $2) q),
 ended AS (
-  SELECT count(*) FILTER (WHERE status = 'FINISHED') AS finished, count(*) FILTER (WHERE status = 'FAILED') AS failed FROM (
-    SELECT status FROM runs WHERE workspace_id = $1 AND finished_at > statement_timestamp() - interval '1 hour' ORDER BY finished_at DESC LIMIT $2) e),
+  SELECT count(*) FILTER (WHERE status = 'FINISHED') AS finished,
+    count(*) FILTER (WHERE status = 'FAILED') AS failed
+  FROM (
+    SELECT status
+    FROM runs
+    WHERE workspace_id = $1 AND finished_at > statement_timestamp() - interval '1 hour'
+    ORDER BY finished_at DESC
+    LIMIT $2) e),
 waits AS (
-  SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FROM claimed_at - requested_at)::float8) AS seconds FROM (
-    SELECT claimed_at, requested_at, attempt FROM runs WHERE workspace_id = $1 AND finished_at > statement_timestamp() - interval '1 hour'
+  SELECT percentile_cont(ARRAY[0.5, 0.99])
+    WITHIN GROUP (ORDER BY extract(epoch FROM claimed_at - requested_at)::float8) AS seconds
+  FROM (
+    SELECT claimed_at, requested_at, attempt
+    FROM runs
+    WHERE workspace_id = $1 AND finished_at > statement_timestamp() - interval '1 hour'
     ORDER BY finished_at DESC LIMIT $3) w WHERE attempt = 1 AND claimed_at IS NOT NULL)
 SELECT least(c.n, w.places), queued.n, retrying.n, w.running, ended.finished, ended.failed,
   CASE WHEN w.places > 0 THEN c.oldest END, waits.seconds[1], waits.seconds[2], statement_timestamp()

@@ -26,7 +26,11 @@ type RunEvent struct {
 // RunEventsAfter reads a run's events after a sequence number, oldest first, at most limit.
 func (s *Reads) RunEventsAfter(ctx context.Context, runID xid.ID, seq int64, limit int) ([]RunEvent, error) {
 	const query = `
-SELECT seq, kind, coalesce(attempt, 0), data, occurred_at FROM run_events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+SELECT seq, kind, coalesce(attempt, 0), data, occurred_at
+FROM run_events
+WHERE run_id = $1 AND seq > $2
+ORDER BY seq
+LIMIT $3`
 	events, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (e RunEvent, err error) {
 		return e, rows.Scan(&e.Seq, &e.Kind, &e.Attempt, &e.Data, &e.OccurredAt)
 	}, query, runID, seq, limit)
@@ -74,7 +78,10 @@ func (s *Reads) LogAfter(ctx context.Context, runID xid.ID, after LogPosition, l
 func (s *Reads) Log(ctx context.Context, runID xid.ID, f LogFilter, after LogPosition, limit int) ([]LogRow, error) {
 	const query = `
 SELECT attempt, seq, stream, text, at FROM run_log_lines
-WHERE run_id = $1 AND (attempt, seq) > ($2, $3) AND ($4::text[] IS NULL OR stream = ANY($4)) AND ($5 = 0 OR attempt = $5)
+WHERE run_id = $1
+  AND (attempt, seq) > ($2, $3)
+  AND ($4::text[] IS NULL OR stream = ANY($4))
+  AND ($5 = 0 OR attempt = $5)
   AND ($6 = '' OR position(lower($6) IN lower(text)) > 0)
 ORDER BY attempt, seq LIMIT $7`
 	var streams any
@@ -109,9 +116,15 @@ SELECT CASE WHEN l.at IS NULL THEN 0 ELSE coalesce(
 func (s *Reads) LineBeside(ctx context.Context, runID xid.ID, event int64) (LogPosition, error) {
 	const query = `
 WITH e AS MATERIALIZED (
-  SELECT max(occurred_at) AS at FROM run_events WHERE run_id = $1 AND seq <= $2 AND EXISTS (SELECT 1 FROM run_events WHERE run_id = $1 AND seq = $2)),
+  SELECT max(occurred_at) AS at
+  FROM run_events
+  WHERE run_id = $1 AND seq <= $2 AND EXISTS (SELECT 1 FROM run_events WHERE run_id = $1 AND seq = $2)),
 later AS MATERIALIZED (
-  SELECT l.attempt, l.seq FROM e JOIN run_log_lines l ON l.run_id = $1 AND l.at >= e.at ORDER BY l.attempt, l.seq LIMIT 1)
+  SELECT l.attempt, l.seq
+  FROM e
+  JOIN run_log_lines l ON l.run_id = $1 AND l.at >= e.at
+  ORDER BY l.attempt, l.seq
+  LIMIT 1)
 SELECT l.attempt, l.seq FROM e JOIN run_log_lines l ON l.run_id = $1
 WHERE e.at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM later n WHERE (l.attempt, l.seq) >= (n.attempt, n.seq))
 ORDER BY l.attempt DESC, l.seq DESC LIMIT 1`

@@ -62,7 +62,10 @@ func (s *Reads) BlockedTasks(ctx context.Context, taskIDs []xid.ID) (map[xid.ID]
 // ActionableTasks counts the tasks of agents in TODO or IN_PROGRESS.
 func (s *Reads) ActionableTasks(ctx context.Context, agentIDs []xid.ID) (map[xid.ID]int, error) {
 	const query = `
-SELECT x.assignee_id, count(*) FROM tasks x WHERE x.assignee_id = ANY($1) AND ` + guard.TaskActionable + ` GROUP BY x.assignee_id`
+SELECT x.assignee_id, count(*)
+FROM tasks x
+WHERE x.assignee_id = ANY($1) AND ` + guard.TaskActionable + `
+GROUP BY x.assignee_id`
 	found := map[xid.ID]int{}
 	_, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (struct{}, error) {
 		var agent xid.ID

@@ -31,10 +31,23 @@ func (s *Reads) Trace(ctx context.Context, workspaceID, causationID xid.ID) (*Tr
 WITH requests AS (SELECT id, run_id, task_id FROM wakeup_requests WHERE causation_id = $2 AND workspace_id = $1)
 (SELECT 0 AS kind, id FROM routine_runs WHERE causation_id = $2 AND workspace_id = $1 ORDER BY id LIMIT 1)
 UNION ALL (SELECT 1, id FROM requests ORDER BY id LIMIT $3)
-UNION ALL (SELECT 2, id FROM (SELECT id FROM runs WHERE causation_id = $2 AND workspace_id = $1
-                              UNION SELECT run_id FROM requests WHERE run_id IS NOT NULL) r ORDER BY id LIMIT $3)
-UNION ALL (SELECT 3, id FROM (SELECT task_id AS id FROM requests UNION SELECT task_id FROM runs WHERE causation_id = $2 AND workspace_id = $1
-                              UNION SELECT task_id FROM routine_runs WHERE causation_id = $2 AND workspace_id = $1) k WHERE id IS NOT NULL ORDER BY id LIMIT $3)`
+UNION ALL (
+  SELECT 2, id FROM (
+    SELECT id FROM runs WHERE causation_id = $2 AND workspace_id = $1
+    UNION
+    SELECT run_id FROM requests WHERE run_id IS NOT NULL) r
+  ORDER BY id
+  LIMIT $3)
+UNION ALL (
+  SELECT 3, id FROM (
+    SELECT task_id AS id FROM requests
+    UNION
+    SELECT task_id FROM runs WHERE causation_id = $2 AND workspace_id = $1
+    UNION
+    SELECT task_id FROM routine_runs WHERE causation_id = $2 AND workspace_id = $1) k
+  WHERE id IS NOT NULL
+  ORDER BY id
+  LIMIT $3)`
 	t := &Trace{}
 	found := 0
 	_, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (struct{}, error) {

@@ -27,7 +27,11 @@ func (f *waitFacts) readPlaces(ctx context.Context) error {
 
 // readBudgets reads the workspaces' budgets as they are now, as far as they hold runs up.
 func (f *waitFacts) readBudgets(ctx context.Context) error {
-	const query = `SELECT ` + guard.BudgetColumns + ` FROM budget_policies b WHERE workspace_id = ANY($1) AND on_exceed = 'PAUSE_AGENT' ORDER BY id`
+	const query = `
+SELECT ` + guard.BudgetColumns + `
+FROM budget_policies b
+WHERE workspace_id = ANY($1) AND on_exceed = 'PAUSE_AGENT'
+ORDER BY id`
 	found, err := pgtx.Collect(ctx, f.q, guard.ScanBudget, query, pgtx.IDs(pgtx.Keys(f.places)))
 	for _, b := range found {
 		f.ledger.Budgets = append(f.ledger.Budgets, b.At(f.now))
@@ -79,14 +83,25 @@ WITH front AS (
     WHERE workspace_id = w.workspace_id AND ` + guard.LaneDue + ` AND eligible_at <= $4
     ORDER BY head_at, head_id LIMIT w.places) l),
 promoted AS (
-  SELECT agent_id FROM (SELECT agent_id, workspace_id FROM runs WHERE status = 'QUEUED' AND parked_until <= $4 AND cardinality($2::text[]) > 0
-                        ORDER BY parked_until LIMIT 200) p WHERE workspace_id = ANY($2)),
+  SELECT agent_id
+  FROM (
+    SELECT agent_id, workspace_id
+    FROM runs
+    WHERE status = 'QUEUED' AND parked_until <= $4 AND cardinality($2::text[]) > 0
+    ORDER BY parked_until
+    LIMIT 200) p
+  WHERE workspace_id = ANY($2)),
 rivals AS (
   SELECT DISTINCT o.agent_id FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
     SELECT task_id FROM runs WHERE agent_id = a.id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT $5) r
   JOIN runs o ON o.task_id = r.task_id AND o.status = 'QUEUED' AND o.agent_id <> a.id)
-SELECT l.agent_id, l.workspace_id, l.max_sessions, l.running, l.eligible_at, l.status, ` + guard.AgentColumns + `
-FROM (SELECT unnest($1::text[]) AS agent_id UNION SELECT agent_id FROM front UNION SELECT agent_id FROM promoted UNION SELECT agent_id FROM rivals) wanted
+SELECT l.agent_id, l.workspace_id, l.max_sessions, l.running, l.eligible_at, l.status,
+  ` + guard.AgentColumns + `
+FROM (
+  SELECT unnest($1::text[]) AS agent_id
+  UNION SELECT agent_id FROM front
+  UNION SELECT agent_id FROM promoted
+  UNION SELECT agent_id FROM rivals) wanted
 JOIN agent_lanes l ON l.agent_id = wanted.agent_id JOIN agents a ON a.id = l.agent_id`
 
 func (f *waitFacts) readLanes(ctx context.Context) error {

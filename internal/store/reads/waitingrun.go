@@ -40,7 +40,12 @@ SELECT r.* FROM agent_lanes l CROSS JOIN LATERAL (
   (SELECT ` + waitColumns + ` FROM runs r WHERE r.agent_id = l.agent_id AND ` + guard.Due + `
    ORDER BY r.requested_at, r.id LIMIT greatest(l.max_sessions - l.running, 0) + $2)
   UNION ALL
-  (SELECT ` + waitColumns + ` FROM runs r WHERE r.agent_id = l.agent_id AND r.status = 'QUEUED' AND r.parked_until <= $3 ORDER BY r.parked_until LIMIT $2)
+  (
+    SELECT ` + waitColumns + `
+    FROM runs r
+    WHERE r.agent_id = l.agent_id AND r.status = 'QUEUED' AND r.parked_until <= $3
+    ORDER BY r.parked_until
+    LIMIT $2)
   UNION ALL
   (SELECT ` + waitColumns + ` FROM runs r WHERE r.agent_id = l.agent_id AND r.status = 'CLAIMED')) r
 WHERE l.agent_id = ANY($1)`
