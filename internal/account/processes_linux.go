@@ -3,7 +3,6 @@ package account
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rouse.dev/rouse/internal/ownthread"
 )
 
 // endLimit is how long processes may take to disappear after KILL: only ones that hang in the kernel need it.
@@ -81,7 +82,7 @@ func endProcessesOf(uid, reaper uint32) error {
 
 func killAllAs(uid, reaper uint32) error {
 	done := make(chan error)
-	go onOwnThread(func() {
+	go ownthread.Run(func() {
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(reaper), uintptr(uid), uintptr(reaper)); errno != 0 {
 			done <- fmt.Errorf("become uid %d to end its processes: %w", uid, errno)
 			return
@@ -93,20 +94,6 @@ func killAllAs(uid, reaper uint32) error {
 		done <- nil
 	})
 	return <-done
-}
-
-// onOwnThread runs f, as the last thing of a goroutine, on a thread that ends with it. The process's first thread never ends,
-// so it is kept waiting while another one does it.
-func onOwnThread(f func()) {
-	runtime.LockOSThread() // without an unlock the thread ends with the goroutine
-	if unix.Gettid() != os.Getpid() {
-		f()
-		return
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); onOwnThread(f) }()
-	<-done
-	runtime.UnlockOSThread()
 }
 
 // endProcessesIn kills an account's processes whose working folder is in a folder. root's are left alone.

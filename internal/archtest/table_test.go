@@ -36,7 +36,8 @@ var rooms = []room{
 	{"internal/liveness", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
 
 	// What touches the world, each part by itself.
-	{"internal/account", nil, "it knows the system's accounts, not what runs under them"},
+	{"internal/ownthread", nil, "it runs a function, whatever that does"},
+	{"internal/account", []string{"internal/ownthread"}, "it knows the system's accounts, not what runs under them"},
 	{"internal/proc", nil, "it reads what the system tells of processes, whosoever they are"},
 	{"internal/agentstage", nil, "it is the last step before an agent's program, and begins before the rest of the program"},
 	{"internal/sparing", nil, "it counts lines of the log, whatever they say"},
@@ -50,7 +51,7 @@ var rooms = []room{
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
-	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/preset", "internal/proc", "internal/xid"}, "an executor runs one request and never sees the store"},
+	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/ownthread", "internal/preset", "internal/proc", "internal/xid"}, "an executor runs one request and never sees the store"},
 	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/share", "internal/sparing", "internal/xid"}, "limits and access hold for any schema"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
 

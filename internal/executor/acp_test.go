@@ -81,7 +81,7 @@ func TestExampleAgentOfTheGoLibrary(t *testing.T) {
 			if err != nil || !strings.Contains(message, want) || result.Object["stop_reason"] != "end_turn" {
 				t.Fatalf("got %+v, %v, lines\n%s", result, err, sink.text())
 			}
-			if len(sink.sessions) != 1 || sink.sessions[0] != result.SessionID || !result.Resumable || result.Survivors {
+			if len(sink.sessions) != 1 || sink.sessions[0] != result.SessionID || !result.Resumable || result.Survivors != nil {
 				t.Errorf("got %+v, sessions %v", result, sink.sessions)
 			}
 			if len(sink.spoken(domain.LogStreamSystem)) < 3 {
@@ -246,7 +246,7 @@ func testACPCancel(t *testing.T, agent acpAgent) {
 	sink, asked := &recorder{}, errors.New("somebody asked")
 	ctx := cancelWhen(t, sink, "ready", asked)
 	result, err := newACP(t, Options{}).Run(ctx, agent.request(domain.AcpPermissionPolicyReject, "say ready", "wait", "say never"), sink)
-	if !errors.Is(err, asked) || result.ExitCode != 0 || result.Survivors || result.SessionID == "" {
+	if !errors.Is(err, asked) || result.ExitCode != 0 || result.Survivors != nil || result.SessionID == "" {
 		t.Fatalf("got %+v, %v", result, err)
 	}
 	// One that does not obey is ended by force.
@@ -254,7 +254,7 @@ func testACPCancel(t *testing.T, agent acpAgent) {
 	ctx = cancelWhen(t, sink, "ready", &Stop{Reason: asked, Grace: 100 * time.Millisecond})
 	stubborn := acpAgent{append([]string{"/bin/sh", "-c", `trap "" TERM; "$0" "$@"; sleep 1000`}, agent.argv...), agent.folder}
 	result, err = newACP(t, Options{}).Run(ctx, stubborn.request(domain.AcpPermissionPolicyReject, "say ready", "wait"), sink)
-	if !errors.Is(err, asked) || result.Survivors || result.ExitCode != 137 {
+	if !errors.Is(err, asked) || result.Survivors != nil || result.ExitCode != 137 {
 		t.Fatalf("got %+v, %v", result, err)
 	}
 }
@@ -329,7 +329,7 @@ func testACPFailures(t *testing.T, agent acpAgent) {
 func testACPChild(t *testing.T, agent acpAgent) {
 	sink := &recorder{}
 	result, err := newACP(t, Options{}).Run(t.Context(), agent.request(domain.AcpPermissionPolicyReject, "child", "say done"), sink)
-	if err != nil || result.Survivors {
+	if err != nil || result.Survivors != nil {
 		t.Fatalf("got %+v, %v", result, err)
 	}
 	var leader, child int

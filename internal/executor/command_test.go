@@ -255,7 +255,7 @@ func TestEndedFromOutside(t *testing.T) {
 			if failure := failureOf(t, err); !errors.Is(failure, byPerson) || !strings.Contains(failure.Message, "ann") {
 				t.Errorf("got %+v", failure)
 			}
-			if result.Survivors || result.ExitCode < 0 {
+			if result.Survivors != nil || result.ExitCode < 0 {
 				t.Errorf("got %+v", result)
 			}
 			if !strings.Contains(sink.text(), test.want) {
@@ -308,7 +308,7 @@ func TestALeaderThatLeavesOthersBehind(t *testing.T) {
 	t.Run("a daemon that holds the pipes does not hold the run", func(t *testing.T) {
 		sink := &recorder{}
 		result, err := newCommand(t, Options{Drain: 200 * time.Millisecond, NoCgroups: true}).Run(context.Background(), shell(`setsid sleep 1000 & echo ready`), sink)
-		if err != nil || result.Survivors || !strings.Contains(sink.text(), "still holds the pipe") {
+		if err != nil || result.Survivors != nil || !strings.Contains(sink.text(), "still holds the pipe") {
 			t.Fatalf("got %q, %v, %+v", sink.text(), err, result)
 		}
 	})
@@ -334,7 +334,7 @@ func TestAThousandShortCommandsLeaveNothing(t *testing.T) {
 			for i := range jobs {
 				sink := &recorder{}
 				result, err := c.Run(context.Background(), request([]string{"echo", fmt.Sprint(i)}), sink)
-				if err != nil || result.Survivors || sink.text() != fmt.Sprintf("STDOUT %d", i) {
+				if err != nil || result.Survivors != nil || sink.text() != fmt.Sprintf("STDOUT %d", i) {
 					t.Errorf("%d: got %q, %v", i, sink.text(), err)
 				}
 			}

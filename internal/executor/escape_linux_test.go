@@ -63,7 +63,7 @@ func TestNothingOfAnAttemptOutlivesIt(t *testing.T) {
 					}
 					result, err := c.Run(t.Context(), req, &recorder{})
 					gone()
-					if end.code == "" && err != nil || end.code != "" && string(failureOf(t, err).Code) != end.code || result.Survivors {
+					if end.code == "" && err != nil || end.code != "" && string(failureOf(t, err).Code) != end.code || result.Survivors != nil {
 						t.Fatalf("got %v, %+v", err, result)
 					}
 				})
@@ -312,7 +312,7 @@ func TestWhatAnAgentMayNot(t *testing.T) {
 		req := shell(script)
 		req.Spec.Command.WorkingDirectory = "/"
 		result, _ := newCommand(t, o).Run(t.Context(), req, sink)
-		if strings.Contains(sink.text(), "all") || !strings.Contains(strings.ToLower(sink.text()), "fork") || result.Survivors {
+		if strings.Contains(sink.text(), "all") || !strings.Contains(strings.ToLower(sink.text()), "fork") || result.Survivors != nil {
 			t.Errorf("got %q, %+v", sink.text(), result)
 		}
 	})

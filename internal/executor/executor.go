@@ -78,7 +78,7 @@ type Result struct {
 	ExitCode     int            // 128+n for signal n; -1 when no process ended
 	Usage        *Usage         // nil when the agent did not say
 	Tail         string         // the last lines of output, at most 4 KiB
-	Survivors    bool           // processes of the attempt could not be ended
+	Survivors    error          // which processes of the attempt could not be ended, or why that is not known; nil: all have
 	Accepted     *Accepted      // an agent service has taken the run and reports its end itself; nil for all else
 }
 

@@ -87,7 +87,7 @@ func TestWhatAnAttemptStartedEndsWithIt(t *testing.T) {
 	alive, gone := fifo(t)
 	script := `setsid sh -c 'trap "" TERM HUP; exec 9>"$ALIVE" >/dev/null 2>&1; echo free >&9; sleep 1000' & read -r line <"$ALIVE"; echo "$line"`
 	result, err := c.Run(t.Context(), shell(script, Variable{"ALIVE", alive}), &recorder{})
-	if err != nil || result.Survivors {
+	if err != nil || result.Survivors != nil {
 		t.Fatalf("got %v, %+v", err, result)
 	}
 	gone()

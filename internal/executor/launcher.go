@@ -143,13 +143,13 @@ func (c *launcher) reap(p *process, result *Result) *os.ProcessState {
 	case <-p.exited:
 	default: // it hangs in the kernel; the watchdog keeps it in view until it ends
 		go func() { <-p.exited; p.release(&c.watchdog); p.unhold() }()
-		result.Survivors = true
+		result.Survivors = errors.New("its first process hangs in the kernel")
 		return nil
 	}
 	state := p.release(&c.watchdog)
 	result.ExitCode = exitCode(state)
 	left := errors.Join(awaitGroupEnd(p.group, deadline), endMarked(p.group, deadline), p.endRest(p.launch, deadline))
 	p.unhold()
-	result.Survivors = errors.Join(left, p.launch.options.sweep()) != nil
+	result.Survivors = errors.Join(left, p.launch.options.sweep())
 	return state
 }

@@ -5,6 +5,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -199,10 +200,8 @@ func awaitGroupEnd(g ProcessGroup, deadline time.Time) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return errSurvivors
+			return fmt.Errorf("processes %v of group %d are still there %s after they were killed", left, g.PGID, endLimit)
 		}
 		time.Sleep(pause) //nolint:forbidigo // the kernel tells nobody when a process that is not our child is gone
 	}
 }
-
-var errSurvivors = errors.New("processes are left")

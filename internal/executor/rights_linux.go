@@ -3,10 +3,11 @@ package executor
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"rouse.dev/rouse/internal/ownthread"
 )
 
 // withRightsOf runs do with an account's rights over files, so that the kernel judges every folder on the way to a file, and
@@ -17,14 +18,13 @@ func withRightsOf(c *syscall.Credential, do func() error) error {
 		return do()
 	}
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked, so that the thread ends with this function
+	go ownthread.Run(func() {
 		err := takeRightsOf(c)
 		if err == nil {
 			err = do()
 		}
 		done <- err
-	}()
+	})
 	return <-done
 }
 

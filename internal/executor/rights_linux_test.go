@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -200,5 +202,35 @@ func grant(t *testing.T, path string, uid uint32, bits uint16) {
 	}
 	if err := unix.Setxattr(path, "system.posix_acl_access", list, 0); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The first thread of a process never ends, and /proc tells its ids for those of the whole process. When it had taken an account's
+// rights, the server counted as a process of that account for ever, and each end of an attempt waited ten seconds for it to go.
+func TestTheServerNeverCountsAsAProcessOfAnAgent(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // only root can take the rights of another account
+	}
+	const uid = 54321
+	agent := &syscall.Credential{Uid: uid, Gid: uid}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 500 {
+				if err := withRightsOf(agent, func() error { return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "Uid:") && strings.Contains(line, strconv.Itoa(uid)) {
+			t.Errorf("the ids of this process are %q", line)
+		}
 	}
 }

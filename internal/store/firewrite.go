@@ -47,14 +47,20 @@ func (t *tx) writeFires(ctx context.Context, source domain.RoutineRunSource, fir
 		if err != nil {
 			return err
 		}
+		var tasks []routineTask
 		for i := range fires[:n] {
-			request, isNew := written[fires[i].id]
+			f := &fires[i]
+			request, isNew := written[f.id]
 			if !isNew {
 				continue
 			}
-			if err := t.fired(ctx, source, by, &fires[i], request); err != nil {
-				return err
+			t.fired(source, f, request)
+			if f.plan.Request != nil && f.plan.CreateTask {
+				tasks = append(tasks, f.task())
 			}
+		}
+		if err := t.createRoutineTasks(ctx, by, tasks); err != nil {
+			return fmt.Errorf("make the fires' tasks: %w", err)
 		}
 		if err := t.tellWaits(ctx, fires[:n], written); err != nil {
 			return err
@@ -194,8 +200,8 @@ LEFT JOIN sent ON sent.routine_run_id = fire.id`
 	return written, nil
 }
 
-// fired makes the task of a heavy fire, and notes what follows from any once it has committed.
-func (t *tx) fired(ctx context.Context, source domain.RoutineRunSource, by actor, f *fire, request insertedRequest) error {
+// fired notes what follows from a fire once it has committed. The request of a heavy one is its task's.
+func (t *tx) fired(source domain.RoutineRunSource, f *fire, request insertedRequest) {
 	workspace := f.routine.workspaceID
 	t.fed(workspace)
 	t.Count(func(c *metrics.Counters) {
@@ -204,44 +210,23 @@ func (t *tx) fired(ctx context.Context, source domain.RoutineRunSource, by actor
 			c.TriggerClaimed(workspace)
 		}
 	})
-	if f.plan.Request != nil && f.plan.CreateTask {
-		return t.makeTask(ctx, f, by)
-	}
 	if request.id == "" {
-		return nil
+		return
 	}
 	t.sent = append(t.sent, request.id)
 	t.traceWakeup(request.id, request.at, newRequest{causationID: f.causationID, agentID: f.routine.assigneeID, workspaceID: workspace,
 		source: f.plan.Request.Source, reason: "routine " + f.routine.name})
 	t.Count(func(c *metrics.Counters) { c.WakeupCreated(workspace, f.plan.Request.Source) })
 	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: workspace, ID: f.routine.assigneeID})
-	return nil
 }
 
-// makeTask makes the task of a heavy fire (SPEC S4.7). A project that is gone is left out, and texts that are too long are
-// cut: neither must keep the routine from firing.
-func (t *tx) makeTask(ctx context.Context, f *fire, by actor) error {
+// task is the task of a heavy fire (SPEC S4.7). Texts that are too long are cut, because they must not keep the routine from
+// firing.
+func (f *fire) task() routineTask {
 	task := domain.RenderTask(f.routine.name, *f.routine.template, f.values, f.slot.Missed)
-	if task.ProjectID != "" {
-		there, err := t.projectExists(ctx, f.routine.workspaceID, task.ProjectID)
-		if err != nil {
-			return err
-		}
-		if !there {
-			task.ProjectID = ""
-		}
-	}
-	_, _, err := t.createRoutineTask(ctx, routineTask{
-		workspaceID: f.routine.workspaceID, routineRunID: f.id, assigneeID: f.routine.assigneeID, projectID: task.ProjectID,
+	return routineTask{id: xid.New("tsk"), workspaceID: f.routine.workspaceID, routineRunID: f.id, assigneeID: f.routine.assigneeID, projectID: xid.ID(task.ProjectID),
 		causationID: f.causationID, title: task.Title, description: task.Description, requiresApproval: task.RequiresApproval,
-		personWaiting: f.plan.Request.PersonWaiting, by: by,
-	})
-	return pgtx.Wrap("make the fire's task", err)
-}
-
-func (t *tx) projectExists(ctx context.Context, workspaceID, projectID xid.ID) (bool, error) {
-	there, err := pgtx.QueryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL)`, projectID, workspaceID)
-	return there, pgtx.Wrap("look for the project", err)
+		personWaiting: f.plan.Request.PersonWaiting}
 }
 
 // fireActor is who fires.

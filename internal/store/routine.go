@@ -123,3 +123,8 @@ func under(err error, path ...string) error {
 	}
 	return domain.AsUserError(problems)
 }
+
+func (t *tx) projectExists(ctx context.Context, workspaceID, projectID xid.ID) (bool, error) {
+	there, err := pgtx.QueryOne[bool](ctx, t, `SELECT EXISTS (SELECT 1 FROM projects WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL)`, projectID, workspaceID)
+	return there, pgtx.Wrap("look for the project", err)
+}

@@ -2,51 +2,200 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"fmt"
+	"time"
 
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // routineTask is the task of a heavy fire. Title and description are rendered, within the bounds of any task's.
 type routineTask struct {
-	workspaceID, routineRunID, assigneeID, projectID, causationID xid.ID
-	title, description                                            string
-	requiresApproval                                              bool
-	personWaiting                                                 bool // fired by hand: no window (SPEC S3.7)
-	by                                                            actor
+	id, workspaceID, routineRunID, assigneeID, projectID, causationID xid.ID
+	title, description                                                string
+	requiresApproval                                                  bool
+	personWaiting                                                     bool // fired by hand: no window (SPEC S3.7)
 }
 
-// createRoutineTask makes the task of a heavy fire in the hidden ROUTINE workflow, links it to the fire, whose row is there
-// already, and sends its one TASK_ASSIGNED, unrouted (SPEC S4.7). The assignee's lane and the routine are locked, and the
-// clock was read. The fire ends with the task, not with the request.
-func (t *tx) createRoutineTask(ctx context.Context, in routineTask) (taskID, requestID xid.ID, err error) {
-	p := place{projectID: in.projectID}
-	const first = `
-SELECT f.id, s.id
-FROM workflows f
-JOIN workflow_steps s ON s.workflow_id = f.id
-WHERE f.workspace_id = $1 AND f.kind = 'ROUTINE'
-ORDER BY s.position
-LIMIT 1`
-	if err := pgtx.QueryRow(ctx, t, []any{&p.workflowID, &p.stepID}, first, in.workspaceID); err != nil {
-		return "", "", fmt.Errorf("find the workflow of routines: %w", err)
+// createRoutineTasks makes the tasks of heavy fires in the hidden ROUTINE workflow, links each to its fire, whose row is there
+// already, and sends its one TASK_ASSIGNED, unrouted (SPEC S4.7). The assignees' lanes and the routines are locked, and the
+// clock was read. A fire ends with its task, not with the request.
+func (t *tx) createRoutineTasks(ctx context.Context, by actor, list []routineTask) error {
+	if len(list) == 0 {
+		return nil
 	}
-	made, sent, err := t.createTaskAt(ctx, CreateTask{WorkspaceID: in.workspaceID, ID: xid.New("tsk"), Title: in.title, Description: in.description,
-		AssigneeID: in.assigneeID, RequiresApproval: in.requiresApproval}, p, cause{by: in.by, causationID: in.causationID})
+	if err := t.insertRoutineTasks(ctx, list); err != nil {
+		return err
+	}
+	ids := make([]xid.ID, len(list))
+	for i, task := range list {
+		ids[i] = task.id
+	}
+	tasks, err := t.readTasks(ctx, ids...)
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	if len(sent) != 1 {
-		return "", "", fmt.Errorf("the fire's task sent %d wakes, want 1", len(sent))
+	made := make([]madeRoutineTask, len(list))
+	for i, task := range list {
+		if made[i], err = task.made(tasks[task.id]); err != nil {
+			return err
+		}
 	}
-	const link = `
-WITH fire AS (UPDATE routine_runs SET task_id = $2, status = 'TASK_CREATED' WHERE id = $1 RETURNING id)
-UPDATE wakeup_requests
-SET routine_run_id = (SELECT id FROM fire), person_waiting = $4
-WHERE id = $3 AND EXISTS (SELECT 1 FROM fire)`
-	if err := pgtx.ExecOne(ctx, t, link, in.routineRunID, made.id, sent[0], in.personWaiting); err != nil {
-		return "", "", fmt.Errorf("link the task and its wakeup to their fire: %w", err)
+	return t.sendRoutineTasks(ctx, by, made)
+}
+
+// insertRoutineTasks writes the tasks into the first step of their workspace's workflow of routines. A project that is gone is
+// left out, because it must not keep the routine from firing.
+func (t *tx) insertRoutineTasks(ctx context.Context, list []routineTask) error {
+	type row struct {
+		ID          xid.ID `json:"id"`
+		Workspace   xid.ID `json:"workspace"`
+		Title       string `json:"title"`
+		Description string `json:"description"`
+		Project     xid.ID `json:"project,omitempty"`
+		Assignee    xid.ID `json:"assignee"`
+		Approval    bool   `json:"approval"`
 	}
-	return made.id, sent[0], nil
+	rows := make([]row, len(list))
+	for i, task := range list {
+		rows[i] = row{task.id, task.workspaceID, task.title, task.description, task.projectID, task.assigneeID, task.requiresApproval}
+	}
+	encoded, err := json.Marshal(rows)
+	if err != nil {
+		return fmt.Errorf("encode the tasks of fires: %w", err)
+	}
+	const query = `
+INSERT INTO tasks (id, workspace_id, title, description, state, workflow_id, step_id, project_id, assignee_id, assignment_version, wake_generation,
+  requires_approval, created_at, updated_at, revision)
+SELECT n.id, n.workspace, n.title, n.description, s.state, s.workflow_id, s.id, p.id, n.assignee, 1, 0, n.approval, $2, $2, 0
+FROM json_to_recordset($1) AS n (id text, workspace text, title text, description text, project text, assignee text, approval boolean)
+CROSS JOIN LATERAL (
+  SELECT s.id, s.workflow_id, s.state FROM workflows f JOIN workflow_steps s ON s.workflow_id = f.id
+  WHERE f.workspace_id = n.workspace AND f.kind = 'ROUTINE' ORDER BY s.position LIMIT 1) AS s
+LEFT JOIN projects p ON p.id = n.project AND p.workspace_id = n.workspace AND p.deleted_at IS NULL`
+	inserted, err := pgtx.Exec(ctx, t, query, encoded, t.Now)
+	if err != nil {
+		return fmt.Errorf("insert the tasks of fires: %w", err)
+	}
+	if int(inserted) != len(list) {
+		return fmt.Errorf("insert the tasks of fires: %d of %d have a workflow of routines", inserted, len(list))
+	}
+	return nil
+}
+
+// madeRoutineTask is a task that was inserted, with what follows from that.
+type madeRoutineTask struct {
+	routineTask
+	generation int
+	wake       domain.TaskWake
+	scope      string
+	details    []byte // of its line in the feed
+}
+
+// made works out what the making of a task causes, by the rule for any task.
+func (task routineTask) made(r *taskRow) (m madeRoutineTask, err error) {
+	if r == nil {
+		return m, fmt.Errorf("the fire's task %s is gone", task.id)
+	}
+	created := domain.TaskChange{After: r.facts()}
+	created.After.Generation = created.NextGeneration(false)
+	wakes := domain.WakeupsFor(created)
+	if len(wakes) != 1 {
+		return m, fmt.Errorf("the fire's task sent %d wakes, want 1", len(wakes))
+	}
+	details, err := encodeData(entry{agentID: task.assigneeID, taskID: task.id, data: map[string]any{"created": true}}.details())
+	return madeRoutineTask{task, created.After.Generation, wakes[0], domain.WakeScope(wakes[0].Source, string(task.id)), details}, err
+}
+
+// sendRoutineTasks writes the generation of each task, its line in the feed, the link from its fire, and its request.
+func (t *tx) sendRoutineTasks(ctx context.Context, by actor, list []madeRoutineTask) error {
+	encoded, err := encodeRoutineTasks(list)
+	if err != nil {
+		return err
+	}
+	const query = `
+WITH n AS MATERIALIZED (
+  SELECT * FROM json_to_recordset($1) AS n (task text, workspace text, fire text, agent text, causation text, generation int, activity text, details jsonb,
+    request text, scope text, source text, basis text, person boolean, reason text, payload jsonb, key text)),
+written AS (
+  UPDATE tasks t SET wake_generation = n.generation, revision = t.revision + 1 FROM n WHERE t.id = n.task RETURNING t.id),
+told AS (` + activityInto + `
+  SELECT activity, workspace, '` + string(domain.ActivityCodeTaskChanged) + `', 'The task was made.', $2, $3, task, agent, task, details, causation, $4
+  FROM n JOIN written ON written.id = n.task),
+linked AS (
+  UPDATE routine_runs f SET task_id = n.task, status = 'TASK_CREATED' FROM n JOIN written ON written.id = n.task WHERE f.id = n.fire RETURNING f.id)
+INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_run_id, causation_id, scope, source, basis, wake_class, person_waiting,
+  reason, payload, status, recovered, resends, hops, retry_count, idempotency_key)
+SELECT request, workspace, agent, task, fire, causation, scope, source, basis, '` + string(domain.WakeClassEvent) + `', person,
+  reason, payload, 'QUEUED', false, 0, 0, 0, key
+FROM n JOIN linked ON linked.id = n.fire
+RETURNING id, requested_at`
+	sent := map[xid.ID]time.Time{}
+	_, err = pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
+		var id xid.ID
+		var at time.Time
+		err = rows.Scan(&id, &at)
+		sent[id] = at
+		return struct{}{}, err
+	}, query, encoded.rows, by.kind, by.name, t.Now)
+	if err != nil {
+		return fmt.Errorf("send the tasks of fires: %w", err)
+	}
+	if len(sent) != len(list) {
+		return fmt.Errorf("send the tasks of fires: %d of %d were sent", len(sent), len(list))
+	}
+	for i, m := range list {
+		t.sentRoutineTask(m, encoded.requests[i], sent[encoded.requests[i]])
+	}
+	return nil
+}
+
+// encodedRoutineTasks are the tasks as the statement reads them, and the ids of their requests.
+type encodedRoutineTasks struct {
+	rows     []byte
+	requests []xid.ID
+}
+
+func encodeRoutineTasks(list []madeRoutineTask) (encoded encodedRoutineTasks, err error) {
+	type row struct {
+		Task       xid.ID          `json:"task"`
+		Workspace  xid.ID          `json:"workspace"`
+		Fire       xid.ID          `json:"fire"`
+		Agent      xid.ID          `json:"agent"`
+		Causation  xid.ID          `json:"causation"`
+		Generation int             `json:"generation"`
+		Activity   xid.ID          `json:"activity"`
+		Details    json.RawMessage `json:"details"`
+		Request    xid.ID          `json:"request"`
+		Scope      string          `json:"scope"`
+		Source     string          `json:"source"`
+		Basis      string          `json:"basis"`
+		Person     bool            `json:"person"`
+		Reason     string          `json:"reason"`
+		Payload    domain.Payload  `json:"payload"`
+		Key        string          `json:"key"`
+	}
+	activities := newIDs("act", len(list))
+	encoded.requests = newIDs("wkp", len(list))
+	rows := make([]row, len(list))
+	for i, m := range list {
+		rows[i] = row{m.id, m.workspaceID, m.routineRunID, m.assigneeID, m.causationID, m.generation, activities[i], m.details,
+			encoded.requests[i], m.scope, string(m.wake.Source), string(m.wake.Basis), m.personWaiting, m.wake.Reason, m.wake.Payload, m.wake.Key}
+	}
+	encoded.rows, err = json.Marshal(rows)
+	return encoded, pgtx.Wrap("encode the tasks of fires", err)
+}
+
+// sentRoutineTask notes what follows from a task's request once it has committed.
+func (t *tx) sentRoutineTask(m madeRoutineTask, request xid.ID, at time.Time) {
+	t.fed(m.workspaceID)
+	t.sent = append(t.sent, request)
+	t.traceWakeup(request, at, newRequest{causationID: m.causationID, agentID: m.assigneeID, workspaceID: m.workspaceID, source: m.wake.Source, reason: m.wake.Reason})
+	t.Count(func(c *metrics.Counters) { c.WakeupCreated(m.workspaceID, m.wake.Source) })
+	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: m.workspaceID, ID: m.assigneeID})
 }

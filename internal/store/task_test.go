@@ -670,14 +670,14 @@ func TestARoutineTaskCompletesWithItsRun(t *testing.T) {
 	fire := xid.New("rrn")
 	w.sql(`INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, source, dispatch_fingerprint, started_at, status, variables, missed_ticks, missed_truncated)
 VALUES ($1, $2, 'cau_1', $3, 'CRON', 'f', now(), 'RECEIVED', '{}', 0, false)`, fire, w.workspace, routine.ID)
-	var task, request xid.ID
-	w.ok(w.inTx(t.Context(), func(x *tx) (err error) {
-		if _, err = x.lockLane(t.Context(), a); err != nil {
+	task := xid.New("tsk")
+	w.ok(w.inTx(t.Context(), func(x *tx) error {
+		if _, err := x.lockLane(t.Context(), a); err != nil {
 			return err
 		}
-		task, request, err = x.createRoutineTask(t.Context(), routineTask{workspaceID: w.workspace, routineRunID: fire, assigneeID: a, causationID: "cau_1", title: "Daily", by: system("cron")})
-		return err
+		return x.createRoutineTasks(t.Context(), system("cron"), []routineTask{{id: task, workspaceID: w.workspace, routineRunID: fire, assigneeID: a, causationID: "cau_1", title: "Daily"}})
 	}))
+	request := one[xid.ID](w, `SELECT id FROM wakeup_requests WHERE routine_run_id = $1`, fire)
 	w.route(a)
 	w.wantRequest(request, domain.WakeupStatusQueued)
 	claimed := w.claimOne()

@@ -49,8 +49,8 @@ func (p *Pool) run(a *attempt) report {
 	lines := newLogWriter(p.giveUp, a, p.options.Store, p.log)
 	defer lines.close()
 	result, err := p.options.Executor.Run(a.ctx, request, &sink{pool: p, attempt: a, lines: lines})
-	if result.Survivors {
-		p.log.Warn("processes of a run could not be ended", a.keys())
+	if result.Survivors != nil {
+		p.log.Warn("processes of a run could not be ended", a.keys(), "error", result.Survivors)
 		lines.Line(domain.LogStreamSystem, "processes of this attempt could not be ended and may still run")
 	}
 	end := reportOf(a.ctx, result, err)
