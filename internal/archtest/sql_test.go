@@ -32,22 +32,72 @@ func TestAWordInAStatementIsOfTheVocabulary(t *testing.T) {
 // Many parameters in no order are counted wrong sooner or later.
 func TestTheParametersOfALongStatementRise(t *testing.T) {
 	statements(t, func(place, text string) {
-		var seen []int
-		for _, m := range parameter.FindAllStringSubmatch(text, -1) {
-			if n, _ := strconv.Atoi(m[1]); !slices.Contains(seen, n) {
-				seen = append(seen, n)
-			}
-		}
+		seen := parametersOf(sqlComment.ReplaceAllString(text, ""))
 		if len(seen) >= 9 && !slices.IsSorted(seen) {
 			t.Errorf("%s: the parameters come in the order %v: number them as they come, and sort the arguments so", place, seen)
 		}
 	})
 }
 
+// Who reads a statement with more than four parameters learns from the statement itself what each of them is: from a comment
+// in it, from the columns into which they are inserted, or from the column that each is set to or compared with.
+func TestTheParametersOfALongStatementAreNamed(t *testing.T) {
+	statements(t, func(place, text string) {
+		bare := sqlComment.ReplaceAllString(text, "")
+		if len(parametersOf(bare)) <= 4 || slices.ContainsFunc(notYetNamed, func(file string) bool { return strings.Contains(place, "/"+file+".go:") }) {
+			return
+		}
+		named := parametersOf(strings.Join(sqlComment.FindAllString(text, -1), "\n"))
+		if len(named) == 0 && onlyNamesLeft(insertsThem.ReplaceAllString(bare, "")) {
+			return
+		}
+		missing := slices.DeleteFunc(parametersOf(bare), func(n int) bool { return slices.Contains(named, n) })
+		if len(missing) > 0 {
+			t.Errorf("%s: nothing says what the parameters %v are: begin the statement with a comment like -- $1 run, $2 attempt", place, missing)
+		}
+	})
+}
+
+// onlyNamesLeft says whether each parameter stands once, beside the column that says what it is.
+func onlyNamesLeft(statement string) bool {
+	return len(byColumn.FindAllString(statement, -1)) == len(parameter.FindAllString(statement, -1))
+}
+
+// parametersOf lists the numbers of a text's parameters, each where it comes first.
+func parametersOf(text string) (seen []int) {
+	for _, m := range parameter.FindAllStringSubmatch(text, -1) {
+		if n, _ := strconv.Atoi(m[1]); !slices.Contains(seen, n) {
+			seen = append(seen, n)
+		}
+	}
+	return seen
+}
+
+// Lines of statements are short, since each clause has one of its own: who looks for what a statement filters by reads down, not
+// across, and a diff shows the condition that changed.
+func TestAClauseOfALongStatementHasItsOwnLine(t *testing.T) {
+	statements(t, func(place, text string) {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimRight(line, "\n"); len(line) > longestLine && !slices.ContainsFunc(notYetNamed, func(file string) bool { return strings.Contains(place, "/"+file+".go:") }) {
+				t.Errorf("%s: %d characters in one line: begin a new one before FROM, WHERE, JOIN and the like\n%s", place, len(line), line)
+			}
+		}
+	})
+}
+
+// longestLine is how long a line of a statement may be, without the Go in it.
+const longestLine = 130
+
+// notYetNamed are files whose statements are laid out with their next change.
+var notYetNamed = []string{"claimahead", "claimtake", "claimtask", "claimnext", "claimer", "claim", "request", "routewrite", "route", "attemptstart", "attemptfinish", "attemptfinishbatch", "session", "wake"}
+
 var (
-	quotedWord = regexp.MustCompile(`'([A-Z][A-Z_]{2,})'`)
-	parameter  = regexp.MustCompile(`\$(\d+)`)
-	beginning  = regexp.MustCompile(`\b(SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
+	sqlComment  = regexp.MustCompile(`--[^\n]*`)
+	insertsThem = regexp.MustCompile(`^\s*(INSERT INTO \w+ \([^)]*\))?\s*VALUES \([^()]*(\([^()]*(\([^()]*\)[^()]*)*\)[^()]*)*\)`)
+	byColumn    = regexp.MustCompile(`\b\w+ (=|<|>|<=|>=|<>) (ANY\()?\$\d+\b`)
+	quotedWord  = regexp.MustCompile(`'([A-Z][A-Z_]{2,})'`)
+	parameter   = regexp.MustCompile(`\$(\d+)`)
+	beginning   = regexp.MustCompile(`\b(SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
 )
 
 // statements gives the statements of the store, each as its texts in order; what is put in between them is left out.

@@ -102,6 +102,8 @@ func (t *tx) noteRequests(ctx context.Context, workspaceID xid.ID, requests []xi
 		return nil
 	}
 	const query = activityInto + `
+-- $1 code, $2 summary, $3 kind of actor, $4 actor, $5 reason, or "", $6 whether the feed names the agent as
+-- the old one, $7 now, $8 ids of the entries, $9 the requests
 SELECT n.id, q.workspace_id, $1, $2, $3, $4, q.id, q.agent_id, q.task_id,
   jsonb_strip_nulls(jsonb_build_object('reason', NULLIF($5::text, ''), 'task_id', q.task_id,
       'agent', q.agent_id, 'old_agent', CASE WHEN $6::boolean THEN q.agent_id END)), q.causation_id, $7

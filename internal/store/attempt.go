@@ -27,6 +27,7 @@ type ProcessGroup struct {
 // RecordProcess notes the process group on the lease; ErrFenced when the attempt is not the live one any more.
 func (s *Attempts) RecordProcess(ctx context.Context, a Attempt, g ProcessGroup) error {
 	const query = `
+-- $1 run, $2 attempt, $3 owner, $4 process group, $5 when its leader started, $6 host, $7 boot of the host
 UPDATE attempt_leases SET process_group = $4, process_started = $5, host = $6, boot_id = $7
 WHERE run_id = $1 AND attempt = $2 AND owner = $3`
 	n, err := pgtx.Exec(ctx, s.db, query, a.RunID, a.Number, a.Owner, g.PGID, g.Started, g.Host, g.BootID)
@@ -96,7 +97,9 @@ func (s *Attempts) AppendLog(ctx context.Context, a Attempt, lines []LogLine) er
 		seqs[i], streams[i], texts[i], ats[i] = line.Seq, string(line.Stream), line.Text, line.At
 	}
 	const query = `
+-- $1 run, $2 attempt, $3 owner, $4 numbers of the lines, $5 their streams, $6 texts, $7 instants
 WITH live AS (
+  -- KEY SHARE: the lease may be renewed meanwhile, but it can neither end nor change hands
   SELECT workspace_id, run_id, attempt
   FROM attempt_leases
   WHERE run_id = $1 AND attempt = $2 AND owner = $3
@@ -156,12 +159,14 @@ func (s *Attempts) renew(ctx context.Context, attempts []Attempt, lease time.Dur
 		runIDs[i], numbers[i], owners[i] = string(a.RunID), int64(a.Number), string(a.Owner)
 	}
 	const query = `
+-- $1 runs, $2 their attempts, $3 owners, $4 seconds of the lease
 WITH asked AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (run_id, attempt, owner)),
 there AS (
   SELECT l.run_id, l.attempt, l.owner, l.lease_until
   FROM attempt_leases l
   JOIN asked a USING (run_id, attempt, owner)),
 free AS (
+  -- a service that accepted an attempt has its own time; who ends one holds its lease, and is not waited for
   SELECT l.run_id
   FROM attempt_leases l
   JOIN asked a USING (run_id, attempt, owner)
@@ -172,6 +177,7 @@ held AS (
   FROM free f WHERE l.run_id = f.run_id
   RETURNING l.run_id, l.attempt, l.owner, l.lease_until),
 living AS (
+  -- the sign of life is left out rather than waited for: who ends the attempt may hold its row and wait for the lease
   SELECT x.id
   FROM run_attempts x
   JOIN held h ON x.run_id = h.run_id AND x.number = h.attempt

@@ -27,9 +27,10 @@ func (s *Attempts) Accept(ctx context.Context, a Attempt, in Acceptance) error {
 			return err
 		}
 		const query = `
+-- $1 run, $2 attempt, $3 now, $4 when the service must have answered, $5 timeout in ms, $6 grace in ms
 UPDATE attempt_leases SET accepted_at = $3, lease_until = $4, timeout_ms = $5, grace_ms = $6,
-  host = NULL, boot_id = NULL, owner_pid = NULL, owner_started = NULL, process_group = NULL,
-    process_started = NULL
+  -- no process of ours holds it any more, so that a restart of the server rescues nothing
+  host = NULL, boot_id = NULL, owner_pid = NULL, owner_started = NULL, process_group = NULL, process_started = NULL
 WHERE run_id = $1 AND attempt = $2`
 		err := pgtx.ExecOne(ctx, t, query, run.id, run.attempt, t.Now, t.Now.Add(max(in.Left, 0)), in.Timeout.Milliseconds(), in.Grace.Milliseconds())
 		if err != nil {

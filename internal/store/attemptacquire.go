@@ -124,7 +124,10 @@ func (s *Attempts) offerDue(ctx context.Context, in Acquire) (offered int, err e
 const offerLanes = 1000
 
 const offerLanesQuery = `
+-- $1 workspace, $2 queue, $3 agents to which the worker is bound; none: all, $4 most lanes, $5 most heads
+-- looked at, $6 lanes that failed
 WITH due AS MATERIALIZED (
+  -- MATERIALIZED: the executor of a head, which takes reading documents, is looked up for so many lanes at most
   SELECT agent_id, head_at, head_id FROM agent_lanes
   WHERE workspace_id = $1 AND ` + guard.LaneDue + ` AND eligible_at <= statement_timestamp()
     AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) AND agent_id <> ALL($6)
@@ -221,6 +224,8 @@ func (t *tx) lend(ctx context.Context, lease *Lease, former xid.ID, key string) 
 	period := lease.Executor.Pull.Lease
 	until = t.Now.Add(period)
 	const query = `
+-- $1 owner, $2 end of the lease, $3 lease in ms, $4 key of the call, $5 run, $6 attempt, $7 owner before; "":
+-- an offer, $8 now, $9 digest of the run token
 WITH l AS (UPDATE attempt_leases SET owner = $1, lease_until = $2, lease_ms = $3, call_key = NULLIF($4, '')
   WHERE run_id = $5 AND attempt = $6 AND owner IS NOT DISTINCT FROM NULLIF($7, '') RETURNING 1)
 UPDATE run_attempts

@@ -71,6 +71,8 @@ func (t *tx) planRetry(ctx context.Context, l lane, run runRow, f Failure, plan 
 		return err
 	}
 	const note = `
+-- $1 retries, $2 limits in a row, $3 now, $4 code, $5 message, $6 what plans the retry, $7 when the limit
+-- ends, $8 session, $9 run
 UPDATE runs
 SET retry_count = $1, limits = $2::bigint,
   limited_since = CASE WHEN $2::bigint = 0 THEN NULL ELSE coalesce(limited_since, $3::timestamptz) END,

@@ -154,18 +154,21 @@ var unstartedQuery = `
 SELECT t.id, t.workspace_id, t.assignee_id, t.project_id, t.created_at,
   'recovery:' || t.id || ':' || t.assignment_version,
   a.deleted_at IS NOT NULL OR l.status IN ('PAUSED', 'STOPPED'),
+  -- started: it has a run that works or worked; one that a guard ended without launching it does not count
   EXISTS (
     SELECT 1
     FROM runs r
     WHERE r.task_id = t.id
       AND (r.status IN ('QUEUED', 'CLAIMED')
         OR r.status = 'FINISHED' AND coalesce(r.outcome, '') NOT IN ('` + strings.Join(domain.SkipOutcomes, "', '") + `'))),
+  -- waiting: a wake is on its way, or is sent again when the task is free
   EXISTS (
     SELECT 1
     FROM wakeup_requests q
     WHERE q.task_id = t.id
       AND (q.status IN ('QUEUED', 'CLAIMED') OR q.status = 'SKIPPED' AND q.end_reason = 'CHECKOUT_HELD')),
   ` + guard.HasOpenBlocker + `,
+  -- cancelled by a person since the task was assigned, who does not want it back
   EXISTS (
     SELECT 1
     FROM runs r
@@ -180,6 +183,7 @@ SELECT t.id, t.workspace_id, t.assignee_id, t.project_id, t.created_at,
           AND q.basis = 'ASSIGNEE'
           AND q.agent_id = t.assignee_id
           AND NOT q.recovered), t.created_at)),
+  -- tried: this assignment was recovered before
   EXISTS (
     SELECT 1
     FROM wakeup_requests q

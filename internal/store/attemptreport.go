@@ -46,9 +46,11 @@ WITH l AS (
   UPDATE attempt_leases
   SET lease_until = CASE
     WHEN lease_ms = 0 THEN lease_until
-    ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END, call_key = NULL
+    ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END,
+    call_key = NULL -- the worker has the answer of its call, so that it is not given again
   WHERE run_id = $1 AND attempt = $2 AND owner = $3 RETURNING run_id, attempt, lease_until, ending_at),
 living AS (
+  -- left out rather than waited for: who ends the attempt may hold its row and wait for the lease
   SELECT x.id
   FROM run_attempts x
   JOIN l ON x.run_id = l.run_id AND x.number = l.attempt
@@ -187,6 +189,8 @@ func (t *tx) insertLines(ctx context.Context, a Attempt, workspaceID xid.ID, lin
 		seqs[i], streams[i], texts[i], ats[i] = line.Seq, string(line.Stream), line.Text, line.At
 	}
 	const insert = `
+-- $1 workspace, $2 run, $3 attempt, $4 numbers of the lines, $5 their streams, $6 texts, $7 instants, $8
+-- whether the output is cut here, $9 what marks it as cut
 WITH added AS (
   INSERT INTO run_log_lines (workspace_id, run_id, attempt, seq, stream, text, at)
   SELECT $1, $2, $3, n.seq, n.stream, n.text, n.at

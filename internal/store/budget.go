@@ -59,6 +59,8 @@ func (t *tx) upsertBudget(ctx context.Context, in UpsertBudget, limit domain.Mon
 		return "", err
 	}
 	const insert = `
+-- $1 id, $2 workspace, $3 kind of subject, $4 subject, $5 limit, $6 period, $7 what happens when it is spent,
+-- $8 begin of the period
 INSERT INTO budget_policies (id, workspace_id, subject_kind, subject_id, limit_usd, period,
     alert_thresholds, on_exceed, period_start, spent_usd, reserved_usd)
 VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $8, 0, 0)
@@ -170,6 +172,7 @@ WHERE l.workspace_id = $1 AND l.running > 0 ORDER BY r.id FOR SHARE OF r`
 	}
 	b.Reserved = ledger.Budgets[0].Reserved
 	const insert = `
+-- $1 workspace, $2 budget, $3 ids of the holds, $4 runs, $5 their attempts, $6 amounts, $7 now
 INSERT INTO budget_holds (id, workspace_id, policy_id, run_id, attempt, amount_usd, status, created_at)
 SELECT n.id, $1, $2, n.run, n.attempt, n.amount, 'HELD', $7
 FROM unnest($3::text[], $4::text[], $5::bigint[], $6::numeric[]) AS n (id, run, attempt, amount)`

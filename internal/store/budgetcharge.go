@@ -93,11 +93,14 @@ func (t *tx) lockCharged(ctx context.Context, workspaces, runIDs []xid.ID, attem
 		}
 	}
 	const query = `
+-- $1 workspaces, $2 agents that were charged, $3 projects that were charged, $4 runs that let go of holds, $5
+-- their attempts
 SELECT ` + guard.BudgetColumns + ` FROM budget_policies b WHERE b.workspace_id = ANY($1) AND (
   cardinality($2::text[]) > 0 AND (b.subject_kind = 'WORKSPACE' OR b.subject_id = ANY($2) OR b.subject_id = ANY($3))
   OR b.id IN (SELECT h.policy_id FROM unnest($4::text[], $5::bigint[]) AS n (run_id, attempt)
               JOIN budget_holds h ON h.run_id = n.run_id AND h.attempt = n.attempt AND h.status = 'HELD'))
-ORDER BY b.id FOR NO KEY UPDATE OF b`
+ORDER BY b.id -- as all who lock several budgets do
+FOR NO KEY UPDATE OF b`
 	found, err := pgtx.Collect(ctx, t, guard.ScanBudget, query, pgtx.IDs(workspaces), pgtx.IDs(agents), pgtx.IDs(projects), pgtx.IDs(runIDs), pgtx.IntArray(attempts))
 	if err != nil {
 		return nil, fmt.Errorf("lock budgets: %w", err)
@@ -168,6 +171,7 @@ func (t *tx) writeBudgets(ctx context.Context, changed []*guard.Budget, cause al
 		policies[i], starts[i], spent[i], reserved[i], told[i] = b.ID, b.PeriodStart, b.Spent.String(), b.Reserved.String(), string(list)
 	}
 	const query = `
+-- $1 budgets, $2 begins of their periods, $3 spent, $4 reserved, $5 thresholds that people were told of
 UPDATE budget_policies b
 SET period_start = n.period_start, spent_usd = n.spent, reserved_usd = n.reserved, told_thresholds = n.told,
   alerted_percent = coalesce((SELECT max(p::int) FROM jsonb_array_elements_text(n.told) p), 0)

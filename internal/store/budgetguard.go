@@ -72,7 +72,9 @@ FOR NO KEY UPDATE`
 }
 
 const budgetsOfClaim = `workspace_id = ANY($1)
-  AND (subject_kind = 'WORKSPACE' OR subject_kind = 'AGENT' AND subject_id = ANY($2) OR subject_kind = 'PROJECT' AND subject_id = ANY($3))`
+  AND (subject_kind = 'WORKSPACE'
+    OR subject_kind = 'AGENT' AND subject_id = ANY($2)
+    OR subject_kind = 'PROJECT' AND subject_id = ANY($3))`
 
 // leaveOutHeld makes lanes busy whose budget could not be locked: an agent's own, or all of a workspace. A project whose
 // budget could not be locked is as one that was not looked at: only lanes whose next run is of it are left out.
@@ -172,10 +174,10 @@ func (c *claimer) reserve(ctx context.Context, runs []runRow, numbers map[xid.ID
 		return nil
 	}
 	const query = `
+-- $1 ids of the holds, $2 workspaces, $3 budgets, $4 runs, $5 their attempts, $6 amounts, $7 now
 WITH n AS (
-  SELECT *
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::numeric[]) AS n (id,
-      workspace_id, policy_id, run_id, attempt, amount)),
+  SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::numeric[])
+    AS n (id, workspace_id, policy_id, run_id, attempt, amount)),
 held AS (
   INSERT INTO budget_holds (id, workspace_id, policy_id, run_id, attempt, amount_usd, status, created_at)
   SELECT id, workspace_id, policy_id, run_id, attempt, amount, 'HELD', $7 FROM n)

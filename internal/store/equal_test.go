@@ -92,3 +92,32 @@ func TestTheBeginOfAPeriodIsTheSameInSQLAndInGo(t *testing.T) {
 		}
 	}
 }
+
+// SPEC S5.1: on which tasks the loop may act is the same in SQL and in Go, whether a task has a project, whichever workflow it is
+// in, and whether the workspace has an office workflow.
+func TestATaskOfTheOfficeIsTheSameInSQLAndInGo(t *testing.T) {
+	w := newWorld(t)
+	agent, project := w.agent("worker"), w.project("Project")
+	task := w.projectTask(project, agent)
+	office := one[string](w, `SELECT office_workflow_id FROM workspaces WHERE id = $1`, w.workspace)
+	w.sql(`UPDATE workflows SET kind = 'KANBAN' WHERE workspace_id = $1`, w.workspace) // a workspace has one of kind ROUTINE
+	seen := map[bool]int{}
+	for _, kind := range domain.WorkflowKind("").Values() {
+		w.sql(`UPDATE workflows SET kind = $2 WHERE id = $1`, office, kind)
+		for _, chosen := range []bool{true, false} { // as the workspace's office workflow
+			for _, hasProject := range []bool{true, false} {
+				w.sql(`UPDATE workspaces SET office_workflow_id = CASE WHEN $2 THEN $3 END WHERE id = $1`, w.workspace, chosen, office)
+				w.sql(`UPDATE tasks SET workflow_id = $2, project_id = CASE WHEN $3 THEN $4 END WHERE id = $1`, task, office, hasProject, project)
+				want := domain.IsOffice(hasProject, chosen, domain.WorkflowKind(kind))
+				got := one[bool](w, `SELECT `+officeTask+` FROM tasks t JOIN workspaces w ON w.id = t.workspace_id JOIN workflows f ON f.id = t.workflow_id WHERE t.id = $1`, task)
+				if got != want {
+					t.Errorf("workflow %s, chosen for the office: %t, with a project: %t: %t in SQL, %t in Go", kind, chosen, hasProject, got, want)
+				}
+				seen[got]++
+			}
+		}
+	}
+	if seen[true] == 0 || seen[false] == 0 {
+		t.Errorf("only one answer was tried: %v", seen)
+	}
+}

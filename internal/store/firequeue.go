@@ -37,7 +37,10 @@ func (q *fireQueue) note(r *routineRow, f domain.FireFacts, plan domain.FirePlan
 // fireQueueQuery reads a fireQueue. A heavy fire's work is whatever is about its task: of its runs the one that is to come
 // first, so that one which is parked for long hides none that is not.
 var fireQueueQuery = `
+-- $1 agents, $2 their routines, $3 fingerprints of the fires, $4 whether the policy asks for an active fire,
+-- $5 most runs counted, $6 until when a parking is short
 WITH queued AS MATERIALIZED (
+  -- counted to the bound at which fires are dropped, and no further
   SELECT a.id, (
     SELECT count(*)
     FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $5) AS few) AS n
@@ -58,17 +61,20 @@ LEFT JOIN LATERAL (
   WHERE routine_id = x.routine
     AND dispatch_fingerprint = x.fingerprint
     AND completed_at IS NULL
-    AND x.asked OFFSET 0) AS f ON true
+    AND x.asked
+  OFFSET 0) AS f ON true -- OFFSET 0: looked up for each fire, never joined as a whole
 LEFT JOIN LATERAL (
   SELECT status, run_id
   FROM wakeup_requests
-  WHERE routine_run_id = f.id AND f.task_id IS NULL OFFSET 0) AS q ON true
+  WHERE routine_run_id = f.id AND f.task_id IS NULL
+  OFFSET 0) AS q ON true
 LEFT JOIN tasks k ON k.id = f.task_id
 LEFT JOIN LATERAL (
   SELECT status, parked_reason, parked_until FROM runs WHERE id = q.run_id
   UNION ALL
   (SELECT status, parked_reason, parked_until FROM runs WHERE task_id = k.id AND status IN ('QUEUED', 'CLAIMED')
-   ORDER BY coalesce(` + guard.LongParked + `, false) LIMIT 1) OFFSET 0) AS r ON true
+   ORDER BY coalesce(` + guard.LongParked + `, false) LIMIT 1)
+  OFFSET 0) AS r ON true
 ORDER BY f.started_at, f.id`
 
 // readFireQueue finds, for each routine with its fingerprint, the oldest fire whose work has not ended, with what it waits for,

@@ -45,14 +45,16 @@ func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]ins
 		return fmt.Errorf("encode inbox items: %w", err)
 	}
 	const query = `
-WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1)
-  AS n (id text, workspace text, title text, body text, subject text, dedupe text, causation text,
-      agent text, activity text)),
+WITH n AS MATERIALIZED (
+  SELECT * FROM json_to_recordset($1)
+    AS n (id text, workspace text, title text, body text, subject text, dedupe text, causation text, agent text,
+      activity text)),
 item AS (
   INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
   SELECT id, workspace, '` + string(domain.InboxKindFiresWait) + `', title, body, subject, dedupe, causation
   FROM n
-  ON CONFLICT DO NOTHING RETURNING id, workspace_id, kind, title, subject_id, causation_id),
+  ON CONFLICT DO NOTHING -- the inbox has an open item that says the same
+  RETURNING id, workspace_id, kind, title, subject_id, causation_id),
 made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$2
 FROM made`
 	if _, err := pgtx.Exec(ctx, t, query, encoded, t.Now); err != nil {
@@ -80,13 +82,16 @@ func (t *tx) tellBacklog(ctx context.Context, fires []fire, written map[xid.ID]i
 		return nil
 	}
 	const query = `
+-- $1 ids of the items, $2 agents, $3 causes, $4 most runs that may wait, $5 the day, $6 ids of the entries, $7
+-- now
 WITH n AS MATERIALIZED (
   SELECT *
   FROM unnest($1::text[], $2::text[], $3::text[], $6::text[]) AS n (id, agent, cause, activity)),
 item AS (
   INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
   SELECT n.id, a.workspace_id, 'LOOP_BREAKER', left('The queue of agent ' || a.name || ' is full', 300),
-    'Fires of its routines are skipped (BACKLOG_FULL), because more than ' || $4::int || ' runs of the agent wait. Look why they wait (` + "`waiting`" + `), give it more sessions, or pause the routines.',
+    'Fires of its routines are skipped (BACKLOG_FULL), because more than ' || $4::int || ' runs of the agent wait. '
+      || 'Look why they wait (` + "`waiting`" + `), give it more sessions, or pause the routines.',
     a.id, 'backlog:' || a.id || ':' || $5::text, n.cause
   FROM n
   JOIN agents a ON a.id = n.agent

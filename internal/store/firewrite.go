@@ -104,8 +104,10 @@ type fireRow struct {
 	Payload     domain.Payload    `json:"payload,omitempty"`
 }
 
-const fireRecord = `(id text, workspace text, causation text, routine text, trigger text, status text, skip text, key text, variables jsonb, ticks int,
-  since timestamptz, truncated boolean, into_id text, held_by text, fingerprint text, slot timestamptz, over boolean, activity text, summary text, agent text,
+const fireRecord = `(id text, workspace text, causation text, routine text, trigger text,
+  status text, skip text, key text, variables jsonb, ticks int,
+  since timestamptz, truncated boolean, into_id text, held_by text,
+  fingerprint text, slot timestamptz, over boolean, activity text, summary text, agent text,
   request text, scope text, source text, class text, person boolean, reason text, payload jsonb)`
 
 // row is the fire's routine run, line in the feed and request. A heavy fire's request follows its task.
@@ -158,6 +160,7 @@ type insertedRequest struct {
 // is (C49).
 func (t *tx) insertFires(ctx context.Context, source domain.RoutineRunSource, by actor, rows []byte) (map[xid.ID]insertedRequest, error) {
 	const query = `
+-- $1 the fires, as JSON, $2 source, $3 now, $4 kind of actor, $5 actor
 WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1) AS n ` + fireRecord + `),
 fire AS (
   INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id, source, status,
@@ -167,7 +170,8 @@ fire AS (
     truncated, into_id, held_by, fingerprint, slot, $3,
     CASE WHEN over THEN $3::timestamptz END
   FROM n
-  ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING RETURNING id),
+  ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING -- the slot, or the delivery, has fired
+  RETURNING id),
 told AS (` + activityInto + `
   SELECT activity, workspace, '` + string(domain.ActivityCodeRoutineFired) + `', summary, $4, $5, id, agent,
     NULL, jsonb_strip_nulls(jsonb_build_object('agent', agent, 'status', status, 'routineId', routine,
@@ -183,6 +187,7 @@ sent AS (
   FROM n JOIN fire USING (id) WHERE request IS NOT NULL
   ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
   RETURNING id, routine_run_id, requested_at)
+-- only fires that are new come back: of the others nothing was written
 SELECT fire.id, sent.id, coalesce(sent.requested_at, $3)
 FROM fire
 LEFT JOIN sent ON sent.routine_run_id = fire.id`

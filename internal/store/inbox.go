@@ -27,7 +27,8 @@ type item struct {
 }
 
 // aboutItem is what the feed says of an inbox item, as the columns agent and task have it, for programs.
-const aboutItem = `jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'inboxItemId', id, 'kind', kind, 'title', title, 'subjectId', subject_id))`
+const aboutItem = `jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'inboxItemId', id, 'kind', kind,
+    'title', title, 'subjectId', subject_id))`
 
 // itemTold ends a statement that puts items into the inbox: from made, with the columns activity, agent and task, it says so in the
 // feed. What follows is the instant.
@@ -38,6 +39,8 @@ SELECT activity, workspace_id, 'INBOX_ITEM_MADE', 'The inbox was told: ' || titl
 // inbox tells a person something, once for each open dedupe key, and says so in the feed.
 func (t *tx) inbox(ctx context.Context, i item) error {
 	const query = `
+-- $1 id, $2 workspace, $3 kind, $4 title, $5 the agent that it names, $6 longest title, $7 body, $8 subject,
+-- $9 dedupe key, $10 causation id, $11 id of the entry, $12 task, $13 now
 WITH made AS (
   INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
   VALUES ($1, $2, $3,
@@ -58,6 +61,7 @@ WITH made AS (
 // itemsHandled follows asked, the locked items with the ids of their entries. Open items are handled now, by the actor
 // that the caller names. The feed notes it with the agent and the task that the entry of their making named.
 const itemsHandled = `,
+-- $1 now, $2 kind of actor, $3 actor
 done AS (
   UPDATE inbox_items i SET resolved_at = $1 FROM asked WHERE i.id = asked.id AND asked.resolved_at IS NULL
   RETURNING i.id, i.workspace_id, i.kind, i.title, i.subject_id, i.causation_id, asked.activity),
@@ -76,6 +80,7 @@ SELECT id FROM asked`
 // handleItem takes the open item of a dedupe key out of the inbox, if there is one.
 func (t *tx) handleItem(ctx context.Context, workspaceID xid.ID, dedupe string, by actor) error {
 	const query = `
+-- $1 now, $2 kind of actor, $3 actor, $4 workspace, $5 dedupe key, $6 id of the entry
 WITH asked AS (
   SELECT id, resolved_at, $6::text AS activity
   FROM inbox_items
@@ -98,6 +103,7 @@ func (s *Queue) ResolveInboxItems(ctx context.Context, workspaceID xid.ID, items
 			return err
 		}
 		const query = `
+-- $1 now, $2 kind of actor, $3 actor, $4 items, $5 ids of the entries, $6 workspace
 WITH n AS (
   SELECT id, min(activity) AS activity
   FROM unnest($4::text[], $5::text[]) AS n (id, activity)

@@ -29,6 +29,7 @@ WITH held AS (
     AND pid <> pg_backend_pid()
     AND backend_type <> 'autovacuum worker'
   UNION ALL
+  -- one that nobody commits holds the snapshot for ever, without a session
   SELECT age(transaction), extract(epoch FROM clock_timestamp() - prepared)::float8,
     format('the prepared transaction %s', gid)
   FROM pg_prepared_xacts WHERE database = current_database()

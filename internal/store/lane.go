@@ -104,10 +104,13 @@ RETURNING running, head_at, head_id`
 // begins when it was launched (SPEC S6.1). It says whether the workspace has budgets.
 func (t *tx) leaveLane(ctx context.Context, l lane, e leave) (budgeted bool, err error) {
 	query := laneHead + `,
+-- $1 agent, $2 workspace, $3 whether it was launched, $4 now, $5 end of the cooldown, $6 whether the caller
+-- counts the workspace later
 workspace AS (
   UPDATE workspace_lanes
   SET running = running - 1, released_at = CASE WHEN running >= max_running THEN $4 ELSE released_at END
   WHERE workspace_id = $2 AND NOT $6 RETURNING running)
+-- a cooldown that was made shorter meanwhile lets none end sooner that has begun
 UPDATE agent_lanes
 SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running - 1,
   last_finished_at = CASE WHEN $3 THEN $4 ELSE last_finished_at END,

@@ -159,6 +159,8 @@ func (t *tx) unparkQueue(ctx context.Context, agentID xid.ID, queue string) erro
 }
 
 const unparkLanesQuery = `
+-- $1 workspace, $2 queue, $3 agents to which the worker is bound; none: all, $4 most lanes, $5 lanes that
+-- failed
 SELECT DISTINCT agent_id
 FROM runs r
 WHERE workspace_id = $1

@@ -99,8 +99,10 @@ WITH offered AS (
     WHERE r.workspace_id = w.id AND ` + waitsInVain + `) o),
 blocked AS (
   SELECT DISTINCT b.agent_id FROM runs b WHERE ` + wronglyBlocked + `),
+-- counted whole, not lane by lane: live runs and leases are few, lanes are many
 live AS (SELECT agent_id, count(*) AS n FROM runs WHERE status = 'CLAIMED' GROUP BY agent_id),
 leased AS (SELECT agent_id, count(*) AS n FROM attempt_leases GROUP BY agent_id),
+-- they wait for a run of their scope that is gone
 waiting AS (
   SELECT DISTINCT b.agent_id FROM runs b WHERE b.status = 'QUEUED' AND b.parked_reason = 'SCOPE_BUSY'
     AND NOT EXISTS (

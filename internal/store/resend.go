@@ -181,6 +181,7 @@ UPDATE routine_runs
 SET status = CASE WHEN task_id IS NULL THEN 'ENQUEUED' ELSE 'TASK_CREATED' END, skip_reason = NULL,
   error = NULL, completed_at = NULL
 WHERE id IN (SELECT routine_run_id FROM sent)
+  -- what ended with its request opens with it; a fire that its routine's policy dropped stays dropped
   AND (status IN ('FAILED', 'CANCELLED')
     OR status = 'SKIPPED' AND (task_id IS NOT NULL OR skip_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED')))`
 	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(requests)); err != nil {

@@ -46,6 +46,7 @@ JOIN workspaces w ON w.id = l.workspace_id
 JOIN agents a ON a.id = l.agent_id
 CROSS JOIN LATERAL (
   SELECT x.id FROM runs x WHERE x.agent_id = l.agent_id AND x.finished_at < ` + beforeLookback + `
+    -- the newest of each agent stay, however old they are
     AND x.finished_at < (
       SELECT n.finished_at
       FROM runs n
@@ -53,6 +54,7 @@ CROSS JOIN LATERAL (
       ORDER BY n.finished_at DESC OFFSET $3 - 1
       LIMIT 1)
     AND NOT ` + openTask + `
+    -- a resume may send again what was queued when the agent was held
     AND (coalesce(x.finished_at < least(l.paused_at, l.resend_from), true) OR a.deleted_at IS NOT NULL)
   ORDER BY x.finished_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `,

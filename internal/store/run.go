@@ -100,6 +100,7 @@ func (t *tx) runEvent(ctx context.Context, run runRow, kind domain.RunEventKind,
 		return err
 	}
 	const query = `
+-- $1 run, $2 kind, $3 attempt, or 0, $4 details, $5 now
 WITH r AS (UPDATE runs SET event_seq = event_seq + 1 WHERE id = $1 RETURNING id, workspace_id, event_seq)
 INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
 SELECT workspace_id, id, event_seq, $2, NULLIF($3::int, 0), $4, $5 FROM r`

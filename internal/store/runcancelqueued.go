@@ -82,6 +82,7 @@ func (t *tx) cancelRuns(ctx context.Context, runs []runRow, of queuedOf) error {
 // cancelUnrouted ends requests that were not routed yet, up to a limit, and the fires behind them.
 func (t *tx) cancelUnrouted(ctx context.Context, l lane, of queuedOf, most *int) (int, error) {
 	const query = `
+-- $1 agent, $2 now, $3 why they end, $4 routine, or "" for all, $5 how many at most
 UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $3, finished_at = $2 WHERE id IN (
   SELECT id
   FROM wakeup_requests

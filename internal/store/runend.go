@@ -36,6 +36,9 @@ func (t *tx) endRun(ctx context.Context, run runRow, e runEnd) error {
 		code, message = &e.failure.Code, &e.failure.Message
 	}
 	const query = `
+-- $1 status, $2 outcome, $3 why it ended, $4 now, $5 session, or "" to keep the one it has, $6 summary, $7
+-- code of the error, $8 its message, $9 run, $10 kind of the event, $11 attempt, or 0, $12 details of the
+-- event, $13 id of the entry
 WITH r AS (
   UPDATE runs
   SET status = $1, outcome = NULLIF($2, ''), end_reason = $3, finished_at = $4, parked_reason = NULL,
@@ -52,7 +55,7 @@ WITH r AS (
     jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id,
         'attempt', NULLIF($11::int, 0), 'outcome', $2::text)), causation_id, $4
   FROM r
-  WHERE $2 = '` + domain.OutcomeProcessed + `')
+  WHERE $2 = '` + domain.OutcomeProcessed + `') -- the feed has the other ends with their own words
 , secrets AS (DELETE FROM run_secrets WHERE run_id = $9)
 SELECT session_id FROM r`
 	session, err := pgtx.QueryOne[*string](ctx, t, query, e.status, e.outcome, e.reason, t.Now, e.sessionID, e.summary, code, message, run.id, e.event, run.attempt, data,
@@ -154,6 +157,7 @@ func (t *tx) endRoutineRuns(ctx context.Context, list []xid.ID, e routineRunEnd)
 		return nil
 	}
 	const query = `
+-- $1 the fires, $2 status, $3 why they ended, $4 error, $5 now
 UPDATE routine_runs
 SET status = CASE status WHEN 'COALESCED' THEN status ELSE $2 END,
   skip_reason = CASE status WHEN 'COALESCED' THEN skip_reason ELSE $3 END, error = NULLIF($4, ''),
@@ -186,10 +190,13 @@ func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) erro
 		code, message = &e.failure.Code, &e.failure.Message
 	}
 	endAttempt := `
+-- $1 agent, $2 scope, $3 run, $4 attempt, $5 status of the attempt, $6 now, $7 code of the error, $8 its
+-- message
 WITH gone AS (
   DELETE FROM attempt_leases
   WHERE run_id = $3 AND attempt = $4
   RETURNING run_id, workspace_id, secrets),
+-- a run that goes on may still show what was secret in this attempt
 lease AS (SELECT gone.* FROM gone JOIN runs r ON r.id = gone.run_id WHERE r.status = 'QUEUED'),
 former AS (` + keepFormer + `),
 attempt AS (

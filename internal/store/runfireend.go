@@ -37,6 +37,7 @@ func (t *tx) endFiresOfTasks(ctx context.Context, taskIDs []xid.ID, e routineRun
 		return nil
 	}
 	query := `
+-- $1 tasks, $2 status, $3 why they ended, $4 error, $5 now
 WITH ended AS (
   SELECT f.id, ` + guard.AwaitsRun + ` AS waits FROM routine_runs f JOIN tasks k ON k.id = f.task_id
   WHERE f.task_id = ANY($1) AND f.completed_at IS NULL AND ` + waitsForNothing + `)

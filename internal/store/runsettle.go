@@ -54,6 +54,9 @@ func (t *tx) endUnlaunched(ctx context.Context, runs []runRow, s domain.Settleme
 		return err
 	}
 	const query = `
+-- $1 runs, $2 ids of the entries, $3 status, $4 outcome, $5 why they ended, $6 now, $7 kind of the event, $8
+-- its details, $9 code of the entry, $10 its summary, $11 kind of actor, $12 actor, $13 details of the entry,
+-- $14 whether the entry names the agent as the old one
 WITH n AS (SELECT * FROM unnest($1::text[], $2::text[]) AS n (run, activity)),
 r AS (
   UPDATE runs
@@ -61,7 +64,7 @@ r AS (
     parked_until = NULL, summary = NULL, error_code = NULL, error_message = NULL, error_retryable = false,
     revision = revision + 1, event_seq = event_seq + 1
   FROM n
-  WHERE id = n.run AND id = ANY($1)
+  WHERE id = n.run AND id = ANY($1) -- the list too: the planner sees how many they are, and uses the index
   RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, attempt, n.activity),
 e AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)

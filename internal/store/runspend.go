@@ -29,6 +29,8 @@ func (t *tx) spend(ctx context.Context, run runRow, u *Usage) (runRow, error) {
 		run.charged = cost
 	}
 	const query = `
+-- $1 run, $2 attempt, $3 input tokens, $4 output tokens, $5 cost, or "" when it is not known, $6 id of the
+-- entry, $7 now
 WITH r AS (
   UPDATE runs SET input_tokens = input_tokens + $3, output_tokens = output_tokens + $4,
     cost_usd = CASE WHEN $5 = '' THEN cost_usd ELSE coalesce(cost_usd, 0) + NULLIF($5, '')::numeric END

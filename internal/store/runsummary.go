@@ -107,6 +107,7 @@ func (t *tx) summaryFacts(ctx context.Context, run runRow) (in summary.Input, er
 
 // Nothing is counted beyond a thousand, so that a busy workspace costs no more than a quiet one.
 const summaryStatsQuery = `
+-- $1 workspace, $2 since when
 SELECT
   (
     SELECT count(*)

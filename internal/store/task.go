@@ -31,13 +31,17 @@ type taskRow struct {
 	openBlockers             []string
 }
 
+// inOfficeWorkflow says of a workflow f that it is the office workflow of its workspace w.
+const inOfficeWorkflow = `f.id IS NOT DISTINCT FROM w.office_workflow_id`
+
 // officeTask is domain.IsOffice in SQL, of a task t with its workspace w and its workflow f.
-const officeTask = `(t.project_id IS NOT NULL OR t.workflow_id IS NOT DISTINCT FROM w.office_workflow_id OR f.kind = 'ROUTINE')`
+const officeTask = `(t.project_id IS NOT NULL OR ` + inOfficeWorkflow + ` OR f.kind = 'ROUTINE')`
 
 var taskQuery = `
 SELECT t.id, t.workspace_id, t.workflow_id, t.step_id, t.project_id, t.parent_id, t.assignee_id,
   t.checkout_run_id, t.title, t.description, t.state, t.archived_at IS NOT NULL, t.requires_approval,
   t.revision, t.assignment_version, t.wake_generation, ` + officeTask + `,
+  -- the loop acts on it no more, but its assignment is still queued from when it did
   NOT ` + officeTask + ` AND EXISTS (
     SELECT 1
     FROM wakeup_requests q
@@ -212,6 +216,8 @@ func (t *tx) apply(ctx context.Context, c *change) ([]xid.ID, error) {
 func (t *tx) writeTask(ctx context.Context, c *change) error {
 	a := c.after
 	const query = `
+-- $1 title, $2 description, $3 state, $4 step, $5 project, $6 assignee, $7 number of the assignment, $8
+-- generation, $9 whether the end needs an approval, $10 whether it is archived, $11 now, $12 task
 UPDATE tasks
 SET title = $1, description = $2, state = $3, step_id = $4, project_id = $5, assignee_id = $6,
   assignment_version = $7, wake_generation = $8, requires_approval = $9,

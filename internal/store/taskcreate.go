@@ -149,6 +149,8 @@ func (t *tx) insertTask(ctx context.Context, in CreateTask, p place) error {
 		}
 	}
 	const query = `
+-- $1 id, $2 workspace, $3 title, $4 description, $5 project, $6 parent, $7 assignee, $8 number of the
+-- assignment, $9 whether the end needs an approval, $10 executor, $11 now, $12 first step
 INSERT INTO tasks (id, workspace_id, title, description, state, workflow_id, step_id, project_id, parent_id,
     assignee_id, assignment_version, wake_generation, requires_approval, executor, created_at, updated_at,
     revision)

@@ -57,7 +57,7 @@ SELECT 'apr_0' || i, $2, 'cau' || $1, 'tsk_0' || lpad(i::text, 8, '0'), 'old', '
 	w.sql(`ANALYZE`)
 }
 
-var explainable = regexp.MustCompile(`(?i)^\s*(SELECT|WITH|UPDATE|DELETE)`)
+var explainable = regexp.MustCompile(`(?i)^(\s|--.*\n)*(SELECT|WITH|UPDATE|DELETE)`)
 
 var longTables = regexp.MustCompile(`"Relation Name": "(tasks|comments|task_blockers|runs|wakeup_requests|cost_entries|inbox_items|approvals)"`)
 

@@ -114,7 +114,7 @@ func (t *tx) officeWith(ctx context.Context, r *taskRow, projectID xid.ID) (bool
 	var inOffice bool
 	var kind domain.WorkflowKind
 	const query = `
-SELECT f.id IS NOT DISTINCT FROM w.office_workflow_id, f.kind
+SELECT ` + inOfficeWorkflow + `, f.kind
 FROM workflows f
 JOIN workspaces w ON w.id = f.workspace_id
 WHERE f.id = $1`

@@ -267,15 +267,18 @@ func WebhookStatus(o domain.WebhookOutcome) int {
 // recordDelivery appends to a trigger's delivery log. Of those over the rate limit only one a minute is recorded.
 func (t *tx) recordDelivery(ctx context.Context, d Delivery, out Delivered) error {
 	const query = `
+-- $1 id, $2 workspace, $3 trigger, $4 fire, $5 HTTP status, $6 outcome, $7 detail, $8 key of the delivery, $9
+-- now, $10 since when one that was over the limit counts
 INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, routine_run_id, status, outcome, detail,
     delivery_key, created_at)
 SELECT $1, $2, $3::text, $4::text, $5::int, $6::text, left($7::text, 1000), NULLIF($8::text, ''),
   $9::timestamptz
+-- of those over the limit one is recorded in a while, or a flood would fill the table
 WHERE $6::text <> 'RATE_LIMITED'
   OR NOT EXISTS (
-  SELECT 1
-  FROM webhook_deliveries
-  WHERE trigger_id = $3::text AND outcome = 'RATE_LIMITED' AND created_at > $10)`
+    SELECT 1
+    FROM webhook_deliveries
+    WHERE trigger_id = $3::text AND outcome = 'RATE_LIMITED' AND created_at > $10)`
 	_, err := pgtx.Exec(ctx, t, query, xid.New("whd"), d.Webhook.WorkspaceID, d.Webhook.TriggerID, pgtx.Nullable(out.RoutineRunID), WebhookStatus(out.Outcome),
 		string(out.Outcome), out.Problem, d.Signature, t.Now, t.Now.Add(-domain.WebhookRateWindow))
 	return pgtx.Wrap("record the delivery", err)
@@ -293,6 +296,8 @@ func (s *Routines) RejectDelivery(ctx context.Context, w *Webhook, outcome domai
 		}
 		var inMinute, lately int
 		const count = `
+-- $1 trigger, $2 outcomes of deliveries that proved nothing, $3 a minute ago, $4 since when they count, $5
+-- most of them that count
 SELECT count(*) FILTER (WHERE created_at > $3), count(*)
 FROM (
   SELECT created_at

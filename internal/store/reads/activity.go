@@ -42,7 +42,9 @@ const activityHorizon = `(
       AND l.granted
       AND (a.datname <> current_database()
         OR a.usename <> session_user AND NOT has_table_privilege(a.usesysid, 'activities', 'INSERT'))
-    UNION ALL SELECT p.transaction::text
+    UNION ALL
+    -- a prepared transaction has no session, but it may still commit
+    SELECT p.transaction::text
     FROM pg_prepared_xacts p
     WHERE p.database <> current_database()
       OR p.owner <> session_user AND NOT has_table_privilege(p.owner, 'activities', 'INSERT')))`

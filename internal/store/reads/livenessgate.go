@@ -40,6 +40,7 @@ WITH fire AS (
   WHERE f.workspace_id = $1
     AND f.completed_at IS NULL
     AND EXISTS (SELECT 1 FROM routine_runs h WHERE h.held_by_id = f.id)),
+-- a lightweight fire waits with its run, a heavy one with its task
 work AS (
   SELECT fire.id, fire.task_id, fire.started_at, r.id AS run_id, r.requested_at FROM fire
   JOIN wakeup_requests q ON q.routine_run_id = fire.id JOIN runs r ON r.id = q.run_id

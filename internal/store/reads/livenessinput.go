@@ -65,6 +65,8 @@ func (r *livenessRead) eligible(ctx context.Context) (err error) {
 // aged from the latest of when they were asked for, fell due, their agent had rested, and the agent or the workspace had
 // room. What is claimed and has a lease that was renewed within the grace is alive.
 const StuckRunsQuery = `
+-- $1 workspace, $2 now, $3 before when what waits is stuck, $4 before when what was claimed is stuck, $5 most
+-- rows
 WITH workspace AS (
   SELECT CASE WHEN max_running IS NULL THEN NULL ELSE greatest(max_running - running, 0) END AS places,
     released_at
@@ -76,6 +78,7 @@ agents AS (
   SELECT agent_id FROM agent_lanes WHERE workspace_id = $1 AND head_at IS NOT NULL AND status <> 'IDLE'
   UNION
   SELECT agent_id FROM runs WHERE status = 'QUEUED' AND parked_until <= $2 AND workspace_id = $1),
+-- as many of each lane as it may start, and of all as many as the workspace may
 claimable AS (
   SELECT r.id, r.requested_at,
     greatest(r.requested_at, r.due_at, l.eligible_at, l.released_at,

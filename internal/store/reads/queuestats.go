@@ -57,6 +57,7 @@ lanes AS (
   SELECT agent_id, max_sessions - running AS free FROM agent_lanes
   WHERE workspace_id = $1 AND ` + guard.LaneDue + ` AND eligible_at <= statement_timestamp()
   ORDER BY head_at, head_id LIMIT $2),
+-- each count stops at $2, so that a workspace with a million runs answers as fast as one with ten
 claimable AS (
   SELECT count(*) AS n, min(r.requested_at) AS oldest FROM lanes l CROSS JOIN LATERAL (
     SELECT requested_at
@@ -83,6 +84,7 @@ ended AS (
     WHERE workspace_id = $1 AND finished_at > statement_timestamp() - interval '1 hour'
     ORDER BY finished_at DESC
     LIMIT $2) e),
+-- only first attempts: a retry waits because it must
 waits AS (
   SELECT percentile_cont(ARRAY[0.5, 0.99])
     WITHIN GROUP (ORDER BY extract(epoch FROM claimed_at - requested_at)::float8) AS seconds
@@ -90,7 +92,9 @@ waits AS (
     SELECT claimed_at, requested_at, attempt
     FROM runs
     WHERE workspace_id = $1 AND finished_at > statement_timestamp() - interval '1 hour'
-    ORDER BY finished_at DESC LIMIT $3) w WHERE attempt = 1 AND claimed_at IS NOT NULL)
+    ORDER BY finished_at DESC
+    LIMIT $3) w
+  WHERE attempt = 1 AND claimed_at IS NOT NULL)
 SELECT least(c.n, w.places), queued.n, retrying.n, w.running, ended.finished, ended.failed,
   CASE WHEN w.places > 0 THEN c.oldest END, waits.seconds[1], waits.seconds[2], statement_timestamp()
 FROM workspace w, claimable c, queued, retrying, ended, waits`

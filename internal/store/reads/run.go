@@ -77,6 +77,8 @@ func (s *Reads) LogAfter(ctx context.Context, runID xid.ID, after LogPosition, l
 // Log reads the lines of a run's log that the filter lets through, after a position, in order, at most limit.
 func (s *Reads) Log(ctx context.Context, runID xid.ID, f LogFilter, after LogPosition, limit int) ([]LogRow, error) {
 	const query = `
+-- $1 run, $2 attempt of the position, $3 its line, $4 streams; NULL: all, $5 one attempt; 0: all, $6 text to
+-- find; "": all, $7 most lines
 SELECT attempt, seq, stream, text, at FROM run_log_lines
 WHERE run_id = $1
   AND (attempt, seq) > ($2, $3)

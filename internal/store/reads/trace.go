@@ -28,6 +28,7 @@ func (s *Reads) Trace(ctx context.Context, workspaceID, causationID xid.ID) (*Tr
 		return nil, nil
 	}
 	const query = `
+-- $1 workspace, $2 causation id, $3 most rows of a list
 WITH requests AS (SELECT id, run_id, task_id FROM wakeup_requests WHERE causation_id = $2 AND workspace_id = $1)
 (SELECT 0 AS kind, id FROM routine_runs WHERE causation_id = $2 AND workspace_id = $1 ORDER BY id LIMIT 1)
 UNION ALL (SELECT 1, id FROM requests ORDER BY id LIMIT $3)

@@ -77,11 +77,14 @@ func (f *waitFacts) readCharges(ctx context.Context) error {
 // with a ceiling or budgets that have room left ($2), those that may take it before them: the oldest due ones, more of them
 // than there are places, and those where a parking is over.
 const waitLanesQuery = `
+-- $1 agents, $2 workspaces that have room, $3 how many lanes of each are looked at, $4 now, $5 how many runs
+-- of a lane are looked at
 WITH front AS (
   SELECT l.agent_id FROM unnest($2::text[], $3::bigint[]) AS w(workspace_id, places) CROSS JOIN LATERAL (
     SELECT agent_id FROM agent_lanes
     WHERE workspace_id = w.workspace_id AND ` + guard.LaneDue + ` AND eligible_at <= $4
     ORDER BY head_at, head_id LIMIT w.places) l),
+-- a parking that is over is made due by the next claim, and then counts as the others
 promoted AS (
   SELECT agent_id
   FROM (
@@ -91,6 +94,7 @@ promoted AS (
     ORDER BY parked_until
     LIMIT 200) p
   WHERE workspace_id = ANY($2)),
+-- only one of those about the same task is launched
 rivals AS (
   SELECT DISTINCT o.agent_id FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
     SELECT task_id FROM runs WHERE agent_id = a.id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT $5) r
