@@ -70,10 +70,12 @@ func (t *tx) insertRoutineTasks(ctx context.Context, list []routineTask) error {
 		return fmt.Errorf("encode the tasks of fires: %w", err)
 	}
 	const query = `
-INSERT INTO tasks (id, workspace_id, title, description, state, workflow_id, step_id, project_id, assignee_id, assignment_version, wake_generation,
-  requires_approval, created_at, updated_at, revision)
-SELECT n.id, n.workspace, n.title, n.description, s.state, s.workflow_id, s.id, p.id, n.assignee, 1, 0, n.approval, $2, $2, 0
-FROM json_to_recordset($1) AS n (id text, workspace text, title text, description text, project text, assignee text, approval boolean)
+INSERT INTO tasks (id, workspace_id, title, description, state, workflow_id, step_id, project_id,
+    assignee_id, assignment_version, wake_generation, requires_approval, created_at, updated_at, revision)
+SELECT n.id, n.workspace, n.title, n.description, s.state, s.workflow_id, s.id, p.id, n.assignee, 1, 0,
+  n.approval, $2, $2, 0
+FROM json_to_recordset($1) AS n (id text, workspace text, title text, description text, project text,
+    assignee text, approval boolean)
 CROSS JOIN LATERAL (
   SELECT s.id, s.workflow_id, s.state FROM workflows f JOIN workflow_steps s ON s.workflow_id = f.id
   WHERE f.workspace_id = n.workspace AND f.kind = 'ROUTINE' ORDER BY s.position LIMIT 1) AS s
@@ -120,19 +122,32 @@ func (t *tx) sendRoutineTasks(ctx context.Context, by actor, list []madeRoutineT
 	}
 	const query = `
 WITH n AS MATERIALIZED (
-  SELECT * FROM json_to_recordset($1) AS n (task text, workspace text, fire text, agent text, causation text, generation int, activity text, details jsonb,
-    request text, scope text, source text, basis text, person boolean, reason text, payload jsonb, key text)),
+  SELECT *
+  FROM json_to_recordset($1) AS n (task text, workspace text, fire text, agent text, causation text,
+      generation int, activity text, details jsonb, request text, scope text, source text, basis text,
+      person boolean, reason text, payload jsonb, key text)),
 written AS (
-  UPDATE tasks t SET wake_generation = n.generation, revision = t.revision + 1 FROM n WHERE t.id = n.task RETURNING t.id),
+  UPDATE tasks t
+  SET wake_generation = n.generation, revision = t.revision + 1
+  FROM n
+  WHERE t.id = n.task
+  RETURNING t.id),
 told AS (` + activityInto + `
-  SELECT activity, workspace, '` + string(domain.ActivityCodeTaskChanged) + `', 'The task was made.', $2, $3, task, agent, task, details, causation, $4
+  SELECT activity, workspace, '` + string(domain.ActivityCodeTaskChanged) + `', 'The task was made.', $2,
+    $3, task, agent, task, details, causation, $4
   FROM n JOIN written ON written.id = n.task),
 linked AS (
-  UPDATE routine_runs f SET task_id = n.task, status = 'TASK_CREATED' FROM n JOIN written ON written.id = n.task WHERE f.id = n.fire RETURNING f.id)
-INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_run_id, causation_id, scope, source, basis, wake_class, person_waiting,
-  reason, payload, status, recovered, resends, hops, retry_count, idempotency_key)
-SELECT request, workspace, agent, task, fire, causation, scope, source, basis, '` + string(domain.WakeClassEvent) + `', person,
-  reason, payload, 'QUEUED', false, 0, 0, 0, key
+  UPDATE routine_runs f
+  SET task_id = n.task, status = 'TASK_CREATED'
+  FROM n
+  JOIN written ON written.id = n.task
+  WHERE f.id = n.fire
+  RETURNING f.id)
+INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_run_id, causation_id, scope,
+    source, basis, wake_class, person_waiting, reason, payload, status, recovered, resends, hops,
+    retry_count, idempotency_key)
+SELECT request, workspace, agent, task, fire, causation, scope, source, basis,
+  '` + string(domain.WakeClassEvent) + `', person, reason, payload, 'QUEUED', false, 0, 0, 0, key
 FROM n JOIN linked ON linked.id = n.fire
 RETURNING id, requested_at`
 	sent := map[xid.ID]time.Time{}
