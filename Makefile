@@ -66,6 +66,11 @@ test-model: ## the queue against its model, the full form: 2,000 sequences of 50
 	@tools/ensure-postgres.sh test
 	ROUSE_MODEL_FULL=1 $(GO) test -count=1 -timeout 60m -v ./internal/modeltest
 
+.PHONY: test-lists
+test-lists: ## what each list reads, by every filter and order, among a million ended runs (minutes)
+	@tools/ensure-postgres.sh test
+	ROUSE_LISTS_FULL=1 $(GO) test -count=1 -timeout 60m -v -run '^TestAListReads' ./graph
+
 .PHONY: chaos
 chaos: ## 4 processes, 20,000 runs, 90 SIGKILLs, 3 immediate restarts of PostgreSQL: nothing lost, little repeated
 	@tools/ensure-postgres.sh test

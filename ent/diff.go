@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Command diff writes the versioned migration that leads from the newest migration to ent/schema:
+// Command diff writes the versioned migration that leads from the newest migration to ent/schema and beyond.sql:
 //
 //	go run diff.go NAME
 //
@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
@@ -20,12 +21,10 @@ import (
 
 	"ariga.io/atlas/sql/migrate"
 	"ariga.io/atlas/sql/sqltool"
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql/schema"
 	_ "github.com/lib/pq"
 
-	entmigrate "rouse.dev/rouse/ent/migrate"
 	"rouse.dev/rouse/internal/postgres"
+	"rouse.dev/rouse/internal/schemadiff"
 )
 
 func main() {
@@ -53,11 +52,16 @@ func run(name string) error {
 	if err != nil {
 		return fmt.Errorf("open migrations: %w", err)
 	}
-	err = entmigrate.NamedDiff(context.Background(), address, name,
-		schema.WithDir(dir), schema.WithMigrationMode(schema.ModeReplay), schema.WithDialect(dialect.Postgres),
-		schema.WithFormatter(sqltool.GooseFormatter), schema.WithErrNoPlan(true),
-		schema.WithDropColumn(true), schema.WithDropIndex(true))
+	db, err := sql.Open("postgres", address)
 	if err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
+	defer db.Close()
+	plan, err := schemadiff.Missing(context.Background(), db, dir, name)
+	if err != nil {
+		return fmt.Errorf("find what is missing: %w", err)
+	}
+	if err := migrate.NewPlanner(nil, dir, migrate.PlanFormat(sqltool.GooseFormatter)).WritePlan(plan); err != nil {
 		return fmt.Errorf("write migration: %w", err)
 	}
 	return nil

@@ -24,6 +24,7 @@ func (r *Resolver) pageOfActivity(ctx context.Context, workspaceID xid.ID, after
 	}
 	q := r.Reader.Activity.Query().Where(activity.WorkspaceID(workspaceID))
 	filterActivity(q, f)
+	p.branches = branchesOfActivity(f)
 	return activityPage(ctx, q, p, ordering{byTime, activity.FieldOccurredAt, true})
 }
 

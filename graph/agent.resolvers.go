@@ -84,7 +84,7 @@ func (r *agentResolver) Runs(ctx context.Context, obj *ent.Agent, first *int, af
 
 // WakeupRequests is the resolver for the wakeupRequests field.
 func (r *agentResolver) WakeupRequests(ctx context.Context, obj *ent.Agent, first *int, after *entgql.Cursor[xid.ID], filter *model.WakeupFilter) (*ent.WakeupRequestConnection, error) {
-	return r.pageOfWakeups(ctx, wakeuprequest.AgentID(obj.ID), filter, nil, after, first, nil, nil)
+	return r.pageOfWakeups(ctx, obj.WorkspaceID, wakeuprequest.AgentID(obj.ID), filter, nil, after, first, nil, nil)
 }
 
 // ContinuationSummaries is the resolver for the continuationSummaries field.

@@ -22,6 +22,7 @@ func (r *Resolver) pageOfInbox(ctx context.Context, workspaceID xid.ID, after *e
 	}
 	q := r.Reader.InboxItem.Query().Where(inboxitem.WorkspaceID(workspaceID))
 	filterInbox(q, f)
+	p.branches = branchesOfInbox(f)
 	at := func(x *ent.InboxItem) ent.Cursor { return ent.Cursor{ID: x.ID, Value: x.CreatedAt} }
 	read, err := readPage(ctx, q, p, ordering{byTime, inboxitem.FieldCreatedAt, true}, at)
 	if err != nil {

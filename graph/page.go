@@ -20,10 +20,11 @@ const (
 	logsMax     = 500
 )
 
-// page is what a connection was asked for. Exactly one of first and last is set.
+// page is what a connection was asked for. Exactly one of first and last is set. branches are those of its filter.
 type page struct {
 	after, before *ent.Cursor
 	first, last   *int
+	branches      []branch
 }
 
 // pageOf checks the arguments of a connection. The edge has checked the sizes before; a list has a bound here as well, so
@@ -40,7 +41,7 @@ func pageOf(most int, after *ent.Cursor, first *int, before *ent.Cursor, last *i
 			return page{}, badInput("a page has 1..%d rows, %d were asked for", most, *n)
 		}
 	}
-	return page{after, before, first, last}, nil
+	return page{after: after, before: before, first: first, last: last}, nil
 }
 
 // order says what kind of value the cursors of an order carry: a cursor of another order must not be read as one of this.

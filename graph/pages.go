@@ -28,7 +28,7 @@ func (r *Resolver) pageOfRuns(ctx context.Context, of predicate.Run, f *model.Ru
 	p, err := pageOf(pageMax, after, first, before, last)
 	q := r.Reader.Run.Query().Where(of)
 	if err == nil {
-		err = r.filterRuns(q, f)
+		p.branches, err = branchesOfRuns(f), r.filterRuns(q, f)
 	}
 	if err != nil {
 		return nil, err
@@ -44,13 +44,14 @@ func (r *Resolver) pageOfRuns(ctx context.Context, of predicate.Run, f *model.Ru
 	return &ent.RunConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }
 
-func (r *Resolver) pageOfWakeups(ctx context.Context, of predicate.WakeupRequest, f *model.WakeupFilter, by *ent.WakeupRequestOrder, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.WakeupRequestConnection, error) {
+func (r *Resolver) pageOfWakeups(ctx context.Context, workspaceID xid.ID, of predicate.WakeupRequest, f *model.WakeupFilter, by *ent.WakeupRequestOrder, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.WakeupRequestConnection, error) {
 	p, err := pageOf(pageMax, after, first, before, last)
 	if err != nil {
 		return nil, err
 	}
 	q := r.Reader.WakeupRequest.Query().Where(of)
 	filterWakeups(q, f)
+	p.branches = branchesOfWakeups(workspaceID, f)
 	if by == nil {
 		by = &newestWakeups
 	}
@@ -123,6 +124,7 @@ func (r *Resolver) pageOfFires(ctx context.Context, of predicate.RoutineRun, f *
 	}
 	q := r.Reader.RoutineRun.Query().Where(of)
 	filterFires(q, f)
+	p.branches = branchesOfFires(f)
 	edge := func(x *ent.RoutineRun) *ent.RoutineRunEdge { return x.ToEdge(&newestFires) }
 	read, err := readPage(ctx, q, p, orderedBy(newestFires.Direction, newestFires.Field), func(x *ent.RoutineRun) ent.Cursor { return edge(x).Cursor })
 	if err != nil {

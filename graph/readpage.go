@@ -62,7 +62,7 @@ func readPage[Q rowsQuery[Q, N, P, O], N any, P, O ~func(*sql.Selector)](ctx con
 		return out, err
 	}
 	if asksFor(ctx, "totalCount") {
-		if out.total, err = q.Clone().Count(ctx); err != nil {
+		if out.total, err = q.Clone().Where(anyBranch(p.branches)).Count(ctx); err != nil {
 			return out, fmt.Errorf("count the rows of a list: %w", err)
 		}
 	}
@@ -70,6 +70,7 @@ func readPage[Q rowsQuery[Q, N, P, O], N any, P, O ~func(*sql.Selector)](ctx con
 	for _, where := range by.within(p) {
 		within.Where(where)
 	}
+	within.Where(by.branched(p.branches, p.reach(), p.last != nil))
 	for _, term := range by.terms(p.last != nil) {
 		within.Order(term)
 	}
@@ -79,7 +80,7 @@ func readPage[Q rowsQuery[Q, N, P, O], N any, P, O ~func(*sql.Selector)](ctx con
 	}
 	rows, met, more := cut(p, rows, at)
 	if start := p.start(); start != nil && !met {
-		if met, err = q.Clone().Where(by.beside(*start, p.last == nil)).Exist(ctx); err != nil {
+		if met, err = q.Clone().Where(by.beside(*start, p.last == nil)).Where(by.branched(p.branches, 1, p.last != nil)).Exist(ctx); err != nil {
 			return out, fmt.Errorf("look before the start of a page: %w", err)
 		}
 	}

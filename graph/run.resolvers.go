@@ -48,7 +48,7 @@ func (r *runResolver) TerminalShape(ctx context.Context, obj *ent.Run) (*domain.
 
 // WakeupRequests is the resolver for the wakeupRequests field.
 func (r *runResolver) WakeupRequests(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*ent.WakeupRequestConnection, error) {
-	return r.pageOfWakeups(ctx, wakeuprequest.RunID(obj.ID), nil, &oldestFirst, after, first, nil, nil)
+	return r.pageOfWakeups(ctx, obj.WorkspaceID, wakeuprequest.RunID(obj.ID), nil, &oldestFirst, after, first, nil, nil)
 }
 
 // Attempts is the resolver for the attempts field.

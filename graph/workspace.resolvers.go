@@ -97,7 +97,7 @@ func (r *workspaceResolver) RoutineRuns(ctx context.Context, obj *ent.Workspace,
 
 // WakeupRequests is the resolver for the wakeupRequests field.
 func (r *workspaceResolver) WakeupRequests(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.WakeupFilter, orderBy *ent.WakeupRequestOrder) (*ent.WakeupRequestConnection, error) {
-	return r.pageOfWakeups(ctx, wakeuprequest.WorkspaceID(obj.ID), filter, orderBy, after, first, before, last)
+	return r.pageOfWakeups(ctx, obj.ID, wakeuprequest.WorkspaceID(obj.ID), filter, orderBy, after, first, before, last)
 }
 
 // Runs is the resolver for the runs field.

@@ -51,17 +51,44 @@ var (
 				Columns: []*schema.Column{ActivitiesColumns[13], ActivitiesColumns[12], ActivitiesColumns[0]},
 			},
 			{
-				Name:    "activity_causation_id",
+				Name:    "activity_causation_id_occurred_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{ActivitiesColumns[11]},
+				Columns: []*schema.Column{ActivitiesColumns[11], ActivitiesColumns[12], ActivitiesColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "causation_id IS NOT NULL",
 				},
 			},
 			{
-				Name:    "activity_subject_id",
+				Name:    "activity_agent_id_occurred_at_id",
+				Unique:  false,
+				Columns: []*schema.Column{ActivitiesColumns[8], ActivitiesColumns[12], ActivitiesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "agent_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "activity_task_id_occurred_at_id",
+				Unique:  false,
+				Columns: []*schema.Column{ActivitiesColumns[9], ActivitiesColumns[12], ActivitiesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "task_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "activities_rare",
+				Unique:  false,
+				Columns: []*schema.Column{ActivitiesColumns[13], ActivitiesColumns[3], ActivitiesColumns[12], ActivitiesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "code <> 'WAKEUP_QUEUED' AND code <> 'RUN_CLAIMED' AND code <> 'RUN_LAUNCHED' AND code <> 'RUN_FINISHED'",
+				},
+			},
+			{
+				Name:    "activities_inbox",
 				Unique:  false,
 				Columns: []*schema.Column{ActivitiesColumns[7]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "code = 'INBOX_ITEM_MADE'",
+				},
 			},
 		},
 	}
@@ -617,6 +644,27 @@ var (
 				Columns: []*schema.Column{InboxItemsColumns[9], InboxItemsColumns[1], InboxItemsColumns[0]},
 			},
 			{
+				Name:    "inboxitem_workspace_id_kind_created_at_id",
+				Unique:  false,
+				Columns: []*schema.Column{InboxItemsColumns[9], InboxItemsColumns[2], InboxItemsColumns[1], InboxItemsColumns[0]},
+			},
+			{
+				Name:    "inbox_items_open",
+				Unique:  false,
+				Columns: []*schema.Column{InboxItemsColumns[9], InboxItemsColumns[1], InboxItemsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "resolved_at IS NULL",
+				},
+			},
+			{
+				Name:    "inbox_items_open_kind",
+				Unique:  false,
+				Columns: []*schema.Column{InboxItemsColumns[9], InboxItemsColumns[2], InboxItemsColumns[1], InboxItemsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "resolved_at IS NULL",
+				},
+			},
+			{
 				Name:    "inboxitem_workspace_id_dedupe_key",
 				Unique:  true,
 				Columns: []*schema.Column{InboxItemsColumns[9], InboxItemsColumns[6]},
@@ -853,6 +901,22 @@ var (
 				Name:    "routinerun_workspace_id_started_at_id",
 				Unique:  false,
 				Columns: []*schema.Column{RoutineRunsColumns[16], RoutineRunsColumns[14], RoutineRunsColumns[0]},
+			},
+			{
+				Name:    "routine_runs_by_status",
+				Unique:  false,
+				Columns: []*schema.Column{RoutineRunsColumns[16], RoutineRunsColumns[4], RoutineRunsColumns[14], RoutineRunsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status <> 'DONE'",
+				},
+			},
+			{
+				Name:    "routine_runs_by_source",
+				Unique:  false,
+				Columns: []*schema.Column{RoutineRunsColumns[16], RoutineRunsColumns[3], RoutineRunsColumns[14], RoutineRunsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "source <> 'CRON'",
+				},
 			},
 			{
 				Name:    "routinerun_routine_id_dispatch_fingerprint",
@@ -1094,11 +1158,27 @@ var (
 				},
 			},
 			{
-				Name:    "runs_queued",
+				Name:    "runs_by_status",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39], RunsColumns[9]},
+				Columns: []*schema.Column{RunsColumns[39], RunsColumns[8], RunsColumns[33], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "status = 'QUEUED' AND workspace_id IS NOT NULL",
+					Where: "status <> 'FINISHED'",
+				},
+			},
+			{
+				Name:    "runs_waiting",
+				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[39], RunsColumns[9], RunsColumns[33], RunsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "parked_reason IS NOT NULL",
+				},
+			},
+			{
+				Name:    "runs_unprocessed",
+				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[39], RunsColumns[33], RunsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'FINISHED' AND outcome IS DISTINCT FROM 'processed'",
 				},
 			},
 			{
@@ -1139,22 +1219,30 @@ var (
 				Columns: []*schema.Column{RunsColumns[39], RunsColumns[33], RunsColumns[0]},
 			},
 			{
-				Name:    "run_agent_id_finished_at",
+				Name:    "run_agent_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[40], RunsColumns[36]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[33], RunsColumns[0]},
 			},
 			{
-				Name:    "run_task_id",
+				Name:    "runs_ended_agent",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[41]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[36]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "finished_at IS NOT NULL",
+				},
+			},
+			{
+				Name:    "run_task_id_requested_at_id",
+				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[41], RunsColumns[33], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "task_id IS NOT NULL",
 				},
 			},
 			{
-				Name:    "run_routine_id_requested_at",
+				Name:    "run_routine_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[42], RunsColumns[33]},
+				Columns: []*schema.Column{RunsColumns[42], RunsColumns[33], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "routine_id IS NOT NULL",
 				},
@@ -1655,9 +1743,30 @@ var (
 				},
 			},
 			{
-				Name:    "wakeuprequest_run_id",
+				Name:    "wakeuprequest_run_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[24]},
+				Columns: []*schema.Column{WakeupRequestsColumns[24], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "run_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "wakeuprequest_agent_id_requested_at_id",
+				Unique:  false,
+				Columns: []*schema.Column{WakeupRequestsColumns[26], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
+			},
+			{
+				Name:    "wakeuprequest_workspace_id_source_requested_at_id",
+				Unique:  false,
+				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[4], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
+			},
+			{
+				Name:    "wakeup_requests_apart",
+				Unique:  false,
+				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[11], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status <> 'QUEUED' AND status <> 'CLAIMED' AND status <> 'FINISHED'",
+				},
 			},
 			{
 				Name:    "wakeup_requests_checkout_held",
@@ -1692,11 +1801,17 @@ var (
 				Name:    "wakeuprequest_routine_run_id",
 				Unique:  false,
 				Columns: []*schema.Column{WakeupRequestsColumns[29]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "routine_run_id IS NOT NULL",
+				},
 			},
 			{
 				Name:    "wakeuprequest_task_id",
 				Unique:  false,
 				Columns: []*schema.Column{WakeupRequestsColumns[27]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "task_id IS NOT NULL",
+				},
 			},
 		},
 	}

@@ -39,13 +39,17 @@ func (Activity) Fields() []ent.Field {
 	}
 }
 
-// Indexes of Activity.
+// Indexes of Activity: the log in its order, and the list by each of its filters. The codes of each run's way are not in
+// activities_rare, because the list itself finds them soon.
 func (Activity) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("workspace_id", "tx", "id"),
 		index.Fields("workspace_id", "occurred_at", "id"),
-		index.Fields("causation_id").Annotations(where("causation_id IS NOT NULL")),
-		index.Fields("subject_id"),
+		index.Fields("causation_id", "occurred_at", "id").Annotations(where("causation_id IS NOT NULL")),
+		index.Fields("agent_id", "occurred_at", "id").Annotations(where("agent_id IS NOT NULL")),
+		index.Fields("task_id", "occurred_at", "id").Annotations(where("task_id IS NOT NULL")),
+		index.Fields("workspace_id", "code", "occurred_at", "id").StorageKey("activities_rare").Annotations(where("code <> 'WAKEUP_QUEUED' AND code <> 'RUN_CLAIMED' AND code <> 'RUN_LAUNCHED' AND code <> 'RUN_FINISHED'")),
+		index.Fields("subject_id").StorageKey("activities_inbox").Annotations(where("code = 'INBOX_ITEM_MADE'")),
 	}
 }
 
@@ -80,6 +84,9 @@ func (InboxItem) Fields() []ent.Field {
 func (InboxItem) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("workspace_id", "created_at", "id"),
+		index.Fields("workspace_id", "kind", "created_at", "id"),
+		index.Fields("workspace_id", "created_at", "id").StorageKey("inbox_items_open").Annotations(where("resolved_at IS NULL")),
+		index.Fields("workspace_id", "kind", "created_at", "id").StorageKey("inbox_items_open_kind").Annotations(where("resolved_at IS NULL")),
 		index.Fields("workspace_id", "dedupe_key").Unique().Annotations(where("dedupe_key IS NOT NULL AND resolved_at IS NULL")),
 	}
 }

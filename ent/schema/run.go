@@ -80,8 +80,9 @@ func (Run) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of Run: due runs of an agent in order, parked ones by instant, live ones by scope. The numbers of a workspace's
-// queue are counted in runs_queued and runs_ended alone.
+// Indexes of Run: due runs of an agent in order, parked ones by instant, live ones by scope; and one for each filter of a list,
+// in the list's order. A run that ended well is in the fewest, because each of its changes writes an entry into all of them:
+// runs_by_status has none for it. The numbers of a workspace's queue are counted in runs_by_status, runs_waiting and runs_ended.
 func (Run) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("agent_id", "requested_at", "id").StorageKey("runs_due").Annotations(where("status = 'QUEUED' AND parked_reason IS NULL")),
@@ -89,15 +90,18 @@ func (Run) Indexes() []ent.Index {
 		index.Fields("agent_id", "parked_until").StorageKey("runs_parked_lane").Annotations(where("status = 'QUEUED' AND parked_until IS NOT NULL")),
 		index.Fields("agent_id", "scope", "requested_at", "id").StorageKey("runs_scope_busy").Annotations(where("status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'")),
 		index.Fields("agent_id").StorageKey("runs_task_blocked").Annotations(where("status = 'QUEUED' AND parked_reason = 'TASK_BLOCKED'")),
-		index.Fields("workspace_id", "parked_reason").StorageKey("runs_queued").Annotations(where("status = 'QUEUED' AND workspace_id IS NOT NULL")),
+		index.Fields("workspace_id", "status", "requested_at", "id").StorageKey("runs_by_status").Annotations(where("status <> 'FINISHED'")),
+		index.Fields("workspace_id", "parked_reason", "requested_at", "id").StorageKey("runs_waiting").Annotations(where("parked_reason IS NOT NULL")),
+		index.Fields("workspace_id", "requested_at", "id").StorageKey("runs_unprocessed").Annotations(where("status = 'FINISHED' AND outcome IS DISTINCT FROM 'processed'")),
 		index.Fields("workspace_id", "finished_at", "status").StorageKey("runs_ended").Annotations(where("finished_at IS NOT NULL")),
 		index.Fields("agent_id", "scope").StorageKey("runs_queued_scope").Annotations(where("status = 'QUEUED'")),
 		index.Fields("agent_id", "scope").StorageKey("runs_live_scope").Unique().Annotations(where("status = 'CLAIMED'")),
 		index.Fields("workspace_id", "finished_at").StorageKey("runs_silent").Annotations(where("status = 'FINISHED' AND outcome = 'processed' AND session_id IS NULL")),
 		index.Fields("workspace_id", "requested_at", "id"),
-		index.Fields("agent_id", "finished_at"),
-		index.Fields("task_id").Annotations(where("task_id IS NOT NULL")),
-		index.Fields("routine_id", "requested_at").Annotations(where("routine_id IS NOT NULL")),
+		index.Fields("agent_id", "requested_at", "id"),
+		index.Fields("agent_id", "finished_at").StorageKey("runs_ended_agent").Annotations(where("finished_at IS NOT NULL")),
+		index.Fields("task_id", "requested_at", "id").Annotations(where("task_id IS NOT NULL")),
+		index.Fields("routine_id", "requested_at", "id").Annotations(where("routine_id IS NOT NULL")),
 	}
 }
 
