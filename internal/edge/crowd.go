@@ -46,6 +46,27 @@ func (c *strangerConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Write passes on what is written; what http.Server answers by itself goes as JSON.
+func (c *strangerConn) Write(p []byte) (int, error) {
+	answer := asJSON(p)
+	if answer == nil {
+		return c.Conn.Write(p)
+	}
+	if _, err := c.Conn.Write(answer); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// CloseWrite says that nothing more comes. http.Server asks for it before it closes a connection that still brings something, so
+// that its answer is read.
+func (c *strangerConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 // Close closes the connection.
 func (c *strangerConn) Close() error {
 	c.once.Do(func() { c.strangers.leave(c)() })

@@ -6,7 +6,7 @@ import (
 )
 
 // longestHeader is how much of a request is read before http.Server has it; that bounds headers by itself then.
-const longestHeader = 68 << 10
+const longestHeader = maxHeader + 4<<10
 
 // isAsk says whether a server can answer what has been read of a connection: the header of a request is whole, or will never be one. The first
 // bytes, up to from, were looked at before.

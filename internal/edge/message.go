@@ -31,6 +31,9 @@ func (m *message) decode(data []byte) error {
 	if members == nil {
 		return errors.New("null")
 	}
+	if err := checkTwice(data); err != nil {
+		return err
+	}
 	for name, to := range map[string]*string{"id": &m.ID, "type": &m.Type} {
 		if value, there := members[name]; there {
 			if err := json.Unmarshal(value, to); err != nil {

@@ -98,6 +98,9 @@ func (s *Server) readMap(text, name string, to *map[string]any) *refusal {
 	if err := decodeJSON(strings.NewReader(text), to); err != nil {
 		return refuse(http.StatusBadRequest, CodeBadRequest, "the parameter %s is not a JSON object", name)
 	}
+	if err := checkTwice([]byte(text)); err != nil {
+		return refuse(http.StatusBadRequest, CodeBadRequest, "the parameter %s: %s", name, err)
+	}
 	return nil
 }
 
@@ -122,6 +125,9 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request, params *graphq
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(s.limits.BodyBytes)
 	}
+	if twice, ok := errors.AsType[*twiceError](err); ok {
+		return refuse(http.StatusBadRequest, CodeBadRequest, "%s", twice)
+	}
 	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mismatch.Field != "" {
 		return refuse(http.StatusBadRequest, CodeBadRequest, "the parameter %s has the wrong type: query and operationName are strings, variables and extensions objects", mismatch.Field)
 	}
@@ -132,7 +138,11 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request, params *graphq
 // itself would take "Query" for "query". The server would then serve another request than a proxy in front has checked.
 func decodeParams(r io.Reader, params *graphql.RawParams) error {
 	var members map[string]json.RawMessage
-	if err := decodeJSON(r, &members); err != nil {
+	var text bytes.Buffer
+	if err := decodeJSON(io.TeeReader(r, &text), &members); err != nil {
+		return err
+	}
+	if err := checkTwice(text.Bytes()); err != nil {
 		return err
 	}
 	if members == nil {

@@ -3,6 +3,7 @@ package edge
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/coder/websocket"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 const subprotocol = "graphql-transport-ws"
@@ -130,8 +133,16 @@ func (c *socket) read() {
 			return
 		}
 		var m message
-		if kind != websocket.MessageText || m.decode(data) != nil {
+		if kind != websocket.MessageText {
 			c.close(closeInvalidMessage, "Invalid message: not a JSON object")
+			return
+		}
+		if err := m.decode(data); err != nil {
+			why := "not a JSON object"
+			if twice, ok := errors.AsType[*twiceError](err); ok {
+				why = "a JSON object has the member " + domain.CutText(twice.name, 30, "…") + " twice"
+			}
+			c.close(closeInvalidMessage, "Invalid message: "+why)
 			return
 		}
 		c.handle(m)

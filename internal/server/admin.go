@@ -17,6 +17,8 @@ func adminMux(paced func(http.Handler) http.Handler, ready func(context.Context)
 	mux, others := http.NewServeMux(), http.NewServeMux()
 	mux.Handle("GET /metrics", gate(metrics))
 	mux.Handle("GET /debug/vars", gate(expvar.Handler()))
+	others.HandleFunc("/metrics", notByGet)
+	others.HandleFunc("/debug/vars", notByGet)
 	addHealth(others, ready)
 	mux.Handle("/", paced(others))
 	return mux

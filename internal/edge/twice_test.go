@@ -1,0 +1,60 @@
+package edge
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/99designs/gqlgen/graphql"
+)
+
+func TestAMemberThatARequestHasTwice(t *testing.T) {
+	for text, name := range map[string]string{
+		`{"query":"{ a }","query":"{ b }"}`:                                   "query",
+		`{"query":"{ a }","variables":{"x":1,"y":{"x":2,"x":3}}}`:             "x",
+		`{"query":"{ a }","variables":{"l":[{"a":1},{"a":1,"a":1}]}}`:         "a",
+		`{"query":"{ a }","qu\u0065ry":"{ b }"}`:                              "query",
+		`{"query":"{ a }","other":1,"other":2}`:                               "other",
+		`{"query":"{ a }","variables":{"":0,"":1}}`:                           "",
+		`{"query":"{ a }","variables":{"x":1,"X":2,"y":{"x":[1,1,"x","x"]}}}`: "none",
+		`{"query":"{ a }","extensions":{"x":{"x":{"x":{}}}},"variables":{}}`:  "none",
+	} {
+		err := decodeParams(strings.NewReader(text), &graphql.RawParams{})
+		twice, _ := err.(*twiceError)
+		if (twice == nil) != (name == "none") || twice != nil && twice.name != name || twice == nil && err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// Whoever has read the first member in front of us must not be made to pass the second.
+func TestARequestWithAMemberTwiceIsRefused(t *testing.T) {
+	f := newFixture(t, Options{})
+	r := do(t, f, newPost(strings.NewReader(`{"query":"{ __typename }","query":"{ __schema { description } }"}`)))
+	if r.status != 400 || r.code() != CodeBadRequest || !strings.Contains(r.text, `member \"query\" twice`) {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	r = do(t, f, httptest.NewRequest(http.MethodGet, "/graphql?query=%7B__typename%7D&variables=%7B%22a%22%3A1%2C%22a%22%3A2%7D", nil))
+	if r.status != 400 || !strings.Contains(r.text, "the parameter variables") {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	var m message
+	if err := m.decode([]byte(`{"type":"subscribe","id":"1","id":"2"}`)); err == nil {
+		t.Error("a socket takes a message with two ids")
+	}
+	if long := (&twiceError{strings.Repeat("x", 10_000)}).Error(); len(long) > 400 {
+		t.Errorf("it echoes %d bytes", len(long))
+	}
+}
+
+func BenchmarkCheckTwice(b *testing.B) {
+	text := []byte(`{"query":"{ a }","variables":{"input":{"lines":[` + strings.Repeat(`{"stream":"STDOUT","text":"some words of an agent"},`, 500) + `{}]}}}`)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if err := checkTwice(bytes.Clone(text)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
