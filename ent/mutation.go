@@ -29864,6 +29864,7 @@ type TaskMutation struct {
 	wake_generation       *int
 	addwake_generation    *int
 	word_run_id           *xid.ID
+	unsettled             *bool
 	requires_approval     *bool
 	executor              **domain.ExecutorSpec
 	checkout_at           *time.Time
@@ -30752,6 +30753,42 @@ func (m *TaskMutation) ResetWordRunID() {
 	delete(m.clearedFields, task.FieldWordRunID)
 }
 
+// SetUnsettled sets the "unsettled" field.
+func (m *TaskMutation) SetUnsettled(b bool) {
+	m.unsettled = &b
+}
+
+// Unsettled returns the value of the "unsettled" field in the mutation.
+func (m *TaskMutation) Unsettled() (r bool, exists bool) {
+	v := m.unsettled
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUnsettled returns the old "unsettled" field's value of the Task entity.
+// If the Task object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskMutation) OldUnsettled(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUnsettled is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUnsettled requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUnsettled: %w", err)
+	}
+	return oldValue.Unsettled, nil
+}
+
+// ResetUnsettled resets all changes to the "unsettled" field.
+func (m *TaskMutation) ResetUnsettled() {
+	m.unsettled = nil
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (m *TaskMutation) SetRequiresApproval(b bool) {
 	m.requires_approval = &b
@@ -31396,7 +31433,7 @@ func (m *TaskMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TaskMutation) Fields() []string {
-	fields := make([]string, 0, 22)
+	fields := make([]string, 0, 23)
 	if m.created_at != nil {
 		fields = append(fields, task.FieldCreatedAt)
 	}
@@ -31447,6 +31484,9 @@ func (m *TaskMutation) Fields() []string {
 	}
 	if m.word_run_id != nil {
 		fields = append(fields, task.FieldWordRunID)
+	}
+	if m.unsettled != nil {
+		fields = append(fields, task.FieldUnsettled)
 	}
 	if m.requires_approval != nil {
 		fields = append(fields, task.FieldRequiresApproval)
@@ -31505,6 +31545,8 @@ func (m *TaskMutation) Field(name string) (ent.Value, bool) {
 		return m.WakeGeneration()
 	case task.FieldWordRunID:
 		return m.WordRunID()
+	case task.FieldUnsettled:
+		return m.Unsettled()
 	case task.FieldRequiresApproval:
 		return m.RequiresApproval()
 	case task.FieldExecutor:
@@ -31558,6 +31600,8 @@ func (m *TaskMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldWakeGeneration(ctx)
 	case task.FieldWordRunID:
 		return m.OldWordRunID(ctx)
+	case task.FieldUnsettled:
+		return m.OldUnsettled(ctx)
 	case task.FieldRequiresApproval:
 		return m.OldRequiresApproval(ctx)
 	case task.FieldExecutor:
@@ -31695,6 +31739,13 @@ func (m *TaskMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetWordRunID(v)
+		return nil
+	case task.FieldUnsettled:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUnsettled(v)
 		return nil
 	case task.FieldRequiresApproval:
 		v, ok := value.(bool)
@@ -31932,6 +31983,9 @@ func (m *TaskMutation) ResetField(name string) error {
 		return nil
 	case task.FieldWordRunID:
 		m.ResetWordRunID()
+		return nil
+	case task.FieldUnsettled:
+		m.ResetUnsettled()
 		return nil
 	case task.FieldRequiresApproval:
 		m.ResetRequiresApproval()
@@ -32239,6 +32293,7 @@ type TaskBlockerMutation struct {
 	typ              string
 	id               *xid.ID
 	created_at       *time.Time
+	linked_by_id     *xid.ID
 	clearedFields    map[string]struct{}
 	workspace        *xid.ID
 	clearedworkspace bool
@@ -32499,6 +32554,55 @@ func (m *TaskBlockerMutation) ResetBlockerID() {
 	m.blocker = nil
 }
 
+// SetLinkedByID sets the "linked_by_id" field.
+func (m *TaskBlockerMutation) SetLinkedByID(x xid.ID) {
+	m.linked_by_id = &x
+}
+
+// LinkedByID returns the value of the "linked_by_id" field in the mutation.
+func (m *TaskBlockerMutation) LinkedByID() (r xid.ID, exists bool) {
+	v := m.linked_by_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLinkedByID returns the old "linked_by_id" field's value of the TaskBlocker entity.
+// If the TaskBlocker object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskBlockerMutation) OldLinkedByID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLinkedByID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLinkedByID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLinkedByID: %w", err)
+	}
+	return oldValue.LinkedByID, nil
+}
+
+// ClearLinkedByID clears the value of the "linked_by_id" field.
+func (m *TaskBlockerMutation) ClearLinkedByID() {
+	m.linked_by_id = nil
+	m.clearedFields[taskblocker.FieldLinkedByID] = struct{}{}
+}
+
+// LinkedByIDCleared returns if the "linked_by_id" field was cleared in this mutation.
+func (m *TaskBlockerMutation) LinkedByIDCleared() bool {
+	_, ok := m.clearedFields[taskblocker.FieldLinkedByID]
+	return ok
+}
+
+// ResetLinkedByID resets all changes to the "linked_by_id" field.
+func (m *TaskBlockerMutation) ResetLinkedByID() {
+	m.linked_by_id = nil
+	delete(m.clearedFields, taskblocker.FieldLinkedByID)
+}
+
 // ClearWorkspace clears the "workspace" edge to the Workspace entity.
 func (m *TaskBlockerMutation) ClearWorkspace() {
 	m.clearedworkspace = true
@@ -32614,7 +32718,7 @@ func (m *TaskBlockerMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TaskBlockerMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 5)
 	if m.created_at != nil {
 		fields = append(fields, taskblocker.FieldCreatedAt)
 	}
@@ -32626,6 +32730,9 @@ func (m *TaskBlockerMutation) Fields() []string {
 	}
 	if m.blocker != nil {
 		fields = append(fields, taskblocker.FieldBlockerID)
+	}
+	if m.linked_by_id != nil {
+		fields = append(fields, taskblocker.FieldLinkedByID)
 	}
 	return fields
 }
@@ -32643,6 +32750,8 @@ func (m *TaskBlockerMutation) Field(name string) (ent.Value, bool) {
 		return m.TaskID()
 	case taskblocker.FieldBlockerID:
 		return m.BlockerID()
+	case taskblocker.FieldLinkedByID:
+		return m.LinkedByID()
 	}
 	return nil, false
 }
@@ -32660,6 +32769,8 @@ func (m *TaskBlockerMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldTaskID(ctx)
 	case taskblocker.FieldBlockerID:
 		return m.OldBlockerID(ctx)
+	case taskblocker.FieldLinkedByID:
+		return m.OldLinkedByID(ctx)
 	}
 	return nil, fmt.Errorf("unknown TaskBlocker field %s", name)
 }
@@ -32697,6 +32808,13 @@ func (m *TaskBlockerMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetBlockerID(v)
 		return nil
+	case taskblocker.FieldLinkedByID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLinkedByID(v)
+		return nil
 	}
 	return fmt.Errorf("unknown TaskBlocker field %s", name)
 }
@@ -32726,7 +32844,11 @@ func (m *TaskBlockerMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *TaskBlockerMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(taskblocker.FieldLinkedByID) {
+		fields = append(fields, taskblocker.FieldLinkedByID)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -32739,6 +32861,11 @@ func (m *TaskBlockerMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *TaskBlockerMutation) ClearField(name string) error {
+	switch name {
+	case taskblocker.FieldLinkedByID:
+		m.ClearLinkedByID()
+		return nil
+	}
 	return fmt.Errorf("unknown TaskBlocker nullable field %s", name)
 }
 
@@ -32757,6 +32884,9 @@ func (m *TaskBlockerMutation) ResetField(name string) error {
 		return nil
 	case taskblocker.FieldBlockerID:
 		m.ResetBlockerID()
+		return nil
+	case taskblocker.FieldLinkedByID:
+		m.ResetLinkedByID()
 		return nil
 	}
 	return fmt.Errorf("unknown TaskBlocker field %s", name)
@@ -32884,6 +33014,8 @@ type TaskSessionMutation struct {
 	run_count        *int
 	addrun_count     *int
 	last_used_at     *time.Time
+	secrets          *[]domain.SealedSet
+	appendsecrets    []domain.SealedSet
 	clearedFields    map[string]struct{}
 	workspace        *xid.ID
 	clearedworkspace bool
@@ -33308,6 +33440,71 @@ func (m *TaskSessionMutation) ResetLastUsedAt() {
 	m.last_used_at = nil
 }
 
+// SetSecrets sets the "secrets" field.
+func (m *TaskSessionMutation) SetSecrets(ds []domain.SealedSet) {
+	m.secrets = &ds
+	m.appendsecrets = nil
+}
+
+// Secrets returns the value of the "secrets" field in the mutation.
+func (m *TaskSessionMutation) Secrets() (r []domain.SealedSet, exists bool) {
+	v := m.secrets
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSecrets returns the old "secrets" field's value of the TaskSession entity.
+// If the TaskSession object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskSessionMutation) OldSecrets(ctx context.Context) (v []domain.SealedSet, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSecrets is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSecrets requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSecrets: %w", err)
+	}
+	return oldValue.Secrets, nil
+}
+
+// AppendSecrets adds ds to the "secrets" field.
+func (m *TaskSessionMutation) AppendSecrets(ds []domain.SealedSet) {
+	m.appendsecrets = append(m.appendsecrets, ds...)
+}
+
+// AppendedSecrets returns the list of values that were appended to the "secrets" field in this mutation.
+func (m *TaskSessionMutation) AppendedSecrets() ([]domain.SealedSet, bool) {
+	if len(m.appendsecrets) == 0 {
+		return nil, false
+	}
+	return m.appendsecrets, true
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (m *TaskSessionMutation) ClearSecrets() {
+	m.secrets = nil
+	m.appendsecrets = nil
+	m.clearedFields[tasksession.FieldSecrets] = struct{}{}
+}
+
+// SecretsCleared returns if the "secrets" field was cleared in this mutation.
+func (m *TaskSessionMutation) SecretsCleared() bool {
+	_, ok := m.clearedFields[tasksession.FieldSecrets]
+	return ok
+}
+
+// ResetSecrets resets all changes to the "secrets" field.
+func (m *TaskSessionMutation) ResetSecrets() {
+	m.secrets = nil
+	m.appendsecrets = nil
+	delete(m.clearedFields, tasksession.FieldSecrets)
+}
+
 // ClearWorkspace clears the "workspace" edge to the Workspace entity.
 func (m *TaskSessionMutation) ClearWorkspace() {
 	m.clearedworkspace = true
@@ -33423,7 +33620,7 @@ func (m *TaskSessionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TaskSessionMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 9)
 	if m.created_at != nil {
 		fields = append(fields, tasksession.FieldCreatedAt)
 	}
@@ -33447,6 +33644,9 @@ func (m *TaskSessionMutation) Fields() []string {
 	}
 	if m.last_used_at != nil {
 		fields = append(fields, tasksession.FieldLastUsedAt)
+	}
+	if m.secrets != nil {
+		fields = append(fields, tasksession.FieldSecrets)
 	}
 	return fields
 }
@@ -33472,6 +33672,8 @@ func (m *TaskSessionMutation) Field(name string) (ent.Value, bool) {
 		return m.RunCount()
 	case tasksession.FieldLastUsedAt:
 		return m.LastUsedAt()
+	case tasksession.FieldSecrets:
+		return m.Secrets()
 	}
 	return nil, false
 }
@@ -33497,6 +33699,8 @@ func (m *TaskSessionMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldRunCount(ctx)
 	case tasksession.FieldLastUsedAt:
 		return m.OldLastUsedAt(ctx)
+	case tasksession.FieldSecrets:
+		return m.OldSecrets(ctx)
 	}
 	return nil, fmt.Errorf("unknown TaskSession field %s", name)
 }
@@ -33562,6 +33766,13 @@ func (m *TaskSessionMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetLastUsedAt(v)
 		return nil
+	case tasksession.FieldSecrets:
+		v, ok := value.([]domain.SealedSet)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSecrets(v)
+		return nil
 	}
 	return fmt.Errorf("unknown TaskSession field %s", name)
 }
@@ -33606,7 +33817,11 @@ func (m *TaskSessionMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *TaskSessionMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(tasksession.FieldSecrets) {
+		fields = append(fields, tasksession.FieldSecrets)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -33619,6 +33834,11 @@ func (m *TaskSessionMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *TaskSessionMutation) ClearField(name string) error {
+	switch name {
+	case tasksession.FieldSecrets:
+		m.ClearSecrets()
+		return nil
+	}
 	return fmt.Errorf("unknown TaskSession nullable field %s", name)
 }
 
@@ -33649,6 +33869,9 @@ func (m *TaskSessionMutation) ResetField(name string) error {
 		return nil
 	case tasksession.FieldLastUsedAt:
 		m.ResetLastUsedAt()
+		return nil
+	case tasksession.FieldSecrets:
+		m.ResetSecrets()
 		return nil
 	}
 	return fmt.Errorf("unknown TaskSession field %s", name)

@@ -1250,16 +1250,20 @@ func init() {
 	taskDescWordRunID := taskFields[12].Descriptor()
 	// task.WordRunIDValidator is a validator for the "word_run_id" field. It is called by the builders before save.
 	task.WordRunIDValidator = taskDescWordRunID.Validators[0].(func(string) error)
+	// taskDescUnsettled is the schema descriptor for unsettled field.
+	taskDescUnsettled := taskFields[13].Descriptor()
+	// task.DefaultUnsettled holds the default value on creation for the unsettled field.
+	task.DefaultUnsettled = taskDescUnsettled.Default.(bool)
 	// taskDescRequiresApproval is the schema descriptor for requires_approval field.
-	taskDescRequiresApproval := taskFields[13].Descriptor()
+	taskDescRequiresApproval := taskFields[14].Descriptor()
 	// task.DefaultRequiresApproval holds the default value on creation for the requires_approval field.
 	task.DefaultRequiresApproval = taskDescRequiresApproval.Default.(bool)
 	// taskDescCheckoutAgentID is the schema descriptor for checkout_agent_id field.
-	taskDescCheckoutAgentID := taskFields[15].Descriptor()
+	taskDescCheckoutAgentID := taskFields[16].Descriptor()
 	// task.CheckoutAgentIDValidator is a validator for the "checkout_agent_id" field. It is called by the builders before save.
 	task.CheckoutAgentIDValidator = taskDescCheckoutAgentID.Validators[0].(func(string) error)
 	// taskDescCheckoutRunID is the schema descriptor for checkout_run_id field.
-	taskDescCheckoutRunID := taskFields[16].Descriptor()
+	taskDescCheckoutRunID := taskFields[17].Descriptor()
 	// task.CheckoutRunIDValidator is a validator for the "checkout_run_id" field. It is called by the builders before save.
 	task.CheckoutRunIDValidator = taskDescCheckoutRunID.Validators[0].(func(string) error)
 	// taskDescID is the schema descriptor for id field.
@@ -1291,6 +1295,10 @@ func init() {
 	taskblockerDescBlockerID := taskblockerFields[1].Descriptor()
 	// taskblocker.BlockerIDValidator is a validator for the "blocker_id" field. It is called by the builders before save.
 	taskblocker.BlockerIDValidator = taskblockerDescBlockerID.Validators[0].(func(string) error)
+	// taskblockerDescLinkedByID is the schema descriptor for linked_by_id field.
+	taskblockerDescLinkedByID := taskblockerFields[2].Descriptor()
+	// taskblocker.LinkedByIDValidator is a validator for the "linked_by_id" field. It is called by the builders before save.
+	taskblocker.LinkedByIDValidator = taskblockerDescLinkedByID.Validators[0].(func(string) error)
 	// taskblockerDescID is the schema descriptor for id field.
 	taskblockerDescID := taskblockerMixinFields0[0].Descriptor()
 	// taskblocker.DefaultID holds the default value on creation for the id field.

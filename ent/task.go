@@ -60,6 +60,8 @@ type Task struct {
 	WakeGeneration int `json:"wake_generation,omitempty"`
 	// WordRunID holds the value of the "word_run_id" field.
 	WordRunID xid.ID `json:"word_run_id,omitempty"`
+	// Unsettled holds the value of the "unsettled" field.
+	Unsettled bool `json:"unsettled,omitempty"`
 	// RequiresApproval holds the value of the "requires_approval" field.
 	RequiresApproval bool `json:"requires_approval,omitempty"`
 	// Executor holds the value of the "executor" field.
@@ -233,7 +235,7 @@ func (*Task) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case task.FieldExecutor:
 			values[i] = new([]byte)
-		case task.FieldRequiresApproval:
+		case task.FieldUnsettled, task.FieldRequiresApproval:
 			values[i] = new(sql.NullBool)
 		case task.FieldRevision, task.FieldAssignmentVersion, task.FieldWakeGeneration:
 			values[i] = new(sql.NullInt64)
@@ -367,6 +369,12 @@ func (_m *Task) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field word_run_id", values[i])
 			} else if value != nil {
 				_m.WordRunID = *value
+			}
+		case task.FieldUnsettled:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field unsettled", values[i])
+			} else if value.Valid {
+				_m.Unsettled = value.Bool
 			}
 		case task.FieldRequiresApproval:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -546,6 +554,9 @@ func (_m *Task) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("word_run_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.WordRunID))
+	builder.WriteString(", ")
+	builder.WriteString("unsettled=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Unsettled))
 	builder.WriteString(", ")
 	builder.WriteString("requires_approval=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RequiresApproval))

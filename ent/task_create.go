@@ -237,6 +237,20 @@ func (_c *TaskCreate) SetNillableWordRunID(v *xid.ID) *TaskCreate {
 	return _c
 }
 
+// SetUnsettled sets the "unsettled" field.
+func (_c *TaskCreate) SetUnsettled(v bool) *TaskCreate {
+	_c.mutation.SetUnsettled(v)
+	return _c
+}
+
+// SetNillableUnsettled sets the "unsettled" field if the given value is not nil.
+func (_c *TaskCreate) SetNillableUnsettled(v *bool) *TaskCreate {
+	if v != nil {
+		_c.SetUnsettled(*v)
+	}
+	return _c
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (_c *TaskCreate) SetRequiresApproval(v bool) *TaskCreate {
 	_c.mutation.SetRequiresApproval(v)
@@ -461,6 +475,10 @@ func (_c *TaskCreate) defaults() {
 		v := task.DefaultWakeGeneration
 		_c.mutation.SetWakeGeneration(v)
 	}
+	if _, ok := _c.mutation.Unsettled(); !ok {
+		v := task.DefaultUnsettled
+		_c.mutation.SetUnsettled(v)
+	}
 	if _, ok := _c.mutation.RequiresApproval(); !ok {
 		v := task.DefaultRequiresApproval
 		_c.mutation.SetRequiresApproval(v)
@@ -544,6 +562,9 @@ func (_c *TaskCreate) check() error {
 		if err := task.WordRunIDValidator(string(v)); err != nil {
 			return &ValidationError{Name: "word_run_id", err: fmt.Errorf(`ent: validator failed for field "Task.word_run_id": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.Unsettled(); !ok {
+		return &ValidationError{Name: "unsettled", err: errors.New(`ent: missing required field "Task.unsettled"`)}
 	}
 	if _, ok := _c.mutation.RequiresApproval(); !ok {
 		return &ValidationError{Name: "requires_approval", err: errors.New(`ent: missing required field "Task.requires_approval"`)}
@@ -651,6 +672,10 @@ func (_c *TaskCreate) createSpec() (*Task, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.WordRunID(); ok {
 		_spec.SetField(task.FieldWordRunID, field.TypeString, value)
 		_node.WordRunID = value
+	}
+	if value, ok := _c.mutation.Unsettled(); ok {
+		_spec.SetField(task.FieldUnsettled, field.TypeBool, value)
+		_node.Unsettled = value
 	}
 	if value, ok := _c.mutation.RequiresApproval(); ok {
 		_spec.SetField(task.FieldRequiresApproval, field.TypeBool, value)
@@ -1134,6 +1159,18 @@ func (u *TaskUpsert) ClearWordRunID() *TaskUpsert {
 	return u
 }
 
+// SetUnsettled sets the "unsettled" field.
+func (u *TaskUpsert) SetUnsettled(v bool) *TaskUpsert {
+	u.Set(task.FieldUnsettled, v)
+	return u
+}
+
+// UpdateUnsettled sets the "unsettled" field to the value that was provided on create.
+func (u *TaskUpsert) UpdateUnsettled() *TaskUpsert {
+	u.SetExcluded(task.FieldUnsettled)
+	return u
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (u *TaskUpsert) SetRequiresApproval(v bool) *TaskUpsert {
 	u.Set(task.FieldRequiresApproval, v)
@@ -1542,6 +1579,20 @@ func (u *TaskUpsertOne) UpdateWordRunID() *TaskUpsertOne {
 func (u *TaskUpsertOne) ClearWordRunID() *TaskUpsertOne {
 	return u.Update(func(s *TaskUpsert) {
 		s.ClearWordRunID()
+	})
+}
+
+// SetUnsettled sets the "unsettled" field.
+func (u *TaskUpsertOne) SetUnsettled(v bool) *TaskUpsertOne {
+	return u.Update(func(s *TaskUpsert) {
+		s.SetUnsettled(v)
+	})
+}
+
+// UpdateUnsettled sets the "unsettled" field to the value that was provided on create.
+func (u *TaskUpsertOne) UpdateUnsettled() *TaskUpsertOne {
+	return u.Update(func(s *TaskUpsert) {
+		s.UpdateUnsettled()
 	})
 }
 
@@ -2134,6 +2185,20 @@ func (u *TaskUpsertBulk) UpdateWordRunID() *TaskUpsertBulk {
 func (u *TaskUpsertBulk) ClearWordRunID() *TaskUpsertBulk {
 	return u.Update(func(s *TaskUpsert) {
 		s.ClearWordRunID()
+	})
+}
+
+// SetUnsettled sets the "unsettled" field.
+func (u *TaskUpsertBulk) SetUnsettled(v bool) *TaskUpsertBulk {
+	return u.Update(func(s *TaskUpsert) {
+		s.SetUnsettled(v)
+	})
+}
+
+// UpdateUnsettled sets the "unsettled" field to the value that was provided on create.
+func (u *TaskUpsertBulk) UpdateUnsettled() *TaskUpsertBulk {
+	return u.Update(func(s *TaskUpsert) {
+		s.UpdateUnsettled()
 	})
 }
 

@@ -295,6 +295,20 @@ func (_u *TaskUpdate) ClearWordRunID() *TaskUpdate {
 	return _u
 }
 
+// SetUnsettled sets the "unsettled" field.
+func (_u *TaskUpdate) SetUnsettled(v bool) *TaskUpdate {
+	_u.mutation.SetUnsettled(v)
+	return _u
+}
+
+// SetNillableUnsettled sets the "unsettled" field if the given value is not nil.
+func (_u *TaskUpdate) SetNillableUnsettled(v *bool) *TaskUpdate {
+	if v != nil {
+		_u.SetUnsettled(*v)
+	}
+	return _u
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (_u *TaskUpdate) SetRequiresApproval(v bool) *TaskUpdate {
 	_u.mutation.SetRequiresApproval(v)
@@ -736,6 +750,9 @@ func (_u *TaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.WordRunIDCleared() {
 		_spec.ClearField(task.FieldWordRunID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Unsettled(); ok {
+		_spec.SetField(task.FieldUnsettled, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.RequiresApproval(); ok {
 		_spec.SetField(task.FieldRequiresApproval, field.TypeBool, value)
@@ -1371,6 +1388,20 @@ func (_u *TaskUpdateOne) ClearWordRunID() *TaskUpdateOne {
 	return _u
 }
 
+// SetUnsettled sets the "unsettled" field.
+func (_u *TaskUpdateOne) SetUnsettled(v bool) *TaskUpdateOne {
+	_u.mutation.SetUnsettled(v)
+	return _u
+}
+
+// SetNillableUnsettled sets the "unsettled" field if the given value is not nil.
+func (_u *TaskUpdateOne) SetNillableUnsettled(v *bool) *TaskUpdateOne {
+	if v != nil {
+		_u.SetUnsettled(*v)
+	}
+	return _u
+}
+
 // SetRequiresApproval sets the "requires_approval" field.
 func (_u *TaskUpdateOne) SetRequiresApproval(v bool) *TaskUpdateOne {
 	_u.mutation.SetRequiresApproval(v)
@@ -1842,6 +1873,9 @@ func (_u *TaskUpdateOne) sqlSave(ctx context.Context) (_node *Task, err error) {
 	}
 	if _u.mutation.WordRunIDCleared() {
 		_spec.ClearField(task.FieldWordRunID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Unsettled(); ok {
+		_spec.SetField(task.FieldUnsettled, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.RequiresApproval(); ok {
 		_spec.SetField(task.FieldRequiresApproval, field.TypeBool, value)

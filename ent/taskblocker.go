@@ -28,6 +28,8 @@ type TaskBlocker struct {
 	TaskID xid.ID `json:"task_id,omitempty"`
 	// BlockerID holds the value of the "blocker_id" field.
 	BlockerID xid.ID `json:"blocker_id,omitempty"`
+	// LinkedByID holds the value of the "linked_by_id" field.
+	LinkedByID xid.ID `json:"linked_by_id,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the TaskBlockerQuery when eager-loading is set.
 	Edges        TaskBlockerEdges `json:"edges"`
@@ -89,7 +91,7 @@ func (*TaskBlocker) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case taskblocker.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case taskblocker.FieldID, taskblocker.FieldWorkspaceID, taskblocker.FieldTaskID, taskblocker.FieldBlockerID:
+		case taskblocker.FieldID, taskblocker.FieldWorkspaceID, taskblocker.FieldTaskID, taskblocker.FieldBlockerID, taskblocker.FieldLinkedByID:
 			values[i] = new(xid.ID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -135,6 +137,12 @@ func (_m *TaskBlocker) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field blocker_id", values[i])
 			} else if value != nil {
 				_m.BlockerID = *value
+			}
+		case taskblocker.FieldLinkedByID:
+			if value, ok := values[i].(*xid.ID); !ok {
+				return fmt.Errorf("unexpected type %T for field linked_by_id", values[i])
+			} else if value != nil {
+				_m.LinkedByID = *value
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -198,6 +206,9 @@ func (_m *TaskBlocker) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("blocker_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.BlockerID))
+	builder.WriteString(", ")
+	builder.WriteString("linked_by_id=")
+	builder.WriteString(fmt.Sprintf("%v", _m.LinkedByID))
 	builder.WriteByte(')')
 	return builder.String()
 }

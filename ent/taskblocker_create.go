@@ -58,6 +58,20 @@ func (_c *TaskBlockerCreate) SetBlockerID(v xid.ID) *TaskBlockerCreate {
 	return _c
 }
 
+// SetLinkedByID sets the "linked_by_id" field.
+func (_c *TaskBlockerCreate) SetLinkedByID(v xid.ID) *TaskBlockerCreate {
+	_c.mutation.SetLinkedByID(v)
+	return _c
+}
+
+// SetNillableLinkedByID sets the "linked_by_id" field if the given value is not nil.
+func (_c *TaskBlockerCreate) SetNillableLinkedByID(v *xid.ID) *TaskBlockerCreate {
+	if v != nil {
+		_c.SetLinkedByID(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *TaskBlockerCreate) SetID(v xid.ID) *TaskBlockerCreate {
 	_c.mutation.SetID(v)
@@ -158,6 +172,11 @@ func (_c *TaskBlockerCreate) check() error {
 			return &ValidationError{Name: "blocker_id", err: fmt.Errorf(`ent: validator failed for field "TaskBlocker.blocker_id": %w`, err)}
 		}
 	}
+	if v, ok := _c.mutation.LinkedByID(); ok {
+		if err := taskblocker.LinkedByIDValidator(string(v)); err != nil {
+			return &ValidationError{Name: "linked_by_id", err: fmt.Errorf(`ent: validator failed for field "TaskBlocker.linked_by_id": %w`, err)}
+		}
+	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := taskblocker.IDValidator(string(v)); err != nil {
 			return &ValidationError{Name: "id", err: fmt.Errorf(`ent: validator failed for field "TaskBlocker.id": %w`, err)}
@@ -211,6 +230,10 @@ func (_c *TaskBlockerCreate) createSpec() (*TaskBlocker, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(taskblocker.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
+	}
+	if value, ok := _c.mutation.LinkedByID(); ok {
+		_spec.SetField(taskblocker.FieldLinkedByID, field.TypeString, value)
+		_node.LinkedByID = value
 	}
 	if nodes := _c.mutation.WorkspaceIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -339,6 +362,24 @@ func (u *TaskBlockerUpsert) UpdateBlockerID() *TaskBlockerUpsert {
 	return u
 }
 
+// SetLinkedByID sets the "linked_by_id" field.
+func (u *TaskBlockerUpsert) SetLinkedByID(v xid.ID) *TaskBlockerUpsert {
+	u.Set(taskblocker.FieldLinkedByID, v)
+	return u
+}
+
+// UpdateLinkedByID sets the "linked_by_id" field to the value that was provided on create.
+func (u *TaskBlockerUpsert) UpdateLinkedByID() *TaskBlockerUpsert {
+	u.SetExcluded(taskblocker.FieldLinkedByID)
+	return u
+}
+
+// ClearLinkedByID clears the value of the "linked_by_id" field.
+func (u *TaskBlockerUpsert) ClearLinkedByID() *TaskBlockerUpsert {
+	u.SetNull(taskblocker.FieldLinkedByID)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
@@ -418,6 +459,27 @@ func (u *TaskBlockerUpsertOne) SetBlockerID(v xid.ID) *TaskBlockerUpsertOne {
 func (u *TaskBlockerUpsertOne) UpdateBlockerID() *TaskBlockerUpsertOne {
 	return u.Update(func(s *TaskBlockerUpsert) {
 		s.UpdateBlockerID()
+	})
+}
+
+// SetLinkedByID sets the "linked_by_id" field.
+func (u *TaskBlockerUpsertOne) SetLinkedByID(v xid.ID) *TaskBlockerUpsertOne {
+	return u.Update(func(s *TaskBlockerUpsert) {
+		s.SetLinkedByID(v)
+	})
+}
+
+// UpdateLinkedByID sets the "linked_by_id" field to the value that was provided on create.
+func (u *TaskBlockerUpsertOne) UpdateLinkedByID() *TaskBlockerUpsertOne {
+	return u.Update(func(s *TaskBlockerUpsert) {
+		s.UpdateLinkedByID()
+	})
+}
+
+// ClearLinkedByID clears the value of the "linked_by_id" field.
+func (u *TaskBlockerUpsertOne) ClearLinkedByID() *TaskBlockerUpsertOne {
+	return u.Update(func(s *TaskBlockerUpsert) {
+		s.ClearLinkedByID()
 	})
 }
 
@@ -667,6 +729,27 @@ func (u *TaskBlockerUpsertBulk) SetBlockerID(v xid.ID) *TaskBlockerUpsertBulk {
 func (u *TaskBlockerUpsertBulk) UpdateBlockerID() *TaskBlockerUpsertBulk {
 	return u.Update(func(s *TaskBlockerUpsert) {
 		s.UpdateBlockerID()
+	})
+}
+
+// SetLinkedByID sets the "linked_by_id" field.
+func (u *TaskBlockerUpsertBulk) SetLinkedByID(v xid.ID) *TaskBlockerUpsertBulk {
+	return u.Update(func(s *TaskBlockerUpsert) {
+		s.SetLinkedByID(v)
+	})
+}
+
+// UpdateLinkedByID sets the "linked_by_id" field to the value that was provided on create.
+func (u *TaskBlockerUpsertBulk) UpdateLinkedByID() *TaskBlockerUpsertBulk {
+	return u.Update(func(s *TaskBlockerUpsert) {
+		s.UpdateLinkedByID()
+	})
+}
+
+// ClearLinkedByID clears the value of the "linked_by_id" field.
+func (u *TaskBlockerUpsertBulk) ClearLinkedByID() *TaskBlockerUpsertBulk {
+	return u.Update(func(s *TaskBlockerUpsert) {
+		s.ClearLinkedByID()
 	})
 }
 

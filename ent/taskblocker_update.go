@@ -58,6 +58,26 @@ func (_u *TaskBlockerUpdate) SetNillableBlockerID(v *xid.ID) *TaskBlockerUpdate 
 	return _u
 }
 
+// SetLinkedByID sets the "linked_by_id" field.
+func (_u *TaskBlockerUpdate) SetLinkedByID(v xid.ID) *TaskBlockerUpdate {
+	_u.mutation.SetLinkedByID(v)
+	return _u
+}
+
+// SetNillableLinkedByID sets the "linked_by_id" field if the given value is not nil.
+func (_u *TaskBlockerUpdate) SetNillableLinkedByID(v *xid.ID) *TaskBlockerUpdate {
+	if v != nil {
+		_u.SetLinkedByID(*v)
+	}
+	return _u
+}
+
+// ClearLinkedByID clears the value of the "linked_by_id" field.
+func (_u *TaskBlockerUpdate) ClearLinkedByID() *TaskBlockerUpdate {
+	_u.mutation.ClearLinkedByID()
+	return _u
+}
+
 // SetTask sets the "task" edge to the Task entity.
 func (_u *TaskBlockerUpdate) SetTask(v *Task) *TaskBlockerUpdate {
 	return _u.SetTaskID(v.ID)
@@ -124,6 +144,11 @@ func (_u *TaskBlockerUpdate) check() error {
 			return &ValidationError{Name: "blocker_id", err: fmt.Errorf(`ent: validator failed for field "TaskBlocker.blocker_id": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.LinkedByID(); ok {
+		if err := taskblocker.LinkedByIDValidator(string(v)); err != nil {
+			return &ValidationError{Name: "linked_by_id", err: fmt.Errorf(`ent: validator failed for field "TaskBlocker.linked_by_id": %w`, err)}
+		}
+	}
 	if _u.mutation.WorkspaceCleared() && len(_u.mutation.WorkspaceIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "TaskBlocker.workspace"`)
 	}
@@ -153,6 +178,12 @@ func (_u *TaskBlockerUpdate) sqlSave(ctx context.Context) (_node int, err error)
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.LinkedByID(); ok {
+		_spec.SetField(taskblocker.FieldLinkedByID, field.TypeString, value)
+	}
+	if _u.mutation.LinkedByIDCleared() {
+		_spec.ClearField(taskblocker.FieldLinkedByID, field.TypeString)
 	}
 	if _u.mutation.TaskCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -262,6 +293,26 @@ func (_u *TaskBlockerUpdateOne) SetNillableBlockerID(v *xid.ID) *TaskBlockerUpda
 	return _u
 }
 
+// SetLinkedByID sets the "linked_by_id" field.
+func (_u *TaskBlockerUpdateOne) SetLinkedByID(v xid.ID) *TaskBlockerUpdateOne {
+	_u.mutation.SetLinkedByID(v)
+	return _u
+}
+
+// SetNillableLinkedByID sets the "linked_by_id" field if the given value is not nil.
+func (_u *TaskBlockerUpdateOne) SetNillableLinkedByID(v *xid.ID) *TaskBlockerUpdateOne {
+	if v != nil {
+		_u.SetLinkedByID(*v)
+	}
+	return _u
+}
+
+// ClearLinkedByID clears the value of the "linked_by_id" field.
+func (_u *TaskBlockerUpdateOne) ClearLinkedByID() *TaskBlockerUpdateOne {
+	_u.mutation.ClearLinkedByID()
+	return _u
+}
+
 // SetTask sets the "task" edge to the Task entity.
 func (_u *TaskBlockerUpdateOne) SetTask(v *Task) *TaskBlockerUpdateOne {
 	return _u.SetTaskID(v.ID)
@@ -341,6 +392,11 @@ func (_u *TaskBlockerUpdateOne) check() error {
 			return &ValidationError{Name: "blocker_id", err: fmt.Errorf(`ent: validator failed for field "TaskBlocker.blocker_id": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.LinkedByID(); ok {
+		if err := taskblocker.LinkedByIDValidator(string(v)); err != nil {
+			return &ValidationError{Name: "linked_by_id", err: fmt.Errorf(`ent: validator failed for field "TaskBlocker.linked_by_id": %w`, err)}
+		}
+	}
 	if _u.mutation.WorkspaceCleared() && len(_u.mutation.WorkspaceIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "TaskBlocker.workspace"`)
 	}
@@ -387,6 +443,12 @@ func (_u *TaskBlockerUpdateOne) sqlSave(ctx context.Context) (_node *TaskBlocker
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.LinkedByID(); ok {
+		_spec.SetField(taskblocker.FieldLinkedByID, field.TypeString, value)
+	}
+	if _u.mutation.LinkedByIDCleared() {
+		_spec.ClearField(taskblocker.FieldLinkedByID, field.TypeString)
 	}
 	if _u.mutation.TaskCleared() {
 		edge := &sqlgraph.EdgeSpec{

@@ -3,6 +3,7 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -38,6 +39,8 @@ type TaskSession struct {
 	RunCount int `json:"run_count,omitempty"`
 	// LastUsedAt holds the value of the "last_used_at" field.
 	LastUsedAt time.Time `json:"last_used_at,omitempty"`
+	// Secrets holds the value of the "secrets" field.
+	Secrets []domain.SealedSet `json:"secrets,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the TaskSessionQuery when eager-loading is set.
 	Edges        TaskSessionEdges `json:"edges"`
@@ -97,6 +100,8 @@ func (*TaskSession) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case tasksession.FieldSecrets:
+			values[i] = new([]byte)
 		case tasksession.FieldRunCount:
 			values[i] = new(sql.NullInt64)
 		case tasksession.FieldExternalID, tasksession.FieldState:
@@ -174,6 +179,14 @@ func (_m *TaskSession) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.LastUsedAt = value.Time
 			}
+		case tasksession.FieldSecrets:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field secrets", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Secrets); err != nil {
+					return fmt.Errorf("unmarshal field secrets: %w", err)
+				}
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -248,6 +261,9 @@ func (_m *TaskSession) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("last_used_at=")
 	builder.WriteString(_m.LastUsedAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	builder.WriteString("secrets=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Secrets))
 	builder.WriteByte(')')
 	return builder.String()
 }

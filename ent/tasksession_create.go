@@ -100,6 +100,12 @@ func (_c *TaskSessionCreate) SetLastUsedAt(v time.Time) *TaskSessionCreate {
 	return _c
 }
 
+// SetSecrets sets the "secrets" field.
+func (_c *TaskSessionCreate) SetSecrets(v []domain.SealedSet) *TaskSessionCreate {
+	_c.mutation.SetSecrets(v)
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *TaskSessionCreate) SetID(v xid.ID) *TaskSessionCreate {
 	_c.mutation.SetID(v)
@@ -300,6 +306,10 @@ func (_c *TaskSessionCreate) createSpec() (*TaskSession, *sqlgraph.CreateSpec) {
 		_spec.SetField(tasksession.FieldLastUsedAt, field.TypeTime, value)
 		_node.LastUsedAt = value
 	}
+	if value, ok := _c.mutation.Secrets(); ok {
+		_spec.SetField(tasksession.FieldSecrets, field.TypeJSON, value)
+		_node.Secrets = value
+	}
 	if nodes := _c.mutation.WorkspaceIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
@@ -481,6 +491,24 @@ func (u *TaskSessionUpsert) UpdateLastUsedAt() *TaskSessionUpsert {
 	return u
 }
 
+// SetSecrets sets the "secrets" field.
+func (u *TaskSessionUpsert) SetSecrets(v []domain.SealedSet) *TaskSessionUpsert {
+	u.Set(tasksession.FieldSecrets, v)
+	return u
+}
+
+// UpdateSecrets sets the "secrets" field to the value that was provided on create.
+func (u *TaskSessionUpsert) UpdateSecrets() *TaskSessionUpsert {
+	u.SetExcluded(tasksession.FieldSecrets)
+	return u
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (u *TaskSessionUpsert) ClearSecrets() *TaskSessionUpsert {
+	u.SetNull(tasksession.FieldSecrets)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
@@ -623,6 +651,27 @@ func (u *TaskSessionUpsertOne) SetLastUsedAt(v time.Time) *TaskSessionUpsertOne 
 func (u *TaskSessionUpsertOne) UpdateLastUsedAt() *TaskSessionUpsertOne {
 	return u.Update(func(s *TaskSessionUpsert) {
 		s.UpdateLastUsedAt()
+	})
+}
+
+// SetSecrets sets the "secrets" field.
+func (u *TaskSessionUpsertOne) SetSecrets(v []domain.SealedSet) *TaskSessionUpsertOne {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.SetSecrets(v)
+	})
+}
+
+// UpdateSecrets sets the "secrets" field to the value that was provided on create.
+func (u *TaskSessionUpsertOne) UpdateSecrets() *TaskSessionUpsertOne {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.UpdateSecrets()
+	})
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (u *TaskSessionUpsertOne) ClearSecrets() *TaskSessionUpsertOne {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.ClearSecrets()
 	})
 }
 
@@ -935,6 +984,27 @@ func (u *TaskSessionUpsertBulk) SetLastUsedAt(v time.Time) *TaskSessionUpsertBul
 func (u *TaskSessionUpsertBulk) UpdateLastUsedAt() *TaskSessionUpsertBulk {
 	return u.Update(func(s *TaskSessionUpsert) {
 		s.UpdateLastUsedAt()
+	})
+}
+
+// SetSecrets sets the "secrets" field.
+func (u *TaskSessionUpsertBulk) SetSecrets(v []domain.SealedSet) *TaskSessionUpsertBulk {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.SetSecrets(v)
+	})
+}
+
+// UpdateSecrets sets the "secrets" field to the value that was provided on create.
+func (u *TaskSessionUpsertBulk) UpdateSecrets() *TaskSessionUpsertBulk {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.UpdateSecrets()
+	})
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (u *TaskSessionUpsertBulk) ClearSecrets() *TaskSessionUpsertBulk {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.ClearSecrets()
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/predicate"
@@ -121,6 +122,24 @@ func (_u *TaskSessionUpdate) SetNillableLastUsedAt(v *time.Time) *TaskSessionUpd
 	if v != nil {
 		_u.SetLastUsedAt(*v)
 	}
+	return _u
+}
+
+// SetSecrets sets the "secrets" field.
+func (_u *TaskSessionUpdate) SetSecrets(v []domain.SealedSet) *TaskSessionUpdate {
+	_u.mutation.SetSecrets(v)
+	return _u
+}
+
+// AppendSecrets appends value to the "secrets" field.
+func (_u *TaskSessionUpdate) AppendSecrets(v []domain.SealedSet) *TaskSessionUpdate {
+	_u.mutation.AppendSecrets(v)
+	return _u
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (_u *TaskSessionUpdate) ClearSecrets() *TaskSessionUpdate {
+	_u.mutation.ClearSecrets()
 	return _u
 }
 
@@ -244,6 +263,17 @@ func (_u *TaskSessionUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	}
 	if value, ok := _u.mutation.LastUsedAt(); ok {
 		_spec.SetField(tasksession.FieldLastUsedAt, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.Secrets(); ok {
+		_spec.SetField(tasksession.FieldSecrets, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedSecrets(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, tasksession.FieldSecrets, value)
+		})
+	}
+	if _u.mutation.SecretsCleared() {
+		_spec.ClearField(tasksession.FieldSecrets, field.TypeJSON)
 	}
 	if _u.mutation.TaskCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -416,6 +446,24 @@ func (_u *TaskSessionUpdateOne) SetNillableLastUsedAt(v *time.Time) *TaskSession
 	return _u
 }
 
+// SetSecrets sets the "secrets" field.
+func (_u *TaskSessionUpdateOne) SetSecrets(v []domain.SealedSet) *TaskSessionUpdateOne {
+	_u.mutation.SetSecrets(v)
+	return _u
+}
+
+// AppendSecrets appends value to the "secrets" field.
+func (_u *TaskSessionUpdateOne) AppendSecrets(v []domain.SealedSet) *TaskSessionUpdateOne {
+	_u.mutation.AppendSecrets(v)
+	return _u
+}
+
+// ClearSecrets clears the value of the "secrets" field.
+func (_u *TaskSessionUpdateOne) ClearSecrets() *TaskSessionUpdateOne {
+	_u.mutation.ClearSecrets()
+	return _u
+}
+
 // SetTask sets the "task" edge to the Task entity.
 func (_u *TaskSessionUpdateOne) SetTask(v *Task) *TaskSessionUpdateOne {
 	return _u.SetTaskID(v.ID)
@@ -566,6 +614,17 @@ func (_u *TaskSessionUpdateOne) sqlSave(ctx context.Context) (_node *TaskSession
 	}
 	if value, ok := _u.mutation.LastUsedAt(); ok {
 		_spec.SetField(tasksession.FieldLastUsedAt, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.Secrets(); ok {
+		_spec.SetField(tasksession.FieldSecrets, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedSecrets(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, tasksession.FieldSecrets, value)
+		})
+	}
+	if _u.mutation.SecretsCleared() {
+		_spec.ClearField(tasksession.FieldSecrets, field.TypeJSON)
 	}
 	if _u.mutation.TaskCleared() {
 		edge := &sqlgraph.EdgeSpec{

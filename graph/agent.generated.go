@@ -170,6 +170,38 @@ func (ec *executionContext) fieldContext_DeleteAgentPayload_deletedAgentId(_ con
 	return graphql.NewScalarFieldContext("DeleteAgentPayload", field, false, false, "ID")
 }
 
+func (ec *executionContext) _DeleteAgentPayload_runsAskedToEnd(ctx context.Context, field graphql.CollectedField, obj *model.DeleteAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteAgentPayload_runsAskedToEnd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RunsAskedToEnd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteAgentPayload_runsAskedToEnd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _DeleteAgentPayload_wakeupRequests(ctx context.Context, field graphql.CollectedField, obj *model.DeleteAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -534,6 +566,61 @@ func (ec *executionContext) _UpdateAgentPayload_removedSecrets(ctx context.Conte
 }
 func (ec *executionContext) fieldContext_UpdateAgentPayload_removedSecrets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("UpdateAgentPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _UpdateAgentPayload_dueRuns(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateAgentPayload_dueRuns(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DueRuns, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateAgentPayload_dueRuns(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateAgentPayload_dueRunCount(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateAgentPayload_dueRunCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DueRunCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateAgentPayload_dueRunCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateAgentPayload", field, false, false, "Int")
 }
 
 func (ec *executionContext) _UpdateAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
@@ -1321,6 +1408,11 @@ func (ec *executionContext) _DeleteAgentPayload(ctx context.Context, sel ast.Sel
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "runsAskedToEnd":
+			out.Values[i] = ec._DeleteAgentPayload_runsAskedToEnd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "wakeupRequests":
 			out.Values[i] = ec._DeleteAgentPayload_wakeupRequests(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1490,6 +1582,16 @@ func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.Sel
 			}
 		case "removedSecrets":
 			out.Values[i] = ec._UpdateAgentPayload_removedSecrets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dueRuns":
+			out.Values[i] = ec._UpdateAgentPayload_dueRuns(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dueRunCount":
+			out.Values[i] = ec._UpdateAgentPayload_dueRunCount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -113,9 +113,12 @@ func (r *mutationResolver) CreateAgent(ctx context.Context, input model.CreateAg
 
 // UpdateAgent is the resolver for the updateAgent field.
 func (r *mutationResolver) UpdateAgent(ctx context.Context, input model.UpdateAgentInput) (*model.UpdateAgentPayload, error) {
-	changed, removed, err := r.updateAgent(ctx, input)
-	out := &model.UpdateAgentPayload{Agent: changed, RemovedSecrets: removedIf(err, removed)}
-	out.UserErrors, err = problems(err)
+	changed, removed, moved, err := r.updateAgent(ctx, input)
+	out := &model.UpdateAgentPayload{Agent: changed, RemovedSecrets: removedIf(err, removed), DueRuns: noRuns(), DueRunCount: moved.Count}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	out.DueRuns, err = present(ctx, load(ctx).runs, moved.Runs)
 	return out, err
 }
 
@@ -144,8 +147,8 @@ func (r *mutationResolver) ResumeAgent(ctx context.Context, input model.ResumeAg
 
 // DeleteAgent is the resolver for the deleteAgent field.
 func (r *mutationResolver) DeleteAgent(ctx context.Context, input model.DeleteAgentInput) (*model.DeleteAgentPayload, error) {
-	wakes, err := r.deleteAgent(ctx, input)
-	out := &model.DeleteAgentPayload{WakeupRequests: wakes}
+	wakes, asked, err := r.deleteAgent(ctx, input)
+	out := &model.DeleteAgentPayload{WakeupRequests: wakes, RunsAskedToEnd: asked}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}

@@ -24,16 +24,16 @@ func (r *Resolver) presentAgent(ctx context.Context, id xid.ID) (*ent.Agent, err
 	return a, nil
 }
 
-func (r *Resolver) updateAgent(ctx context.Context, in model.UpdateAgentInput) (row *ent.Agent, removed []string, err error) {
+func (r *Resolver) updateAgent(ctx context.Context, in model.UpdateAgentInput) (row *ent.Agent, removed []string, moved store.Moved, err error) {
 	a, err := r.presentAgent(ctx, in.AgentID)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, moved, err
 	}
 	executor, executorErr := changeOfExecutor(in.Executor, []string{"executor"}, a.ID, r.Sealer)
 	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
-		return nil, nil, err
+		return nil, nil, moved, err
 	}
-	removed, err = r.Store.UpdateAgent(ctx, store.UpdateAgent{
+	removed, moved, err = r.Store.UpdateAgent(ctx, store.UpdateAgent{
 		WorkspaceID: a.WorkspaceID, AgentID: a.ID, ExpectedRevision: in.ExpectedRevision, Executor: executor,
 		Patch: domain.AgentPatch{
 			Name: changeOf(in.Name), Instructions: changeOf(in.Instructions), Sessions: changeOf(in.MaxConcurrentSessions),
@@ -42,10 +42,10 @@ func (r *Resolver) updateAgent(ctx context.Context, in model.UpdateAgentInput) (
 		},
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, moved, err
 	}
 	row, err = r.Reader.Agent.Get(ctx, a.ID)
-	return row, removed, err
+	return row, removed, moved, err
 }
 
 func (r *Resolver) pauseAgent(ctx context.Context, in model.PauseAgentInput) (*ent.Agent, error) {
@@ -86,15 +86,23 @@ func (r *Resolver) resumeAgent(ctx context.Context, in model.ResumeAgentInput) (
 	return out, err
 }
 
-// deleteAgent removes an agent and returns the wakes of others that this sends again, routed.
-func (r *Resolver) deleteAgent(ctx context.Context, in model.DeleteAgentInput) ([]*ent.WakeupRequest, error) {
+// deleteAgent removes an agent. It returns the wakes of others that this sends again, routed, and its live runs that are asked
+// to end.
+func (r *Resolver) deleteAgent(ctx context.Context, in model.DeleteAgentInput) (wakes []*ent.WakeupRequest, asked []*ent.Run, err error) {
 	a, err := r.presentAgent(ctx, in.AgentID)
 	if err != nil {
-		return noWakeups(), err
+		return noWakeups(), noRuns(), err
 	}
-	resent, err := r.Store.DeleteAgent(ctx, a.WorkspaceID, a.ID)
+	deleted, err := r.Store.DeleteAgent(ctx, a.WorkspaceID, a.ID)
 	if err != nil {
-		return noWakeups(), err
+		return noWakeups(), noRuns(), err
 	}
-	return r.routed(ctx, resent)
+	if wakes, err = r.routed(ctx, deleted.Resent); err != nil {
+		return noWakeups(), noRuns(), err
+	}
+	asked, err = present(ctx, load(ctx).runs, deleted.AskedToEnd)
+	return wakes, asked, err
 }
+
+// noRuns is what a mutation lists that was refused.
+func noRuns() []*ent.Run { return []*ent.Run{} }

@@ -118,6 +118,19 @@ func TestAnAgentIsChangedFieldByField(t *testing.T) {
 	}
 }
 
+func TestWhoDeletesAnAgentHearsWhichRunsAreAskedToEnd(t *testing.T) {
+	w := newWorld(t)
+	id := w.agent("Ada")
+	run := w.wake(id)
+	w.start()
+	var out struct {
+		DeleteAgent struct{ RunsAskedToEnd []struct{ ID string } }
+	}
+	if e := w.mutate("deleteAgent", "runsAskedToEnd { id }", map[string]any{"agentId": id}, &out); e != "" || len(out.DeleteAgent.RunsAskedToEnd) != 1 || out.DeleteAgent.RunsAskedToEnd[0].ID != run {
+		t.Errorf("%q %+v, want %s", e, out, run)
+	}
+}
+
 func TestADeletedAgentIsGoneAndItsHistoryIsNot(t *testing.T) {
 	w := newWorld(t)
 	id := w.agent("Ada")

@@ -748,6 +748,38 @@ func (ec *executionContext) fieldContext_DeleteBudgetPayload_resumedAgents(_ con
 	return fc, nil
 }
 
+func (ec *executionContext) _DeleteBudgetPayload_dueRuns(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeleteBudgetPayload_dueRuns(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DueRuns, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeleteBudgetPayload_dueRuns(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeleteBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _DeleteBudgetPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DeleteBudgetPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -894,6 +926,38 @@ func (ec *executionContext) fieldContext_UpsertBudgetPayload_resumedAgents(_ con
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpsertBudgetPayload_dueRuns(ctx context.Context, field graphql.CollectedField, obj *model.UpsertBudgetPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertBudgetPayload_dueRuns(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DueRuns, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertBudgetPayload_dueRuns(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertBudgetPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
 		},
 	}
 	return fc, nil
@@ -1426,6 +1490,11 @@ func (ec *executionContext) _DeleteBudgetPayload(ctx context.Context, sel ast.Se
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "dueRuns":
+			out.Values[i] = ec._DeleteBudgetPayload_dueRuns(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._DeleteBudgetPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1476,6 +1545,11 @@ func (ec *executionContext) _UpsertBudgetPayload(ctx context.Context, sel ast.Se
 			}
 		case "resumedAgents":
 			out.Values[i] = ec._UpsertBudgetPayload_resumedAgents(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dueRuns":
+			out.Values[i] = ec._UpsertBudgetPayload_dueRuns(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -138,13 +138,23 @@ func (r *Resolver) upsertBudget(ctx context.Context, in model.UpsertBudgetInput)
 	return r.Store.UpsertBudget(ctx, change)
 }
 
-// released shows what a change of a budget caused: its wakes, routed, and the agents that it resumed.
-func (r *Resolver) released(ctx context.Context, caused store.Released) (wakes []*ent.WakeupRequest, agents []*ent.Agent, err error) {
-	if wakes, err = r.routed(ctx, caused.Requests); err != nil {
-		return noWakeups(), []*ent.Agent{}, err
+// released is what a change of a budget caused, as it is shown: its wakes, routed, the agents that it resumed, and the runs that
+// look again at once.
+type released struct {
+	wakes  []*ent.WakeupRequest
+	agents []*ent.Agent
+	due    []*ent.Run
+}
+
+func (r *Resolver) released(ctx context.Context, caused store.Released) (out released, err error) {
+	if out.wakes, err = r.routed(ctx, caused.Requests); err != nil {
+		return out, err
 	}
-	agents, err = present(ctx, load(ctx).agents, caused.Agents)
-	return wakes, agents, err
+	if out.agents, err = present(ctx, load(ctx).agents, caused.Agents); err != nil {
+		return out, err
+	}
+	out.due, err = present(ctx, load(ctx).runs, caused.Due)
+	return out, err
 }
 
 // budgetSubject finds the subject among what the caller sees, and its workspace.

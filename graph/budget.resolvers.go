@@ -35,13 +35,15 @@ func (r *costGroupResolver) Subject(ctx context.Context, obj *model.CostGroup) (
 // UpsertBudget is the resolver for the upsertBudget field.
 func (r *mutationResolver) UpsertBudget(ctx context.Context, input model.UpsertBudgetInput) (*model.UpsertBudgetPayload, error) {
 	id, caused, err := r.upsertBudget(ctx, input)
-	out := &model.UpsertBudgetPayload{WakeupRequests: noWakeups(), ResumedAgents: []*ent.Agent{}, WakeupRequestCount: caused.RequestCount}
+	out := &model.UpsertBudgetPayload{WakeupRequests: noWakeups(), ResumedAgents: []*ent.Agent{}, DueRuns: noRuns(), WakeupRequestCount: caused.RequestCount}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
-	if out.WakeupRequests, out.ResumedAgents, err = r.released(ctx, caused); err != nil {
+	shown, err := r.released(ctx, caused)
+	if err != nil {
 		return nil, err
 	}
+	out.WakeupRequests, out.ResumedAgents, out.DueRuns = shown.wakes, shown.agents, shown.due
 	if out.Budget, err = load(ctx).budgets.Load(ctx, id); err != nil {
 		return nil, fmt.Errorf("read budget: %w", err)
 	}
@@ -51,13 +53,17 @@ func (r *mutationResolver) UpsertBudget(ctx context.Context, input model.UpsertB
 // DeleteBudget is the resolver for the deleteBudget field.
 func (r *mutationResolver) DeleteBudget(ctx context.Context, input model.DeleteBudgetInput) (*model.DeleteBudgetPayload, error) {
 	caused, err := r.deleteBudget(ctx, input.BudgetID)
-	out := &model.DeleteBudgetPayload{WakeupRequests: noWakeups(), ResumedAgents: []*ent.Agent{}, WakeupRequestCount: caused.RequestCount}
+	out := &model.DeleteBudgetPayload{WakeupRequests: noWakeups(), ResumedAgents: []*ent.Agent{}, DueRuns: noRuns(), WakeupRequestCount: caused.RequestCount}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
 	out.DeletedBudgetID = &input.BudgetID
-	out.WakeupRequests, out.ResumedAgents, err = r.released(ctx, caused)
-	return out, err
+	shown, err := r.released(ctx, caused)
+	if err != nil {
+		return nil, err
+	}
+	out.WakeupRequests, out.ResumedAgents, out.DueRuns = shown.wakes, shown.agents, shown.due
+	return out, nil
 }
 
 // Budgets is the resolver for the budgets field.

@@ -181,6 +181,38 @@ func (ec *executionContext) fieldContext_CommentOnTaskPayload_notWokenMessage(_ 
 	return graphql.NewScalarFieldContext("CommentOnTaskPayload", field, false, false, "String")
 }
 
+func (ec *executionContext) _CommentOnTaskPayload_mentionsNotWoken(ctx context.Context, field graphql.CollectedField, obj *model.CommentOnTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommentOnTaskPayload_mentionsNotWoken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MentionsNotWoken, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.MentionNotWoken) graphql.Marshaler {
+			return ec.marshalNMentionNotWoken2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMentionNotWokenᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommentOnTaskPayload_mentionsNotWoken(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommentOnTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_MentionNotWoken(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CommentOnTaskPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CommentOnTaskPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -234,6 +266,84 @@ func (ec *executionContext) fieldContext_CommentOnTaskPayload_userErrors(_ conte
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _MentionNotWoken_agent(ctx context.Context, field graphql.CollectedField, obj *model.MentionNotWoken) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MentionNotWoken_agent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Agent, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Agent) graphql.Marshaler {
+			return ec.marshalOAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_MentionNotWoken_agent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MentionNotWoken",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MentionNotWoken_reason(ctx context.Context, field graphql.CollectedField, obj *model.MentionNotWoken) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MentionNotWoken_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.NotWoken) graphql.Marshaler {
+			return ec.marshalNNotWoken2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐNotWoken(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MentionNotWoken_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MentionNotWoken", field, false, false, "NotWoken")
+}
+
+func (ec *executionContext) _MentionNotWoken_message(ctx context.Context, field graphql.CollectedField, obj *model.MentionNotWoken) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MentionNotWoken_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MentionNotWoken_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MentionNotWoken", field, false, false, "String")
 }
 
 // endregion **************************** field.gotpl *****************************
@@ -454,6 +564,11 @@ func (ec *executionContext) _CommentOnTaskPayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "mentionsNotWoken":
+			out.Values[i] = ec._CommentOnTaskPayload_mentionsNotWoken(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "replayed":
 			out.Values[i] = ec._CommentOnTaskPayload_replayed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -461,6 +576,49 @@ func (ec *executionContext) _CommentOnTaskPayload(ctx context.Context, sel ast.S
 			}
 		case "userErrors":
 			out.Values[i] = ec._CommentOnTaskPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var mentionNotWokenImplementors = []string{"MentionNotWoken"}
+
+func (ec *executionContext) _MentionNotWoken(ctx context.Context, sel ast.SelectionSet, obj *model.MentionNotWoken) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, mentionNotWokenImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MentionNotWoken")
+		case "agent":
+			out.Values[i] = ec._MentionNotWoken_agent(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._MentionNotWoken_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._MentionNotWoken_message(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -496,6 +654,40 @@ func (ec *executionContext) marshalNCommentOnTaskPayload2ᚖrouseᚗdevᚋrouse�
 		return graphql.Null
 	}
 	return ec._CommentOnTaskPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNMentionNotWoken2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMentionNotWokenᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.MentionNotWoken) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNMentionNotWoken2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMentionNotWoken(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNMentionNotWoken2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMentionNotWoken(ctx context.Context, sel ast.SelectionSet, v *model.MentionNotWoken) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "MentionNotWoken!")
+		return graphql.Null
+	}
+	return ec._MentionNotWoken(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNNotWoken2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐNotWoken(ctx context.Context, v any) (domain.NotWoken, error) {
+	var res domain.NotWoken
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNNotWoken2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐNotWoken(ctx context.Context, sel ast.SelectionSet, v domain.NotWoken) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) unmarshalOChannelAuthorInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐChannelAuthorInput(ctx context.Context, v any) (*model.ChannelAuthorInput, error) {

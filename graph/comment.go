@@ -21,24 +21,40 @@ const (
 
 // commentOnTask adds a comment. By a run's token it is its agent's (SPEC S7.4).
 func (r *Resolver) commentOnTask(ctx context.Context, in model.CommentOnTaskInput) (*model.CommentOnTaskPayload, error) {
-	out := &model.CommentOnTaskPayload{WakeupRequests: noWakeups()}
+	out := &model.CommentOnTaskPayload{WakeupRequests: noWakeups(), MentionsNotWoken: []*model.MentionNotWoken{}}
 	said, err := r.readComment(ctx, in)
 	if err != nil {
 		return out, err
 	}
-	made, sent, unheard, err := r.Store.Comment(ctx, said)
+	made, heard, err := r.Store.Comment(ctx, said)
 	if err != nil {
 		return out, err
 	}
-	if out.WakeupRequests, err = r.routed(ctx, sent); err != nil {
+	if out.WakeupRequests, err = r.routed(ctx, heard.Sent); err != nil {
 		return out, err
 	}
-	if unheard != "" {
-		out.NotWoken, out.NotWokenMessage = &unheard, new(unheard.Text())
+	if why := heard.NotWoken; why != "" {
+		out.NotWoken, out.NotWokenMessage = &why, new(why.Text())
+	}
+	if out.MentionsNotWoken, err = mentionedInVain(ctx, heard.InVain); err != nil {
+		return out, err
 	}
 	out.Replayed = made.Replayed
 	out.Comment, err = r.Reader.Comment.Get(ctx, made.ID)
 	return out, err
+}
+
+// mentionedInVain shows the agents that a comment mentions and does not wake.
+func mentionedInVain(ctx context.Context, list []domain.UnwokenMention) ([]*model.MentionNotWoken, error) {
+	out := make([]*model.MentionNotWoken, len(list))
+	for i, m := range list {
+		a, err := linked(ctx, load(ctx).agents, xid.ID(m.AgentID))
+		if err != nil {
+			return []*model.MentionNotWoken{}, err
+		}
+		out[i] = &model.MentionNotWoken{Agent: a, Reason: m.Why, Message: m.Why.Text()}
+	}
+	return out, nil
 }
 
 // readComment is the comment that an input asks for.

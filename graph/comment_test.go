@@ -12,6 +12,11 @@ type commentAnswer struct {
 	NotWoken        *string
 	NotWokenMessage *string
 	Replayed        bool
+
+	MentionsNotWoken []struct {
+		Agent           *struct{ ID string }
+		Reason, Message string
+	}
 }
 
 func (w *world) comment(task string, more map[string]any) (commentAnswer, string) {
@@ -21,7 +26,7 @@ func (w *world) comment(task string, more map[string]any) (commentAnswer, string
 		input[k] = v
 	}
 	var out struct{ CommentOnTask commentAnswer }
-	problems := w.mutate("commentOnTask", "comment { id } wakeupRequests { source } notWoken notWokenMessage replayed", input, &out)
+	problems := w.mutate("commentOnTask", "comment { id } wakeupRequests { source } notWoken notWokenMessage mentionsNotWoken { agent { id } reason message } replayed", input, &out)
 	return out.CommentOnTask, problems
 }
 
@@ -92,6 +97,43 @@ func TestACommentSaysWhyItWakesNobody(t *testing.T) {
 	w.must("archiveTask", "", map[string]any{"taskId": archived})
 	if got, problems := w.comment(archived, nil); problems != "INVALID_STATE input.taskId" || got.Comment != nil || got.NotWoken != nil {
 		t.Errorf("on an archived task: %s, %+v", problems, got)
+	}
+}
+
+// An agent that mentions itself hears that nobody is woken by that, and why, beside what is said of the assignee.
+func TestAnAgentThatMentionsItselfHearsWhyItIsNotWoken(t *testing.T) {
+	w := newWorld(t)
+	ada, ben := w.agent("Ada"), w.agent("Ben")
+	for name, c := range map[string]struct {
+		assignee string
+		mentions []string
+		notWoken string
+		wakes    int
+		inVain   bool
+	}{
+		"alone, on nobody's task":       {"", []string{ben}, "NO_ASSIGNEE", 0, true},
+		"alone, on its own task":        {ben, []string{ben}, "AUTHOR", 0, true},
+		"alone, on another one's task":  {ada, []string{ben}, "", 1, true},
+		"with another, on nobody's":     {"", []string{ada, ben}, "NO_ASSIGNEE", 1, true},
+		"another alone, on nobody's":    {"", []string{ada}, "NO_ASSIGNEE", 1, false},
+		"nobody, on another one's task": {ada, nil, "", 1, false},
+	} {
+		more := map[string]any{}
+		if c.assignee != "" {
+			more["assigneeId"] = c.assignee
+		}
+		task := w.newTask(name, more).Task.ID
+		said := map[string]any{"userId": nil, "authorAgentId": ben, "mentionedAgentIds": append([]string{}, c.mentions...), "idempotencyKey": name}
+		for range 2 { // the second call is the first one's answer
+			got, problems := w.comment(task, said)
+			if why := got.NotWoken; problems != "" || (why == nil) != (c.notWoken == "") || why != nil && *why != c.notWoken || len(got.WakeupRequests) != c.wakes {
+				t.Errorf("%s: %s, %+v", name, problems, got)
+			}
+			list := got.MentionsNotWoken
+			if (len(list) == 1) != c.inVain || c.inVain && (list[0].Agent == nil || list[0].Agent.ID != ben || list[0].Reason != "SELF_MENTION" || !strings.Contains(list[0].Message, "self_wake")) {
+				t.Errorf("%s: mentioned in vain are %+v", name, list)
+			}
+		}
 	}
 }
 

@@ -37,12 +37,12 @@ var acts = []act{
 		id := w.ada()
 		w.must("pauseAgent", "__typename", of("agentId", id))
 		return of("agentId", id)
-	}, tells: []string{"USER AGENT_RESUMED agent resent was"}},
+	}, tells: []string{"USER AGENT_RESUMED agent resent resentRequestIds was"}},
 	{mutation: "deleteAgent", when: "with a queued run", input: func(w *feedWorld) map[string]any {
 		id := w.ada()
 		w.wake(id)
 		return of("agentId", id)
-	}, tells: []string{"USER AGENT_CHANGED agent deleted runsAskedToEnd runsCancelled", "USER RUN_CANCELLED agent reason"}},
+	}, tells: []string{"USER AGENT_CHANGED agent askedToEndRunIds cancelledRunIds deleted runsAskedToEnd runsCancelled", "USER RUN_CANCELLED agent reason"}},
 	{mutation: "wakeAgent", input: func(w *feedWorld) map[string]any { return of("agentId", w.ada(), "userId", "ann") },
 		tells: []string{"SYSTEM WAKEUP_QUEUED agent runId source", "USER WAKEUP_REQUESTED agent source userId wakeupRequestId"}},
 
@@ -108,7 +108,7 @@ var acts = []act{
 	{mutation: "archiveRoutine", input: func(w *feedWorld) map[string]any { return of("routineId", w.daily().ID) },
 		tells: []string{"USER ROUTINE_CHANGED agent routineId status"}},
 	{mutation: "deleteRoutine", input: func(w *feedWorld) map[string]any { return of("routineId", w.daily().ID) },
-		tells: []string{"USER ROUTINE_CHANGED agent deleted routineId runsCancelled"}},
+		tells: []string{"USER ROUTINE_CHANGED agent cancelledRunIds deleted routineId runsCancelled"}},
 	{mutation: "fireRoutine", input: func(w *feedWorld) map[string]any { return of("routineId", w.daily().ID) },
 		tells: []string{"SYSTEM WAKEUP_QUEUED agent runId source", "USER ROUTINE_FIRED agent routineId source status"}},
 	{mutation: "fireRoutine", when: "that the policy skips", input: func(w *feedWorld) map[string]any {
@@ -144,7 +144,7 @@ var acts = []act{
 		run := w.wake(w.ada())
 		w.must("cancelRun", "__typename", of("runId", run))
 		return of("runId", run)
-	}, tells: []string{"USER WAKEUP_RESENT agent", "USER WAKEUP_RETRY_SCHEDULED agent resent was"}},
+	}, tells: []string{"USER WAKEUP_RESENT agent", "USER WAKEUP_RETRY_SCHEDULED agent resent resentRequestIds was"}},
 
 	{mutation: "createTask", input: func(w *feedWorld) map[string]any { return w.in("title", "Build", "assigneeId", w.ada()) },
 		tells: []string{"SYSTEM WAKEUP_QUEUED agent runId source task_id", "USER TASK_CHANGED agent created task_id"}},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/graph"
+	"rouse.dev/rouse/graph/graphtest"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -165,6 +166,51 @@ func TestRunTokensReadOnlyTasksLinkedWithTheirOwn(t *testing.T) {
 		for _, name := range strings.Fields(c.hides) {
 			if strings.Contains(string(data), name) {
 				t.Errorf("%s shows %s: %s", c.mutation, name, data)
+			}
+		}
+	}
+}
+
+// What an agent names as a blocker of a subtask that it makes, it does not read in the subtask's run either; a sibling it does,
+// since its parent's run could, and so does another agent, and whoever a person linked the tasks for.
+func TestAnAgentDoesNotReadWhatItNamedAsABlocker(t *testing.T) {
+	w := newWorld(t)
+	ada, ben := w.agent("Ada"), w.agent("Ben")
+	foreign := w.newTask("Foreign", map[string]any{"description": "secret plans"}).Task.ID
+	given := w.newTask("Given", map[string]any{"description": "for all"}).Task.ID
+	task := w.newTask("Work", map[string]any{"assigneeId": ada}).Task.ID
+	attempt := w.start()
+	as := func(agent, task string) *graphtest.Client {
+		return w.As(auth.Principal{Kind: auth.KindRun, WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(agent), TaskID: xid.ID(task), RunID: attempt.RunID, Attempt: attempt.Number})
+	}
+	made := func(title string, blockers ...string) string {
+		var out struct {
+			CreateTask struct{ Task struct{ ID string } }
+		}
+		as(ada, task).Do(t.Context(), `mutation($w: ID!, $t: String!, $b: [ID!]!) { createTask(input: {workspaceId: $w, title: $t, blockedByIds: $b}) { task { id } } }`,
+			map[string]any{"w": w.workspace, "t": title, "b": append([]string{}, blockers...)}, &out)
+		return out.CreateTask.Task.ID
+	}
+	sibling := made("Sibling")
+	child := made("Child", foreign, sibling)
+	w.must("setTaskBlockers", "", map[string]any{"taskId": child, "blockedByIds": []string{foreign, sibling, given}})
+	w.sql(`UPDATE task_blockers SET created_at = created_at - interval '1 hour'`) // the child's run begins later
+	for _, c := range []struct{ agent, names, hides string }{
+		{ada, "Child Sibling Given all", "Foreign secret"},
+		{ben, "Child Sibling Given all Foreign secret", "nothing"},
+	} {
+		data, errs := as(c.agent, child).Try(t.Context(), `mutation($t: ID!) { moveTask(input: {taskId: $t, to: IN_PROGRESS}) { task { title blockedBy { edges { node { title description } } } } } }`, map[string]any{"t": child})
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		for _, name := range strings.Fields(c.names) {
+			if !strings.Contains(string(data), name) {
+				t.Errorf("%s lacks %s: %s", c.agent, name, data)
+			}
+		}
+		for _, name := range strings.Fields(c.hides) {
+			if strings.Contains(string(data), name) {
+				t.Errorf("%s sees %s: %s", c.agent, name, data)
 			}
 		}
 	}

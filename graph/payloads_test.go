@@ -198,6 +198,40 @@ func TestABudgetListsWhatItResumesAndSendsAgain(t *testing.T) {
 	}
 }
 
+// A change of a budget and of an executor lists the runs that are due by it.
+func TestAChangeListsTheRunsThatItMakesDue(t *testing.T) {
+	w := newWorld(t)
+	type due struct {
+		DueRuns     []struct{ ID string }
+		DueRunCount int
+	}
+	puller := w.pullAgent()
+	run := w.wake(puller)
+	if _, err := w.store.Claim(t.Context(), store.Owner{ID: xid.New("prc")}, 5, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]due
+	if e := w.mutate("updateAgent", "dueRuns { id } dueRunCount", map[string]any{"agentId": puller, "executor": map[string]any{"echo": map[string]any{}}}, &out); e != "" {
+		t.Fatal(e)
+	}
+	if got := out["updateAgent"]; got.DueRunCount != 1 || len(got.DueRuns) != 1 || got.DueRuns[0].ID != run {
+		t.Errorf("an executor of another kind: %+v, want %s", got, run)
+	}
+	w.sql(`UPDATE runs SET parked_reason = 'BUDGET_RESERVED', parked_until = '2126-01-01Z'`)
+	w.sql(`UPDATE agent_lanes SET head_at = NULL, head_id = NULL`)
+	for _, limit := range []string{"1", "10"} {
+		if limit == "1" {
+			w.sql(`INSERT INTO cost_entries (id, workspace_id, causation_id, agent_id, run_id, attempt, cost_usd, input_tokens, output_tokens) SELECT 'cst_1', workspace_id, causation_id, agent_id, id, 1, 2, 0, 0 FROM runs`)
+		}
+		if e := w.mutate("upsertBudget", "dueRuns { id }", map[string]any{"subject": map[string]any{"agentId": puller}, "limitUsd": limit}, &out); e != "" {
+			t.Fatal(e)
+		}
+		if got, want := len(out["upsertBudget"].DueRuns), map[string]int{"1": 0, "10": 1}[limit]; got != want {
+			t.Errorf("a limit of %s makes %d runs due, want %d", limit, got, want)
+		}
+	}
+}
+
 // The slots that were due before a trigger's change are listed with it.
 func TestATriggersChangeListsTheSlotsThatWereDue(t *testing.T) {
 	w := newWorld(t)

@@ -168,6 +168,61 @@ func (ec *executionContext) fieldContext_UpdateProjectPayload_removedSecrets(_ c
 	return graphql.NewScalarFieldContext("UpdateProjectPayload", field, false, false, "String")
 }
 
+func (ec *executionContext) _UpdateProjectPayload_dueRuns(ctx context.Context, field graphql.CollectedField, obj *model.UpdateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateProjectPayload_dueRuns(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DueRuns, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateProjectPayload_dueRuns(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateProjectPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateProjectPayload_dueRunCount(ctx context.Context, field graphql.CollectedField, obj *model.UpdateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateProjectPayload_dueRunCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DueRunCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateProjectPayload_dueRunCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateProjectPayload", field, false, false, "Int")
+}
+
 func (ec *executionContext) _UpdateProjectPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateProjectPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -447,6 +502,16 @@ func (ec *executionContext) _UpdateProjectPayload(ctx context.Context, sel ast.S
 			}
 		case "removedSecrets":
 			out.Values[i] = ec._UpdateProjectPayload_removedSecrets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dueRuns":
+			out.Values[i] = ec._UpdateProjectPayload_dueRuns(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dueRunCount":
+			out.Values[i] = ec._UpdateProjectPayload_dueRunCount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -30,24 +30,24 @@ func (r *Resolver) createProject(ctx context.Context, in model.CreateProjectInpu
 	return row, made.Replayed, err
 }
 
-func (r *Resolver) updateProject(ctx context.Context, in model.UpdateProjectInput) (row *ent.Project, removed []string, err error) {
+func (r *Resolver) updateProject(ctx context.Context, in model.UpdateProjectInput) (row *ent.Project, removed []string, moved store.Moved, err error) {
 	x, err := visible(r.Reader.Project.Query().Where(project.ID(in.ProjectID), project.DeletedAtIsNil()).Only(ctx))
 	if err != nil {
-		return nil, nil, fmt.Errorf("look for project: %w", err)
+		return nil, nil, moved, fmt.Errorf("look for project: %w", err)
 	}
 	if x == nil {
-		return nil, nil, notFound("projectId", "project")
+		return nil, nil, moved, notFound("projectId", "project")
 	}
 	executor, executorErr := changeOfExecutor(in.Executor, []string{"executor"}, x.ID, r.Sealer)
 	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
-		return nil, nil, err
+		return nil, nil, moved, err
 	}
-	removed, err = r.Store.UpdateProject(ctx, store.UpdateProject{WorkspaceID: x.WorkspaceID, ProjectID: x.ID, ExpectedRevision: in.ExpectedRevision, Name: changeOf(in.Name), Executor: executor})
+	removed, moved, err = r.Store.UpdateProject(ctx, store.UpdateProject{WorkspaceID: x.WorkspaceID, ProjectID: x.ID, ExpectedRevision: in.ExpectedRevision, Name: changeOf(in.Name), Executor: executor})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, moved, err
 	}
 	row, err = r.Reader.Project.Get(ctx, x.ID)
-	return row, removed, err
+	return row, removed, moved, err
 }
 
 // pageOfProjects lists projects in the order they were made; their ids sort so.

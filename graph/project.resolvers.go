@@ -24,9 +24,12 @@ func (r *mutationResolver) CreateProject(ctx context.Context, input model.Create
 
 // UpdateProject is the resolver for the updateProject field.
 func (r *mutationResolver) UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*model.UpdateProjectPayload, error) {
-	row, removed, err := r.updateProject(ctx, input)
-	out := &model.UpdateProjectPayload{Project: row, RemovedSecrets: removedIf(err, removed)}
-	out.UserErrors, err = problems(err)
+	row, removed, moved, err := r.updateProject(ctx, input)
+	out := &model.UpdateProjectPayload{Project: row, RemovedSecrets: removedIf(err, removed), DueRuns: noRuns(), DueRunCount: moved.Count}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	out.DueRuns, err = present(ctx, load(ctx).runs, moved.Runs)
 	return out, err
 }
 

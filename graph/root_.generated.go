@@ -600,6 +600,10 @@ type UpdateAgentPayload implements MutationPayload {
   agent: Agent
   "Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret."
   removedSecrets: [String!]!
+  "Runs that waited for workers of a former queue and are due now, since their executor is another one; the first 100 of them."
+  dueRuns: [Run!]!
+  "How many runs are due now for that, dueRuns included."
+  dueRunCount: Int!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -664,6 +668,8 @@ input DeleteAgentInput {
 type DeleteAgentPayload implements MutationPayload {
   "Id of the removed agent; null on error."
   deletedAgentId: ID
+  "Live runs of the agent that were asked to end, oldest first; the first 100 of them. Those that wait for a worker have ended."
+  runsAskedToEnd: [Run!]!
   "Wakeups of other agents that were sent again, since runs of the removed one let go of tasks, routed, oldest first; the first 100 of them."
   wakeupRequests: [WakeupRequest!]!
   "Problems the caller can fix; empty on success."
@@ -944,6 +950,8 @@ type UpsertBudgetPayload implements MutationPayload {
   wakeupRequestCount: Int!
   "Agents that it resumed, since no budget of theirs is exceeded any more; the first 100."
   resumedAgents: [Agent!]!
+  "Runs that waited for room in the budget and look again at once, oldest first; the first 64 of them. Others that wait look again within half a minute."
+  dueRuns: [Run!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -964,6 +972,8 @@ type DeleteBudgetPayload implements MutationPayload {
   wakeupRequestCount: Int!
   "Agents that it resumed, since no budget of theirs is exceeded any more; the first 100."
   resumedAgents: [Agent!]!
+  "Runs that waited for room in the budget and look again at once, oldest first; the first 64 of them. Others that wait look again within half a minute."
+  dueRuns: [Run!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -1024,13 +1034,25 @@ type CommentOnTaskPayload implements MutationPayload {
   notWoken: NotWoken
   "notWoken as a sentence, with what to do; null when the assignee is woken. It may change."
   notWokenMessage: String
+  "Agents that the comment mentions and does not wake, and why, whether the assignee is woken or not; empty when each is woken."
+  mentionsNotWoken: [MentionNotWoken!]!
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
 
-"Why a comment does not wake its task's assignee; new values may be added."
+"An agent that a comment mentions and does not wake."
+type MentionNotWoken {
+  "The agent; null once it is deleted."
+  agent: Agent
+  "Why it is not woken."
+  reason: NotWoken!
+  "reason as a sentence, with what to do. It may change."
+  message: String!
+}
+
+"Why a comment does not wake its task's assignee, or an agent that it mentions; new values may be added."
 enum NotWoken {
   "The task is done or cancelled."
   TASK_ENDED
@@ -1040,6 +1062,8 @@ enum NotWoken {
   NOT_OFFICE
   "The comment is the assignee's own."
   AUTHOR
+  "The agent that is mentioned is the comment's own author. A comment never wakes who wrote it."
+  SELF_MENTION
 }
 `, BuiltIn: false},
 	{Name: "../schema/directive.graphql", Input: `"Least token scope a caller needs; checked before the resolver runs. ADMIN includes OPERATE, and OPERATE includes READ. On an input field: needed where the field is present, null included, beyond what the mutation needs."
@@ -3405,6 +3429,10 @@ type UpdateProjectPayload implements MutationPayload {
   project: Project
   "Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret."
   removedSecrets: [String!]!
+  "Runs that waited for workers of a former queue and are due now, since their executor is another one; the first 100 of them."
+  dueRuns: [Run!]!
+  "How many runs are due now for that, dueRuns included."
+  dueRunCount: Int!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -4388,6 +4416,10 @@ type UpdateTaskPayload implements MutationPayload {
   wakeupRequests: [WakeupRequest!]!
   "Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret."
   removedSecrets: [String!]!
+  "Runs that waited for workers of a former queue and are due now, since their executor is another one; the first 100 of them."
+  dueRuns: [Run!]!
+  "How many runs are due now for that, dueRuns included."
+  dueRunCount: Int!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5100,7 +5132,7 @@ input AcquireRunInput {
   agentIds: [ID!]
   "Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier."
   waitUpTo: Duration = "PT0S"
-  "Names this call, 1..255 characters. When the answer was lost, a call with the same key gives the same attempt with a new token, as long as the attempt has shown no sign of life. The former token ends."
+  "Names this call, 1..255 characters. When the answer was lost, a call with the same key gives the same attempt with a new token, as long as the attempt has shown no sign of life and expiresAt of its lease has not come. The former token ends. After expiresAt the lease is over: for 24 hours the call is refused with STALE_LEASE and takes no other run; make the next call with a new key."
   idempotencyKey: String
 }
 
@@ -5498,6 +5530,10 @@ type UpdateWorkspaceSettingsPayload implements MutationPayload {
   clamped: [String!]!
   "Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret."
   removedSecrets: [String!]!
+  "Runs that waited for workers of a former queue and are due now, since their executor is another one; the first 100 of them."
+  dueRuns: [Run!]!
+  "How many runs are due now for that, dueRuns included."
+  dueRunCount: Int!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5931,6 +5967,8 @@ func (ec *executionContext) childFields_CommentOnTaskPayload(ctx context.Context
 		return ec.fieldContext_CommentOnTaskPayload_notWoken(ctx, field)
 	case "notWokenMessage":
 		return ec.fieldContext_CommentOnTaskPayload_notWokenMessage(ctx, field)
+	case "mentionsNotWoken":
+		return ec.fieldContext_CommentOnTaskPayload_mentionsNotWoken(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CommentOnTaskPayload_replayed(ctx, field)
 	case "userErrors":
@@ -6129,6 +6167,8 @@ func (ec *executionContext) childFields_DeleteAgentPayload(ctx context.Context, 
 	switch field.Name {
 	case "deletedAgentId":
 		return ec.fieldContext_DeleteAgentPayload_deletedAgentId(ctx, field)
+	case "runsAskedToEnd":
+		return ec.fieldContext_DeleteAgentPayload_runsAskedToEnd(ctx, field)
 	case "wakeupRequests":
 		return ec.fieldContext_DeleteAgentPayload_wakeupRequests(ctx, field)
 	case "userErrors":
@@ -6147,6 +6187,8 @@ func (ec *executionContext) childFields_DeleteBudgetPayload(ctx context.Context,
 		return ec.fieldContext_DeleteBudgetPayload_wakeupRequestCount(ctx, field)
 	case "resumedAgents":
 		return ec.fieldContext_DeleteBudgetPayload_resumedAgents(ctx, field)
+	case "dueRuns":
+		return ec.fieldContext_DeleteBudgetPayload_dueRuns(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
 	}
@@ -6401,6 +6443,18 @@ func (ec *executionContext) childFields_LoopTriggerEvidenceList(ctx context.Cont
 		return ec.fieldContext_LoopTriggerEvidenceList_total(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type LoopTriggerEvidenceList", field.Name)
+}
+
+func (ec *executionContext) childFields_MentionNotWoken(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "agent":
+		return ec.fieldContext_MentionNotWoken_agent(ctx, field)
+	case "reason":
+		return ec.fieldContext_MentionNotWoken_reason(ctx, field)
+	case "message":
+		return ec.fieldContext_MentionNotWoken_message(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MentionNotWoken", field.Name)
 }
 
 func (ec *executionContext) childFields_MoveTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7445,6 +7499,10 @@ func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, 
 		return ec.fieldContext_UpdateAgentPayload_agent(ctx, field)
 	case "removedSecrets":
 		return ec.fieldContext_UpdateAgentPayload_removedSecrets(ctx, field)
+	case "dueRuns":
+		return ec.fieldContext_UpdateAgentPayload_dueRuns(ctx, field)
+	case "dueRunCount":
+		return ec.fieldContext_UpdateAgentPayload_dueRunCount(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateAgentPayload_userErrors(ctx, field)
 	}
@@ -7457,6 +7515,10 @@ func (ec *executionContext) childFields_UpdateProjectPayload(ctx context.Context
 		return ec.fieldContext_UpdateProjectPayload_project(ctx, field)
 	case "removedSecrets":
 		return ec.fieldContext_UpdateProjectPayload_removedSecrets(ctx, field)
+	case "dueRuns":
+		return ec.fieldContext_UpdateProjectPayload_dueRuns(ctx, field)
+	case "dueRunCount":
+		return ec.fieldContext_UpdateProjectPayload_dueRunCount(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateProjectPayload_userErrors(ctx, field)
 	}
@@ -7483,6 +7545,10 @@ func (ec *executionContext) childFields_UpdateTaskPayload(ctx context.Context, f
 		return ec.fieldContext_UpdateTaskPayload_wakeupRequests(ctx, field)
 	case "removedSecrets":
 		return ec.fieldContext_UpdateTaskPayload_removedSecrets(ctx, field)
+	case "dueRuns":
+		return ec.fieldContext_UpdateTaskPayload_dueRuns(ctx, field)
+	case "dueRunCount":
+		return ec.fieldContext_UpdateTaskPayload_dueRunCount(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateTaskPayload_userErrors(ctx, field)
 	}
@@ -7509,6 +7575,10 @@ func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx conte
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_clamped(ctx, field)
 	case "removedSecrets":
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_removedSecrets(ctx, field)
+	case "dueRuns":
+		return ec.fieldContext_UpdateWorkspaceSettingsPayload_dueRuns(ctx, field)
+	case "dueRunCount":
+		return ec.fieldContext_UpdateWorkspaceSettingsPayload_dueRunCount(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_userErrors(ctx, field)
 	}
@@ -7525,6 +7595,8 @@ func (ec *executionContext) childFields_UpsertBudgetPayload(ctx context.Context,
 		return ec.fieldContext_UpsertBudgetPayload_wakeupRequestCount(ctx, field)
 	case "resumedAgents":
 		return ec.fieldContext_UpsertBudgetPayload_resumedAgents(ctx, field)
+	case "dueRuns":
+		return ec.fieldContext_UpsertBudgetPayload_dueRuns(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpsertBudgetPayload_userErrors(ctx, field)
 	}

@@ -1015,6 +1015,61 @@ func (ec *executionContext) fieldContext_UpdateTaskPayload_removedSecrets(_ cont
 	return graphql.NewScalarFieldContext("UpdateTaskPayload", field, false, false, "String")
 }
 
+func (ec *executionContext) _UpdateTaskPayload_dueRuns(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTaskPayload_dueRuns(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DueRuns, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTaskPayload_dueRuns(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateTaskPayload_dueRunCount(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTaskPayload_dueRunCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DueRunCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTaskPayload_dueRunCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UpdateTaskPayload", field, false, false, "Int")
+}
+
 func (ec *executionContext) _UpdateTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2157,6 +2212,16 @@ func (ec *executionContext) _UpdateTaskPayload(ctx context.Context, sel ast.Sele
 			}
 		case "removedSecrets":
 			out.Values[i] = ec._UpdateTaskPayload_removedSecrets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dueRuns":
+			out.Values[i] = ec._UpdateTaskPayload_dueRuns(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dueRunCount":
+			out.Values[i] = ec._UpdateTaskPayload_dueRunCount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -120,21 +120,21 @@ func childOnly(ctx context.Context, given *xid.ID) (xid.ID, error) {
 	return caller.TaskID, nil
 }
 
-func (r *Resolver) updateTask(ctx context.Context, in model.UpdateTaskInput) (row *ent.Task, wakes []*ent.WakeupRequest, removed []string, err error) {
+func (r *Resolver) updateTask(ctx context.Context, in model.UpdateTaskInput) (row *ent.Task, wakes []*ent.WakeupRequest, done store.TaskUpdated, err error) {
 	x, err := r.presentTask(ctx, in.TaskID)
 	if err != nil {
-		return nil, noWakeups(), nil, err
+		return nil, noWakeups(), done, err
 	}
 	executor, executorErr := changeOfExecutor(in.Executor, []string{"executor"}, x.ID, r.Sealer)
 	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
-		return nil, noWakeups(), nil, err
+		return nil, noWakeups(), done, err
 	}
-	sent, removed, err := r.Store.UpdateTask(ctx, store.UpdateTask{
+	done, err = r.Store.UpdateTask(ctx, store.UpdateTask{
 		WorkspaceID: x.WorkspaceID, TaskID: x.ID, ExpectedRevision: in.ExpectedRevision, Title: changeOf(in.Title), Description: changeOf(in.Description),
 		ProjectID: changeOfID(in.ProjectID), RequiresApproval: changeOf(in.RequiresApproval), Executor: executor,
 	})
-	row, wakes, _, err = r.changed(ctx, x.ID, sent, nil, err)
-	return row, wakes, removed, err
+	row, wakes, _, err = r.changed(ctx, x.ID, done.Sent, nil, err)
+	return row, wakes, done, err
 }
 
 func (r *Resolver) assignTask(ctx context.Context, in model.AssignTaskInput) (row *ent.Task, wakes, cancelled []*ent.WakeupRequest, err error) {

@@ -31,9 +31,12 @@ func (r *mutationResolver) CreateTask(ctx context.Context, input model.CreateTas
 
 // UpdateTask is the resolver for the updateTask field.
 func (r *mutationResolver) UpdateTask(ctx context.Context, input model.UpdateTaskInput) (*model.UpdateTaskPayload, error) {
-	row, wakes, removed, err := r.updateTask(ctx, input)
-	out := &model.UpdateTaskPayload{Task: row, WakeupRequests: wakes, RemovedSecrets: removedIf(err, removed)}
-	out.UserErrors, err = problems(err)
+	row, wakes, done, err := r.updateTask(ctx, input)
+	out := &model.UpdateTaskPayload{Task: row, WakeupRequests: wakes, RemovedSecrets: removedIf(err, done.Removed), DueRuns: noRuns(), DueRunCount: done.Moved.Count}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	out.DueRuns, err = present(ctx, load(ctx).runs, done.Moved.Runs)
 	return out, err
 }
 

@@ -268,6 +268,27 @@ func TestAWorkersCallIsMadeAgainWhenItsAnswerWasLost(t *testing.T) {
 	}
 }
 
+// A worker whose call is repeated after the lease has ended hears so, and takes nothing; with a new key it goes on.
+func TestAWorkersCallIsRefusedWhenItsLeaseIsOver(t *testing.T) {
+	w := newWorld(t)
+	run := w.wake(w.pullAgent())
+	call := map[string]any{"idempotencyKey": "call-1"}
+	if first, _ := w.acquire(call); first == nil {
+		t.Fatal("nothing was taken")
+	}
+	w.sql(`UPDATE attempt_leases SET lease_until = clock_timestamp() - interval '1 second'`)
+	late, problems := w.acquire(call)
+	if late != nil || problems.String() != "STALE_LEASE input.idempotencyKey" {
+		t.Errorf("%+v, %s", late, problems)
+	}
+	if message := problems[0].Message; !strings.Contains(message, run) || !strings.Contains(message, "new key") {
+		t.Errorf("it says %q", message)
+	}
+	if next, problems := w.acquire(map[string]any{"idempotencyKey": "call-2"}); next != nil || problems.String() != "" {
+		t.Errorf("a new key, while nothing is due: %+v, %s", next, problems)
+	}
+}
+
 func TestAWorkerGivesARunBack(t *testing.T) {
 	w := newWorld(t)
 	run := w.wake(w.pullAgent())

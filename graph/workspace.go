@@ -28,13 +28,13 @@ func (r *Resolver) createWorkspace(ctx context.Context, in model.CreateWorkspace
 	})
 }
 
-func (r *Resolver) updateSettings(ctx context.Context, in model.UpdateWorkspaceSettingsInput) (clamped, removed []string, err error) {
+func (r *Resolver) updateSettings(ctx context.Context, in model.UpdateWorkspaceSettingsInput) (store.SettingsUpdated, error) {
 	if err := r.checkWorkspace(ctx, in.WorkspaceID); err != nil {
-		return nil, nil, err
+		return store.SettingsUpdated{}, err
 	}
 	executor, executorErr := changeOfExecutor(in.DefaultExecutor, []string{"defaultExecutor"}, in.WorkspaceID, r.Sealer)
 	if err := joinProblems(executorErr, checkTexts(in)); err != nil {
-		return nil, nil, err
+		return store.SettingsUpdated{}, err
 	}
 	return r.Store.UpdateSettings(ctx, store.UpdateSettings{
 		WorkspaceID: in.WorkspaceID, ExpectedRevision: in.ExpectedRevision, DefaultExecutor: executor,

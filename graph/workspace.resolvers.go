@@ -35,15 +35,16 @@ func (r *mutationResolver) CreateWorkspace(ctx context.Context, input model.Crea
 
 // UpdateWorkspaceSettings is the resolver for the updateWorkspaceSettings field.
 func (r *mutationResolver) UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error) {
-	clamped, removed, err := r.updateSettings(ctx, input)
-	out := &model.UpdateWorkspaceSettingsPayload{Clamped: append([]string{}, clamped...), RemovedSecrets: removedIf(err, removed)}
+	done, err := r.updateSettings(ctx, input)
+	out := &model.UpdateWorkspaceSettingsPayload{Clamped: append([]string{}, done.Clamped...), RemovedSecrets: removedIf(err, done.Removed), DueRuns: noRuns(), DueRunCount: done.Moved.Count}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
 	if out.Workspace, err = r.Reader.Workspace.Get(ctx, input.WorkspaceID); err != nil {
 		return nil, fmt.Errorf("read changed workspace: %w", err)
 	}
-	return out, nil
+	out.DueRuns, err = present(ctx, load(ctx).runs, done.Moved.Runs)
+	return out, err
 }
 
 // Node is the resolver for the node field.

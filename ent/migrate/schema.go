@@ -1436,6 +1436,7 @@ var (
 		{Name: "assignment_version", Type: field.TypeInt, Default: 0},
 		{Name: "wake_generation", Type: field.TypeInt, Default: 0},
 		{Name: "word_run_id", Type: field.TypeString, Nullable: true, Size: 64},
+		{Name: "unsettled", Type: field.TypeBool, Default: "false"},
 		{Name: "requires_approval", Type: field.TypeBool, Default: false},
 		{Name: "executor", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "checkout_at", Type: field.TypeTime, Nullable: true},
@@ -1456,49 +1457,49 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tasks_workspaces_workspace",
-				Columns:    []*schema.Column{TasksColumns[15]},
+				Columns:    []*schema.Column{TasksColumns[16]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "tasks_workflows_workflow",
-				Columns:    []*schema.Column{TasksColumns[16]},
+				Columns:    []*schema.Column{TasksColumns[17]},
 				RefColumns: []*schema.Column{WorkflowsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "tasks_workflow_steps_step",
-				Columns:    []*schema.Column{TasksColumns[17]},
+				Columns:    []*schema.Column{TasksColumns[18]},
 				RefColumns: []*schema.Column{WorkflowStepsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "tasks_projects_project",
-				Columns:    []*schema.Column{TasksColumns[18]},
+				Columns:    []*schema.Column{TasksColumns[19]},
 				RefColumns: []*schema.Column{ProjectsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "tasks_tasks_children",
-				Columns:    []*schema.Column{TasksColumns[19]},
+				Columns:    []*schema.Column{TasksColumns[20]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "tasks_agents_assignee",
-				Columns:    []*schema.Column{TasksColumns[20]},
-				RefColumns: []*schema.Column{AgentsColumns[0]},
-				OnDelete:   schema.SetNull,
-			},
-			{
-				Symbol:     "tasks_agents_checkout_agent",
 				Columns:    []*schema.Column{TasksColumns[21]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
-				Symbol:     "tasks_runs_checkout_run",
+				Symbol:     "tasks_agents_checkout_agent",
 				Columns:    []*schema.Column{TasksColumns[22]},
+				RefColumns: []*schema.Column{AgentsColumns[0]},
+				OnDelete:   schema.SetNull,
+			},
+			{
+				Symbol:     "tasks_runs_checkout_run",
+				Columns:    []*schema.Column{TasksColumns[23]},
 				RefColumns: []*schema.Column{RunsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -1507,12 +1508,12 @@ var (
 			{
 				Name:    "task_workspace_id_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[15], TasksColumns[1], TasksColumns[0]},
+				Columns: []*schema.Column{TasksColumns[16], TasksColumns[1], TasksColumns[0]},
 			},
 			{
 				Name:    "task_assignee_id_state",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[20], TasksColumns[6]},
+				Columns: []*schema.Column{TasksColumns[21], TasksColumns[6]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "archived_at IS NULL",
 				},
@@ -1520,7 +1521,7 @@ var (
 			{
 				Name:    "tasks_unstarted",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[15], TasksColumns[1]},
+				Columns: []*schema.Column{TasksColumns[16], TasksColumns[1]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "state = 'TODO' AND assignee_id IS NOT NULL AND archived_at IS NULL AND deleted_at IS NULL",
 				},
@@ -1528,19 +1529,27 @@ var (
 			{
 				Name:    "task_parent_id",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[19]},
+				Columns: []*schema.Column{TasksColumns[20]},
 			},
 			{
 				Name:    "task_project_id",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[18]},
+				Columns: []*schema.Column{TasksColumns[19]},
 			},
 			{
 				Name:    "task_checkout_run_id",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[22]},
+				Columns: []*schema.Column{TasksColumns[23]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "checkout_run_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "tasks_unsettled",
+				Unique:  false,
+				Columns: []*schema.Column{TasksColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "unsettled",
 				},
 			},
 		},
@@ -1549,6 +1558,7 @@ var (
 	TaskBlockersColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
+		{Name: "linked_by_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 		{Name: "task_id", Type: field.TypeString, Size: 64},
 		{Name: "blocker_id", Type: field.TypeString, Size: 64},
@@ -1561,19 +1571,19 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "task_blockers_workspaces_workspace",
-				Columns:    []*schema.Column{TaskBlockersColumns[2]},
+				Columns:    []*schema.Column{TaskBlockersColumns[3]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "task_blockers_tasks_task",
-				Columns:    []*schema.Column{TaskBlockersColumns[3]},
+				Columns:    []*schema.Column{TaskBlockersColumns[4]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "task_blockers_tasks_blocker",
-				Columns:    []*schema.Column{TaskBlockersColumns[4]},
+				Columns:    []*schema.Column{TaskBlockersColumns[5]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -1582,12 +1592,12 @@ var (
 			{
 				Name:    "taskblocker_task_id_blocker_id",
 				Unique:  true,
-				Columns: []*schema.Column{TaskBlockersColumns[3], TaskBlockersColumns[4]},
+				Columns: []*schema.Column{TaskBlockersColumns[4], TaskBlockersColumns[5]},
 			},
 			{
 				Name:    "taskblocker_blocker_id",
 				Unique:  false,
-				Columns: []*schema.Column{TaskBlockersColumns[4]},
+				Columns: []*schema.Column{TaskBlockersColumns[5]},
 			},
 		},
 	}
@@ -1599,6 +1609,7 @@ var (
 		{Name: "state", Type: field.TypeEnum, Enums: []string{"STARTING", "RUNNING", "WAITING_FOR_INPUT", "IDLE", "ENDED"}, Default: "STARTING"},
 		{Name: "run_count", Type: field.TypeInt, Default: 0},
 		{Name: "last_used_at", Type: field.TypeTime},
+		{Name: "secrets", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 		{Name: "task_id", Type: field.TypeString, Size: 64},
 		{Name: "agent_id", Type: field.TypeString, Size: 64},
@@ -1611,19 +1622,19 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "task_sessions_workspaces_workspace",
-				Columns:    []*schema.Column{TaskSessionsColumns[6]},
+				Columns:    []*schema.Column{TaskSessionsColumns[7]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "task_sessions_tasks_task",
-				Columns:    []*schema.Column{TaskSessionsColumns[7]},
+				Columns:    []*schema.Column{TaskSessionsColumns[8]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "task_sessions_agents_agent",
-				Columns:    []*schema.Column{TaskSessionsColumns[8]},
+				Columns:    []*schema.Column{TaskSessionsColumns[9]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -1632,7 +1643,7 @@ var (
 			{
 				Name:    "tasksession_task_id_agent_id",
 				Unique:  true,
-				Columns: []*schema.Column{TaskSessionsColumns[7], TaskSessionsColumns[8]},
+				Columns: []*schema.Column{TaskSessionsColumns[8], TaskSessionsColumns[9]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "state <> 'ENDED'",
 				},
@@ -1640,7 +1651,7 @@ var (
 			{
 				Name:    "tasksession_agent_id",
 				Unique:  false,
-				Columns: []*schema.Column{TaskSessionsColumns[8]},
+				Columns: []*schema.Column{TaskSessionsColumns[9]},
 			},
 		},
 	}

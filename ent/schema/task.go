@@ -3,6 +3,7 @@ package schema
 import (
 	"entgo.io/contrib/entgql"
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
@@ -31,7 +32,8 @@ func (versionedInOrder) Fields() []ent.Field {
 }
 
 // Fields of Task. wake_generation is part of the idempotency keys of its wakes (SPEC S3.3). word_run_id is the run
-// that was at work when somebody last said where the task stands; NULL when none was.
+// that was at work when somebody last said where the task stands; NULL when none was. unsettled says of an ended task
+// that not all of what waited about it has ended yet.
 func (Task) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("title").MaxRuneLen(200).NotEmpty(),
@@ -47,6 +49,7 @@ func (Task) Fields() []ent.Field {
 		field.Int("assignment_version").Default(0).Annotations(hidden()),
 		field.Int("wake_generation").Default(0).Annotations(hidden()),
 		optionalRef("word_run_id"),
+		field.Bool("unsettled").Default(false).Annotations(hidden(), entsql.Default("false")),
 		field.Bool("requires_approval").Default(false),
 		field.JSON("executor", &domain.ExecutorSpec{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
 		optionalRef("checkout_agent_id"),
@@ -79,6 +82,7 @@ func (Task) Indexes() []ent.Index {
 		index.Fields("parent_id"),
 		index.Fields("project_id"),
 		index.Fields("checkout_run_id").Annotations(where("checkout_run_id IS NOT NULL")),
+		index.Fields("id").StorageKey("tasks_unsettled").Annotations(where("unsettled")),
 	}
 }
 
@@ -90,14 +94,17 @@ func (Task) Annotations() []schema.Annotation {
 	})}
 }
 
-// TaskBlocker says that a task waits for another one (SPEC S5.3). The links form no cycle.
+// TaskBlocker says that a task waits for another one (SPEC S5.3). The links form no cycle. linked_by_id is the agent whose run
+// named the blocker; NULL is a person, or a link of an earlier version. An agent does not read what it named by itself (SPEC S7.4).
 type TaskBlocker struct{ ent.Schema }
 
 // Mixin of TaskBlocker.
 func (TaskBlocker) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "blk"}, owned{}} }
 
 // Fields of TaskBlocker.
-func (TaskBlocker) Fields() []ent.Field { return []ent.Field{ref("task_id"), ref("blocker_id")} }
+func (TaskBlocker) Fields() []ent.Field {
+	return []ent.Field{ref("task_id"), ref("blocker_id"), optionalRef("linked_by_id")}
+}
 
 // Edges of TaskBlocker.
 func (TaskBlocker) Edges() []ent.Edge {
@@ -200,7 +207,8 @@ type TaskSession struct{ ent.Schema }
 // Mixin of TaskSession.
 func (TaskSession) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "ses"}, owned{}} }
 
-// Fields of TaskSession.
+// Fields of TaskSession. secrets are what its runs were launched with, sealed as on the executors' records, oldest first: the
+// session may still know them. They are gone when the session is resumed no more.
 func (TaskSession) Fields() []ent.Field {
 	return []ent.Field{
 		ref("task_id"),
@@ -209,6 +217,7 @@ func (TaskSession) Fields() []ent.Field {
 		field.Enum("state").GoType(domain.TaskSessionState("")).Default(string(domain.TaskSessionStateStarting)).Annotations(entgql.Type("TaskSessionState")),
 		field.Int("run_count").Default(0),
 		field.Time("last_used_at"),
+		field.JSON("secrets", []domain.SealedSet{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
 	}
 }
 

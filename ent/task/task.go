@@ -52,6 +52,8 @@ const (
 	FieldWakeGeneration = "wake_generation"
 	// FieldWordRunID holds the string denoting the word_run_id field in the database.
 	FieldWordRunID = "word_run_id"
+	// FieldUnsettled holds the string denoting the unsettled field in the database.
+	FieldUnsettled = "unsettled"
 	// FieldRequiresApproval holds the string denoting the requires_approval field in the database.
 	FieldRequiresApproval = "requires_approval"
 	// FieldExecutor holds the string denoting the executor field in the database.
@@ -175,6 +177,7 @@ var Columns = []string{
 	FieldAssignmentVersion,
 	FieldWakeGeneration,
 	FieldWordRunID,
+	FieldUnsettled,
 	FieldRequiresApproval,
 	FieldExecutor,
 	FieldCheckoutAgentID,
@@ -232,6 +235,8 @@ var (
 	DefaultWakeGeneration int
 	// WordRunIDValidator is a validator for the "word_run_id" field. It is called by the builders before save.
 	WordRunIDValidator func(string) error
+	// DefaultUnsettled holds the default value on creation for the "unsettled" field.
+	DefaultUnsettled bool
 	// DefaultRequiresApproval holds the default value on creation for the "requires_approval" field.
 	DefaultRequiresApproval bool
 	// CheckoutAgentIDValidator is a validator for the "checkout_agent_id" field. It is called by the builders before save.
@@ -347,6 +352,11 @@ func ByWakeGeneration(opts ...sql.OrderTermOption) OrderOption {
 // ByWordRunID orders the results by the word_run_id field.
 func ByWordRunID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldWordRunID, opts...).ToFunc()
+}
+
+// ByUnsettled orders the results by the unsettled field.
+func ByUnsettled(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldUnsettled, opts...).ToFunc()
 }
 
 // ByRequiresApproval orders the results by the requires_approval field.

@@ -137,6 +137,11 @@ func WordRunID(v xid.ID) predicate.Task {
 	return predicate.Task(sql.FieldEQ(FieldWordRunID, v))
 }
 
+// Unsettled applies equality check predicate on the "unsettled" field. It's identical to UnsettledEQ.
+func Unsettled(v bool) predicate.Task {
+	return predicate.Task(sql.FieldEQ(FieldUnsettled, v))
+}
+
 // RequiresApproval applies equality check predicate on the "requires_approval" field. It's identical to RequiresApprovalEQ.
 func RequiresApproval(v bool) predicate.Task {
 	return predicate.Task(sql.FieldEQ(FieldRequiresApproval, v))
@@ -1145,6 +1150,16 @@ func WordRunIDEqualFold(v xid.ID) predicate.Task {
 func WordRunIDContainsFold(v xid.ID) predicate.Task {
 	vc := string(v)
 	return predicate.Task(sql.FieldContainsFold(FieldWordRunID, vc))
+}
+
+// UnsettledEQ applies the EQ predicate on the "unsettled" field.
+func UnsettledEQ(v bool) predicate.Task {
+	return predicate.Task(sql.FieldEQ(FieldUnsettled, v))
+}
+
+// UnsettledNEQ applies the NEQ predicate on the "unsettled" field.
+func UnsettledNEQ(v bool) predicate.Task {
+	return predicate.Task(sql.FieldNEQ(FieldUnsettled, v))
 }
 
 // RequiresApprovalEQ applies the EQ predicate on the "requires_approval" field.

@@ -23,6 +23,8 @@ const (
 	FieldTaskID = "task_id"
 	// FieldBlockerID holds the string denoting the blocker_id field in the database.
 	FieldBlockerID = "blocker_id"
+	// FieldLinkedByID holds the string denoting the linked_by_id field in the database.
+	FieldLinkedByID = "linked_by_id"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
 	EdgeWorkspace = "workspace"
 	// EdgeTask holds the string denoting the task edge name in mutations.
@@ -61,6 +63,7 @@ var Columns = []string{
 	FieldWorkspaceID,
 	FieldTaskID,
 	FieldBlockerID,
+	FieldLinkedByID,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -82,6 +85,8 @@ var (
 	TaskIDValidator func(string) error
 	// BlockerIDValidator is a validator for the "blocker_id" field. It is called by the builders before save.
 	BlockerIDValidator func(string) error
+	// LinkedByIDValidator is a validator for the "linked_by_id" field. It is called by the builders before save.
+	LinkedByIDValidator func(string) error
 	// DefaultID holds the default value on creation for the "id" field.
 	DefaultID func() xid.ID
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -114,6 +119,11 @@ func ByTaskID(opts ...sql.OrderTermOption) OrderOption {
 // ByBlockerID orders the results by the blocker_id field.
 func ByBlockerID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldBlockerID, opts...).ToFunc()
+}
+
+// ByLinkedByID orders the results by the linked_by_id field.
+func ByLinkedByID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLinkedByID, opts...).ToFunc()
 }
 
 // ByWorkspaceField orders the results by workspace field.

@@ -76,6 +76,11 @@ func BlockerID(v xid.ID) predicate.TaskBlocker {
 	return predicate.TaskBlocker(sql.FieldEQ(FieldBlockerID, v))
 }
 
+// LinkedByID applies equality check predicate on the "linked_by_id" field. It's identical to LinkedByIDEQ.
+func LinkedByID(v xid.ID) predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldEQ(FieldLinkedByID, v))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v time.Time) predicate.TaskBlocker {
 	return predicate.TaskBlocker(sql.FieldEQ(FieldCreatedAt, v))
@@ -324,6 +329,86 @@ func BlockerIDEqualFold(v xid.ID) predicate.TaskBlocker {
 func BlockerIDContainsFold(v xid.ID) predicate.TaskBlocker {
 	vc := string(v)
 	return predicate.TaskBlocker(sql.FieldContainsFold(FieldBlockerID, vc))
+}
+
+// LinkedByIDEQ applies the EQ predicate on the "linked_by_id" field.
+func LinkedByIDEQ(v xid.ID) predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldEQ(FieldLinkedByID, v))
+}
+
+// LinkedByIDNEQ applies the NEQ predicate on the "linked_by_id" field.
+func LinkedByIDNEQ(v xid.ID) predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldNEQ(FieldLinkedByID, v))
+}
+
+// LinkedByIDIn applies the In predicate on the "linked_by_id" field.
+func LinkedByIDIn(vs ...xid.ID) predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldIn(FieldLinkedByID, vs...))
+}
+
+// LinkedByIDNotIn applies the NotIn predicate on the "linked_by_id" field.
+func LinkedByIDNotIn(vs ...xid.ID) predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldNotIn(FieldLinkedByID, vs...))
+}
+
+// LinkedByIDGT applies the GT predicate on the "linked_by_id" field.
+func LinkedByIDGT(v xid.ID) predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldGT(FieldLinkedByID, v))
+}
+
+// LinkedByIDGTE applies the GTE predicate on the "linked_by_id" field.
+func LinkedByIDGTE(v xid.ID) predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldGTE(FieldLinkedByID, v))
+}
+
+// LinkedByIDLT applies the LT predicate on the "linked_by_id" field.
+func LinkedByIDLT(v xid.ID) predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldLT(FieldLinkedByID, v))
+}
+
+// LinkedByIDLTE applies the LTE predicate on the "linked_by_id" field.
+func LinkedByIDLTE(v xid.ID) predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldLTE(FieldLinkedByID, v))
+}
+
+// LinkedByIDContains applies the Contains predicate on the "linked_by_id" field.
+func LinkedByIDContains(v xid.ID) predicate.TaskBlocker {
+	vc := string(v)
+	return predicate.TaskBlocker(sql.FieldContains(FieldLinkedByID, vc))
+}
+
+// LinkedByIDHasPrefix applies the HasPrefix predicate on the "linked_by_id" field.
+func LinkedByIDHasPrefix(v xid.ID) predicate.TaskBlocker {
+	vc := string(v)
+	return predicate.TaskBlocker(sql.FieldHasPrefix(FieldLinkedByID, vc))
+}
+
+// LinkedByIDHasSuffix applies the HasSuffix predicate on the "linked_by_id" field.
+func LinkedByIDHasSuffix(v xid.ID) predicate.TaskBlocker {
+	vc := string(v)
+	return predicate.TaskBlocker(sql.FieldHasSuffix(FieldLinkedByID, vc))
+}
+
+// LinkedByIDIsNil applies the IsNil predicate on the "linked_by_id" field.
+func LinkedByIDIsNil() predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldIsNull(FieldLinkedByID))
+}
+
+// LinkedByIDNotNil applies the NotNil predicate on the "linked_by_id" field.
+func LinkedByIDNotNil() predicate.TaskBlocker {
+	return predicate.TaskBlocker(sql.FieldNotNull(FieldLinkedByID))
+}
+
+// LinkedByIDEqualFold applies the EqualFold predicate on the "linked_by_id" field.
+func LinkedByIDEqualFold(v xid.ID) predicate.TaskBlocker {
+	vc := string(v)
+	return predicate.TaskBlocker(sql.FieldEqualFold(FieldLinkedByID, vc))
+}
+
+// LinkedByIDContainsFold applies the ContainsFold predicate on the "linked_by_id" field.
+func LinkedByIDContainsFold(v xid.ID) predicate.TaskBlocker {
+	vc := string(v)
+	return predicate.TaskBlocker(sql.FieldContainsFold(FieldLinkedByID, vc))
 }
 
 // HasWorkspace applies the HasEdge predicate on the "workspace" edge.

@@ -34,6 +34,8 @@ const (
 	FieldRunCount = "run_count"
 	// FieldLastUsedAt holds the string denoting the last_used_at field in the database.
 	FieldLastUsedAt = "last_used_at"
+	// FieldSecrets holds the string denoting the secrets field in the database.
+	FieldSecrets = "secrets"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
 	EdgeWorkspace = "workspace"
 	// EdgeTask holds the string denoting the task edge name in mutations.
@@ -76,6 +78,7 @@ var Columns = []string{
 	FieldState,
 	FieldRunCount,
 	FieldLastUsedAt,
+	FieldSecrets,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).

@@ -517,6 +517,16 @@ func LastUsedAtLTE(v time.Time) predicate.TaskSession {
 	return predicate.TaskSession(sql.FieldLTE(FieldLastUsedAt, v))
 }
 
+// SecretsIsNil applies the IsNil predicate on the "secrets" field.
+func SecretsIsNil() predicate.TaskSession {
+	return predicate.TaskSession(sql.FieldIsNull(FieldSecrets))
+}
+
+// SecretsNotNil applies the NotNil predicate on the "secrets" field.
+func SecretsNotNil() predicate.TaskSession {
+	return predicate.TaskSession(sql.FieldNotNull(FieldSecrets))
+}
+
 // HasWorkspace applies the HasEdge predicate on the "workspace" edge.
 func HasWorkspace() predicate.TaskSession {
 	return predicate.TaskSession(func(s *sql.Selector) {

@@ -88,7 +88,7 @@ type AcquireRunInput struct {
 	AgentIds []xid.ID `json:"agentIds,omitempty"`
 	// Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier.
 	WaitUpTo *time.Duration `json:"waitUpTo,omitempty"`
-	// Names this call, 1..255 characters. When the answer was lost, a call with the same key gives the same attempt with a new token, as long as the attempt has shown no sign of life. The former token ends.
+	// Names this call, 1..255 characters. When the answer was lost, a call with the same key gives the same attempt with a new token, as long as the attempt has shown no sign of life and expiresAt of its lease has not come. The former token ends. After expiresAt the lease is over: for 24 hours the call is refused with STALE_LEASE and takes no other run; make the next call with a new key.
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
 }
 
@@ -392,6 +392,8 @@ type CommentOnTaskPayload struct {
 	NotWoken *domain.NotWoken `json:"notWoken,omitempty"`
 	// notWoken as a sentence, with what to do; null when the assignee is woken. It may change.
 	NotWokenMessage *string `json:"notWokenMessage,omitempty"`
+	// Agents that the comment mentions and does not wake, and why, whether the assignee is woken or not; empty when each is woken.
+	MentionsNotWoken []*MentionNotWoken `json:"mentionsNotWoken"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
 	// Problems the caller can fix; empty on success.
@@ -704,6 +706,8 @@ type DeleteAgentInput struct {
 type DeleteAgentPayload struct {
 	// Id of the removed agent; null on error.
 	DeletedAgentID *xid.ID `json:"deletedAgentId,omitempty"`
+	// Live runs of the agent that were asked to end, oldest first; the first 100 of them. Those that wait for a worker have ended.
+	RunsAskedToEnd []*ent.Run `json:"runsAskedToEnd"`
 	// Wakeups of other agents that were sent again, since runs of the removed one let go of tasks, routed, oldest first; the first 100 of them.
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
 	// Problems the caller can fix; empty on success.
@@ -728,6 +732,8 @@ type DeleteBudgetPayload struct {
 	WakeupRequestCount int `json:"wakeupRequestCount"`
 	// Agents that it resumed, since no budget of theirs is exceeded any more; the first 100.
 	ResumedAgents []*ent.Agent `json:"resumedAgents"`
+	// Runs that waited for room in the budget and look again at once, oldest first; the first 64 of them. Others that wait look again within half a minute.
+	DueRuns []*ent.Run `json:"dueRuns"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -990,6 +996,16 @@ type LoopTriggerEvidenceList struct {
 type ManualSpecInput struct {
 	// May fire.
 	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// An agent that a comment mentions and does not wake.
+type MentionNotWoken struct {
+	// The agent; null once it is deleted.
+	Agent *ent.Agent `json:"agent,omitempty"`
+	// Why it is not woken.
+	Reason domain.NotWoken `json:"reason"`
+	// reason as a sentence, with what to do. It may change.
+	Message string `json:"message"`
 }
 
 // Input of moveTask.
@@ -1954,6 +1970,10 @@ type UpdateAgentPayload struct {
 	Agent *ent.Agent `json:"agent,omitempty"`
 	// Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret.
 	RemovedSecrets []string `json:"removedSecrets"`
+	// Runs that waited for workers of a former queue and are due now, since their executor is another one; the first 100 of them.
+	DueRuns []*ent.Run `json:"dueRuns"`
+	// How many runs are due now for that, dueRuns included.
+	DueRunCount int `json:"dueRunCount"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -1978,6 +1998,10 @@ type UpdateProjectPayload struct {
 	Project *ent.Project `json:"project,omitempty"`
 	// Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret.
 	RemovedSecrets []string `json:"removedSecrets"`
+	// Runs that waited for workers of a former queue and are due now, since their executor is another one; the first 100 of them.
+	DueRuns []*ent.Run `json:"dueRuns"`
+	// How many runs are due now for that, dueRuns included.
+	DueRunCount int `json:"dueRunCount"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2046,6 +2070,10 @@ type UpdateTaskPayload struct {
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
 	// Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret.
 	RemovedSecrets []string `json:"removedSecrets"`
+	// Runs that waited for workers of a former queue and are due now, since their executor is another one; the first 100 of them.
+	DueRuns []*ent.Run `json:"dueRuns"`
+	// How many runs are due now for that, dueRuns included.
+	DueRunCount int `json:"dueRunCount"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2112,6 +2140,10 @@ type UpdateWorkspaceSettingsPayload struct {
 	Clamped []string `json:"clamped"`
 	// Paths of stored secrets that the new executor neither gives nor keeps, and that were removed, e.g. command.environment.API_KEY or http.secret.
 	RemovedSecrets []string `json:"removedSecrets"`
+	// Runs that waited for workers of a former queue and are due now, since their executor is another one; the first 100 of them.
+	DueRuns []*ent.Run `json:"dueRuns"`
+	// How many runs are due now for that, dueRuns included.
+	DueRunCount int `json:"dueRunCount"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2144,6 +2176,8 @@ type UpsertBudgetPayload struct {
 	WakeupRequestCount int `json:"wakeupRequestCount"`
 	// Agents that it resumed, since no budget of theirs is exceeded any more; the first 100.
 	ResumedAgents []*ent.Agent `json:"resumedAgents"`
+	// Runs that waited for room in the budget and look again at once, oldest first; the first 64 of them. Others that wait look again within half a minute.
+	DueRuns []*ent.Run `json:"dueRuns"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }

@@ -189,7 +189,7 @@ type CommentFacts struct {
 	Mentions      []string
 }
 
-// NotWoken is why a comment does not wake its task's assignee.
+// NotWoken is why a comment does not wake its task's assignee, or an agent that it mentions.
 type NotWoken string
 
 const (
@@ -197,9 +197,11 @@ const (
 	NotWokenNoAssignee NotWoken = "NO_ASSIGNEE" // it is nobody's
 	NotWokenNotOffice  NotWoken = "NOT_OFFICE"  // the loop does not act on it
 	NotWokenAuthor     NotWoken = "AUTHOR"      // the comment is the assignee's own
+
+	NotWokenSelfMention NotWoken = "SELF_MENTION" // of an agent that is mentioned: it wrote the comment itself
 )
 
-var notWokenValues = []NotWoken{NotWokenTaskEnded, NotWokenNoAssignee, NotWokenNotOffice, NotWokenAuthor}
+var notWokenValues = []NotWoken{NotWokenTaskEnded, NotWokenNoAssignee, NotWokenNotOffice, NotWokenAuthor, NotWokenSelfMention}
 
 // Values lists every NotWoken, for the API enum.
 func (NotWoken) Values() []string { return enumValues(notWokenValues) }
@@ -216,6 +218,8 @@ var notWokenTexts = map[NotWoken]string{
 	NotWokenNoAssignee: "the task has no assignee, so nobody is woken: assign it (assignTask), or mention an agent (mentionedAgentIds)",
 	NotWokenNotOffice:  "the loop does not act on this task, so its assignee is not woken: ask for a run (queueRun), give the task a project, or mention the agent (mentionedAgentIds)",
 	NotWokenAuthor:     "the comment is the assignee's own, and does not wake it",
+
+	NotWokenSelfMention: "the agent mentions itself, and a comment never wakes its author: mention another agent (mentionedAgentIds), or let the agent wake itself (self_wake in its result) or be woken (wakeAgent)",
 }
 
 // Text says it for people, with what to do.
@@ -235,6 +239,20 @@ func (c CommentFacts) NotWoken() NotWoken {
 		return NotWokenNotOffice
 	}
 	return ""
+}
+
+// UnwokenMention is an agent that a comment mentions and does not wake.
+type UnwokenMention struct {
+	AgentID string
+	Why     NotWoken
+}
+
+// MentionsNotWoken lists the agents that the comment mentions in vain: its own author.
+func (c CommentFacts) MentionsNotWoken() []UnwokenMention {
+	if c.AuthorAgentID == "" || !slices.Contains(c.Mentions, c.AuthorAgentID) {
+		return nil
+	}
+	return []UnwokenMention{{c.AuthorAgentID, NotWokenSelfMention}}
 }
 
 // WakeupsForComment lists the wakes of a comment: COMMENT for the assignee of an office task that is open, and USER for each agent that

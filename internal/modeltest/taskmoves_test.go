@@ -306,7 +306,7 @@ func (q *sequence) projectAny(ctx context.Context) (bool, error) {
 	}
 	q.note("task %d goes to project %d", i+1, project)
 	done := q.model.SetProject(q.model.Tasks[i], project)
-	_, _, err := q.UpdateTask(ctx, store.UpdateTask{WorkspaceID: q.workspace, TaskID: q.office.tasks[i], ProjectID: change})
+	_, err := q.UpdateTask(ctx, store.UpdateTask{WorkspaceID: q.workspace, TaskID: q.office.tasks[i], ProjectID: change})
 	return true, agree(done, err)
 }
 

@@ -182,12 +182,12 @@ func (w *place) setCeiling(ctx context.Context, most int) error {
 	if most > 0 {
 		bound = domain.To(most)
 	}
-	_, _, err := w.UpdateSettings(ctx, store.UpdateSettings{WorkspaceID: w.workspace, Patch: domain.SettingsPatch{MaxRuns: bound}})
+	_, err := w.UpdateSettings(ctx, store.UpdateSettings{WorkspaceID: w.workspace, Patch: domain.SettingsPatch{MaxRuns: bound}})
 	return err
 }
 
 func (w *place) setCapacity(ctx context.Context, agent, capacity int) error {
-	_, err := w.UpdateAgent(ctx, store.UpdateAgent{WorkspaceID: w.workspace, AgentID: w.agents[agent], Patch: domain.AgentPatch{Sessions: domain.To(capacity)}})
+	_, _, err := w.UpdateAgent(ctx, store.UpdateAgent{WorkspaceID: w.workspace, AgentID: w.agents[agent], Patch: domain.AgentPatch{Sessions: domain.To(capacity)}})
 	return err
 }
 

@@ -73,7 +73,11 @@ func (s *Store) acquire(ctx context.Context, patience time.Duration) (*lease, er
 		return nil, err
 	}
 	s.call = ""
-	if err := out.AcquireRun.UserErrors.err(); err != nil || out.AcquireRun.Lease == nil {
+	err := out.AcquireRun.UserErrors.err()
+	if errors.Is(err, store.ErrFenced) {
+		return nil, nil // what the lost answer gave is over, and the server tries it again: nothing was launched here
+	}
+	if err != nil || out.AcquireRun.Lease == nil {
 		return nil, err
 	}
 	return s.take(out.AcquireRun.Lease)

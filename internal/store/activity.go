@@ -83,6 +83,11 @@ func (t *tx) note(ctx context.Context, e entry) error {
 	return nil
 }
 
+// listed bounds lists of ids in entries of the feed and in payloads. A count beside them has all.
+const listed = 100
+
+func firstListed(ids []xid.ID) []xid.ID { return ids[:min(len(ids), listed)] }
+
 // fed tells those who follow the feed that there is something new in it.
 func (t *tx) fed(workspaceID xid.ID) {
 	t.Publish(event.Event{Kind: event.Activity, WorkspaceID: workspaceID, ID: workspaceID})

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
@@ -74,4 +77,38 @@ func TestAWakeThatWasNotRoutedWhenItsAgentWasDeletedIsTold(t *testing.T) {
 		t.Errorf("the feed tells %q", got)
 	}
 	w.sound()
+}
+
+// The feed names what ends with an agent, bounded, beside the counts.
+func TestTheFeedNamesTheRunsOfADeletedAgent(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker", func(in *CreateAgent) { in.MaxConcurrentSessions = 3 })
+	var live []xid.ID
+	for i := range 2 {
+		w.wakeOnly(agent, w.task(fmt.Sprint("Task ", i)))
+		c := w.claimOne()
+		w.start(c)
+		live = append(live, c.RunID)
+	}
+	queued := w.runOf(w.wake(agent))
+	w.sql(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, parked_reason)
+SELECT 'run_zz' || lpad(n::text, 3, '0'), $1, $2, 'cau', 'taskless', 'USER', 'EVENT', 'QUEUED', 'SCOPE_BUSY' FROM generate_series(1, $3) n`, w.workspace, agent, listed)
+	deleted, err := w.Store.DeleteAgent(t.Context(), w.workspace, agent)
+	w.ok(err)
+	slices.Sort(live)
+	if !slices.Equal(deleted.AskedToEnd, live) {
+		t.Errorf("asked to end are %v, want %v", deleted.AskedToEnd, live)
+	}
+	type data struct {
+		RunsCancelled, RunsAskedToEnd     int
+		CancelledRunIDs, AskedToEndRunIDs []xid.ID
+	}
+	var told data
+	w.ok(json.Unmarshal(one[[]byte](w, `SELECT data FROM activities WHERE code = 'AGENT_CHANGED' AND data ? 'deleted'`), &told))
+	if told.RunsAskedToEnd != 2 || !slices.Equal(told.AskedToEndRunIDs, live) {
+		t.Errorf("the feed says %+v, live are %v", told, live)
+	}
+	if told.RunsCancelled != listed+1 || len(told.CancelledRunIDs) != listed || !slices.IsSorted(told.CancelledRunIDs) {
+		t.Errorf("%d runs cancelled, %d named (queued was %s)", told.RunsCancelled, len(told.CancelledRunIDs), queued)
+	}
 }

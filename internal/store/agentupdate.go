@@ -23,8 +23,9 @@ type UpdateAgent struct {
 
 // UpdateAgent changes an agent. Capacity and cooldown go to its lane: below the runs that are live, a capacity only keeps
 // new ones from being claimed (C311); a cooldown counts from the last launch that ended, also for the rest of one that has
-// begun. A change that changes nothing leaves the revision alone. It returns the paths of the secrets that the executor has no more.
-func (s *Records) UpdateAgent(ctx context.Context, in UpdateAgent) (removed []string, err error) {
+// begun. A change that changes nothing leaves the revision alone. It returns the paths of the secrets that the executor has no more,
+// and the runs that a new executor makes due.
+func (s *Records) UpdateAgent(ctx context.Context, in UpdateAgent) (removed []string, moved Moved, err error) {
 	err = s.withAgent(ctx, in.WorkspaceID, in.AgentID, func(t *tx, l lane) error {
 		row, err := t.Agent.Query().Where(agent.ID(in.AgentID)).Only(ctx)
 		if err != nil {
@@ -50,9 +51,9 @@ func (s *Records) UpdateAgent(ctx context.Context, in UpdateAgent) (removed []st
 		return t.updateAgent(ctx, l, in, next, changed)
 	})
 	if err == nil && in.Executor.Set {
-		s.followExecutor(ctx, in.WorkspaceID)
+		moved = s.followExecutor(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"), subjectID: in.AgentID})
 	}
-	return removed, pgtx.Wrap("update agent", err)
+	return removed, moved, pgtx.Wrap("update agent", err)
 }
 
 func (t *tx) updateAgent(ctx context.Context, l lane, in UpdateAgent, next domain.AgentSettings, changed []string) error {

@@ -35,8 +35,8 @@ type Lease struct {
 
 // Acquire starts the oldest run that the queue offers and gives it to the worker that asks; nil when the queue offers
 // none. Runs that were parked because no worker came are offered again first. Due runs are offered, too, although this
-// process may take no runs of its own just now. A call that is made again gets the run that it took before. A run that
-// cannot be given, offered or made due is logged, and the worker gets another one.
+// process may take no runs of its own just now. A call that is made again gets the run that it took before, or hears that the
+// lease is over. A run that cannot be given, offered or made due is logged, and the worker gets another one.
 func (s *Attempts) Acquire(ctx context.Context, in Acquire) (*Lease, error) {
 	lease, err := s.reacquire(ctx, in)
 	if err != nil || lease != nil {

@@ -545,6 +545,69 @@ func TestACallWhoseAnswerWasLostGetsTheSameAttemptAgain(t *testing.T) {
 	w.sound()
 }
 
+// A call that is made again after its lease has ended hears so, and takes nothing: before the sweep has been there, and after it,
+// while the run is due again and another one is.
+func TestACallThatIsRepeatedAfterItsLeaseHasEndedTakesNothing(t *testing.T) {
+	w := newWorld(t)
+	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
+	in := Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: "call"}
+	lease, err := w.Acquire(t.Context(), in)
+	if must(w, lease, err).RunID != run {
+		t.Fatalf("took %+v", lease)
+	}
+	refused := func(when string) {
+		t.Helper()
+		again, err := w.Acquire(t.Context(), in)
+		w.refused(err, domain.UserErrorCodeStaleLease)
+		if again != nil || !strings.Contains(fmt.Sprint(err), string(run)) {
+			t.Errorf("%s: %+v, %v", when, again, err)
+		}
+	}
+	w.expire(run)
+	refused("before the sweep")
+	if done, err := w.Abandon(t.Context(), w.leaseOf(run), false); !done || err != nil {
+		t.Fatalf("not abandoned: %v", err)
+	}
+	w.unpark(run)
+	w.offered(w.wake(w.agent("other", pulled("gpu"))))
+	refused("after the sweep")
+	refused("once more")
+	w.sound()
+	other := in
+	other.Queue = "cpu"
+	if lease, err := w.Acquire(t.Context(), other); lease != nil || err != nil {
+		t.Errorf("the key on another queue: %+v, %v", lease, err)
+	}
+	in.Key = "next call"
+	if lease, err := w.Acquire(t.Context(), in); must(w, lease, err) == nil {
+		t.Error("a new key takes nothing")
+	}
+	in.Key = "call"
+	w.sql(`UPDATE mutation_keys SET created_at = created_at - interval '25 hours'`)
+	if lease, err := w.Acquire(t.Context(), in); must(w, lease, err) == nil {
+		t.Error("after a day the key is not free again")
+	}
+	w.sound()
+}
+
+// The end of a lease whose worker was heard is no news to it: its key is not kept.
+func TestACallWhoseWorkerWasHeardIsNotRemembered(t *testing.T) {
+	w := newWorld(t)
+	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
+	lease, err := w.Acquire(t.Context(), Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: "call"})
+	taken := must(w, lease, err)
+	attempt := must2(w)(w.LeasedAttempt(t.Context(), run, 1, taken.Token.Digest().String()))
+	_, err = w.Renew(t.Context(), attempt)
+	w.ok(err)
+	w.expire(run)
+	if done, err := w.Abandon(t.Context(), attempt, false); !done || err != nil {
+		t.Fatalf("not abandoned: %v", err)
+	}
+	if n := one[int](w, `SELECT count(*) FROM mutation_keys`); n != 0 {
+		t.Errorf("%d keys are kept", n)
+	}
+}
+
 func TestACallIsNotRepeatedForARunThatMustNotStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world, run xid.ID)

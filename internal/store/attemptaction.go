@@ -115,7 +115,7 @@ func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.
 	}
 	switch a.Type {
 	case domain.ActionComment:
-		id, _, _, err := t.comment(ctx, r, newComment{author: f.cause.author(), body: a.Body, causationID: f.cause.causationID}, f.cause)
+		id, _, err := t.comment(ctx, r, newComment{author: f.cause.author(), body: a.Body, causationID: f.cause.causationID}, f.cause)
 		return id, err
 	case domain.ActionMoveTask:
 		_, err := t.move(ctx, f.tasks, r, move{to: a.State, note: a.Note, cause: f.cause})

@@ -45,6 +45,9 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks m
 	if err := t.endServedRequests(ctx, run, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
 		return err
 	}
+	if err := t.keepSession(ctx, run, ok.SessionID, ok.Resumable); err != nil { // before the end: it keeps what the run knew
+		return err
+	}
 	err = t.endRun(ctx, run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
 		summary: ok.Summary, result: ok.Result, event: domain.RunEventKindFinished, eventData: data})
 	if err != nil {
@@ -52,9 +55,6 @@ func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks m
 	}
 	t.countLaunch(run, ok.SessionID)
 	t.countLaunchWithoutSession(run, ok.SessionID)
-	if err := t.keepSession(ctx, run, ok.SessionID, ok.Resumable); err != nil {
-		return err
-	}
 	if err := t.keepPrompt(ctx, run, ok.Fresh); err != nil {
 		return err
 	}

@@ -42,12 +42,13 @@ func (t *tx) startTask(ctx context.Context, run runRow, f *domain.AdmitFacts) er
 	return nil
 }
 
-// taskInPrompt is what the prompt says about the run's task; nil for a taskless run.
-func (t *tx) taskInPrompt(ctx context.Context, taskID xid.ID) (*prompt.Task, error) {
-	if taskID == "" {
+// taskInPrompt is what the prompt says about the run's task; nil for a taskless run. Of blockers that the agent named by itself it
+// has no titles.
+func (t *tx) taskInPrompt(ctx context.Context, run runRow) (*prompt.Task, error) {
+	if run.taskID == "" {
 		return nil, nil
 	}
-	k, err := t.Task.Query().Where(task.ID(taskID)).WithProject().Only(ctx)
+	k, err := t.Task.Query().Where(task.ID(run.taskID)).WithProject().Only(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the task: %w", err)
 	}
@@ -56,13 +57,13 @@ func (t *tx) taskInPrompt(ctx context.Context, taskID xid.ID) (*prompt.Task, err
 		shown.Project = p.Name
 	}
 	blockers := `
-SELECT x.id, x.title, x.state
+SELECT x.id, CASE WHEN ` + guard.NamedBlind("$3") + ` THEN '' ELSE x.title END, x.state
 FROM task_blockers b
 JOIN tasks x ON x.id = b.blocker_id
 WHERE b.task_id = $1 AND ` + guard.TaskOpen("x") + `
 ORDER BY x.id
 LIMIT $2`
-	if shown.Blockers, err = t.taskRefs(ctx, blockers, taskID, promptTasks); err != nil {
+	if shown.Blockers, err = t.taskRefs(ctx, blockers, run.taskID, promptTasks, run.agentID); err != nil {
 		return nil, err
 	}
 	const children = `
@@ -71,13 +72,13 @@ FROM tasks
 WHERE parent_id = $1 AND archived_at IS NULL AND deleted_at IS NULL
 ORDER BY id
 LIMIT $2`
-	if shown.Children, err = t.taskRefs(ctx, children, taskID, promptTasks); err != nil {
+	if shown.Children, err = t.taskRefs(ctx, children, run.taskID, promptTasks); err != nil {
 		return nil, err
 	}
-	if shown.CommentCount, err = t.Comment.Query().Where(comment.TaskID(taskID)).Count(ctx); err != nil {
+	if shown.CommentCount, err = t.Comment.Query().Where(comment.TaskID(run.taskID)).Count(ctx); err != nil {
 		return nil, fmt.Errorf("count the task's comments: %w", err)
 	}
-	newest, err := t.Comment.Query().Where(comment.TaskID(taskID)).WithAuthorAgent().Order(comment.ByCreatedAt(entsql.OrderDesc()), comment.ByID(entsql.OrderDesc())).Limit(promptComments).All(ctx)
+	newest, err := t.Comment.Query().Where(comment.TaskID(run.taskID)).WithAuthorAgent().Order(comment.ByCreatedAt(entsql.OrderDesc()), comment.ByID(entsql.OrderDesc())).Limit(promptComments).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the task's comments: %w", err)
 	}
@@ -108,8 +109,8 @@ func promptComment(c *ent.Comment) prompt.Comment {
 }
 
 // recordsInPrompt fills in what the ids in the wakes' payloads stand for, in one query for each kind.
-func (t *tx) recordsInPrompt(ctx context.Context, wakes []prompt.Wake, of *prompt.Task) error {
-	var n namedRecords
+func (t *tx) recordsInPrompt(ctx context.Context, run runRow, wakes []prompt.Wake, of *prompt.Task) error {
+	n := namedRecords{run: run}
 	for _, w := range wakes {
 		n.want(w.Payload)
 	}
@@ -124,6 +125,8 @@ func (t *tx) recordsInPrompt(ctx context.Context, wakes []prompt.Wake, of *promp
 
 // namedRecords are the records that the payloads of wakes name: whose they are, and what is shown of them once they are read.
 type namedRecords struct {
+	run runRow // whose prompt it is
+
 	commentIDs, approvalIDs, agentIDs, taskIDs, toApprove []string
 
 	comments         map[string]*prompt.Comment
@@ -189,9 +192,18 @@ func (t *tx) readNamed(ctx context.Context, n *namedRecords) (err error) {
 	if n.names, err = t.textsByID(ctx, `SELECT id, name FROM agents WHERE id = ANY($1)`, n.agentIDs); err != nil {
 		return err
 	}
-	n.resolved, err = t.taskRefs(ctx, `SELECT id, title, state FROM tasks WHERE id = ANY($1) ORDER BY id`, pgtx.TextArray(n.taskIDs))
+	n.resolved, err = t.taskRefs(ctx, resolvedQuery, pgtx.TextArray(n.taskIDs), n.run.taskID, n.run.agentID)
 	return err
 }
+
+// resolvedQuery reads the blockers $1 of the task $2 for the agent $3.
+var resolvedQuery = `
+SELECT x.id,
+  CASE WHEN EXISTS (SELECT 1 FROM task_blockers b WHERE b.task_id = $2 AND b.blocker_id = x.id AND ` + guard.NamedBlind("$3") + `) THEN '' ELSE x.title END,
+  x.state
+FROM tasks x
+WHERE x.id = ANY($1)
+ORDER BY x.id`
 
 // promptApprovals is how many open approvals of tasks a prompt names.
 const promptApprovals = 20

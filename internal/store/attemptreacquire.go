@@ -11,11 +11,12 @@ import (
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // reacquire gives the run that a call with this key has taken already, when its answer seems lost: the attempt has
 // shown no sign of life. Its tokens are new, so that a holder of the former ones is fenced. It is nil when there is no
-// such run.
+// such run, and a user error when the lease of that run is over: a second launch is not what the call asked for.
 func (s *Attempts) reacquire(ctx context.Context, in Acquire) (lease *Lease, err error) {
 	if in.Key == "" {
 		return nil, nil
@@ -42,10 +43,11 @@ WHERE l.workspace_id = $1
   AND x.status = '` + string(domain.RunAttemptStatusLaunching) + `'`
 
 func (s *Attempts) tryReacquire(ctx context.Context, in Acquire) (*Lease, error) {
-	const query = `SELECT l.run_id, l.attempt, l.owner ` + takenByKey + ` ORDER BY l.run_id LIMIT 1`
-	taken, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (a Attempt, err error) { return a, rows.Scan(&a.RunID, &a.Number, &a.Owner) },
-		query, in.WorkspaceID, in.Key, in.Queue)
-	if err != nil || len(taken) == 0 {
+	taken, over, err := s.takenBy(ctx, in)
+	if over != "" && err == nil {
+		err = leaseOver(over)
+	}
+	if err != nil || taken == nil {
 		return nil, err
 	}
 	token, err := auth.NewLeaseToken(rand.Reader)
@@ -53,11 +55,67 @@ func (s *Attempts) tryReacquire(ctx context.Context, in Acquire) (*Lease, error)
 		return nil, fmt.Errorf("make a lease token: %w", err)
 	}
 	var lease *Lease
-	err = s.withLive(ctx, taken[0], func(t *tx, l lane, run runRow) (err error) {
-		lease, err = t.reacquire(ctx, l, run, taken[0], in, token)
+	err = s.withLive(ctx, *taken, func(t *tx, l lane, run runRow) (err error) {
+		lease, err = t.reacquire(ctx, l, run, *taken, in, token)
 		return err
 	})
 	return lease, err
+}
+
+// takenBy finds the attempt that a call with this key took and of which nothing was heard since; over is the run instead when
+// the lease of that attempt is over, whether or not the sweep has been there.
+func (s *Attempts) takenBy(ctx context.Context, in Acquire) (taken *Attempt, over xid.ID, err error) {
+	const query = `
+-- $1 workspace, $2 key, $3 queue, $4 owner of the keys of lost calls, $5 their mutation, $6 for how many seconds they are kept
+SELECT l.run_id, l.attempt, l.owner, l.lease_until <= clock_timestamp() ` + takenByKey + `
+UNION ALL
+SELECT result_id, 0, '', true
+FROM mutation_keys
+WHERE owner = $4
+  AND mutation = $5
+  AND key = $2
+  AND created_at >= clock_timestamp() - make_interval(secs => $6)
+ORDER BY 4, 1
+LIMIT 1`
+	_, err = pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+		var a Attempt
+		var isOver bool
+		err := rows.Scan(&a.RunID, &a.Number, &a.Owner, &isOver)
+		if taken = &a; isOver {
+			taken, over = nil, a.RunID
+		}
+		return struct{}{}, err
+	}, query, in.WorkspaceID, in.Key, in.Queue, lostCalls(in.WorkspaceID, in.Queue), acquireMutation, domain.MutationKeyLives.Seconds())
+	return taken, over, err
+}
+
+// acquireMutation is the mutation whose keys are remembered once the lease that they took is lost; lostCalls is the owner of
+// these keys, since the calls of each queue have keys of their own.
+const acquireMutation = "acquireRun"
+
+func lostCalls(workspaceID xid.ID, queue string) xid.ID { return workspaceID + "/" + xid.ID(queue) }
+
+// leaseOver refuses a call that is made again too late.
+func leaseOver(run xid.ID) error {
+	return domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeStaleLease, "a call with this key took run %s, and that lease is over, "+
+		"because no report came before its end: the run is tried again by itself. If the run's agent was started, end it; then make the next call with a new key", run)
+}
+
+// rememberLostCall keeps the key of the call that took a lease which is lost before anything was heard of it: who makes the call
+// again is to hear so, and to launch nothing. The lease is still there.
+func (t *tx) rememberLostCall(ctx context.Context, run runRow) error {
+	const keep = `
+-- $1 run, $2 attempt, $3 id of the key, $4 mutation
+INSERT INTO mutation_keys (id, owner, mutation, key, input_digest, result_id)
+SELECT $3, workspace_id || '/' || queue, $4, call_key, '', run_id
+FROM attempt_leases
+WHERE run_id = $1
+  AND attempt = $2
+  AND call_key IS NOT NULL
+  AND queue IS NOT NULL
+ON CONFLICT (owner, mutation, key) DO UPDATE SET result_id = excluded.result_id, created_at = clock_timestamp()`
+	_, err := pgtx.Exec(ctx, t, keep, run.id, run.attempt, xid.New("mky"), acquireMutation)
+	return pgtx.Wrap("remember the call whose lease is lost", err)
 }
 
 // reacquire lends a started attempt once more; nil when it must not be launched any more, and was ended instead.

@@ -208,8 +208,8 @@ WHERE run_id = $2`
 }
 
 // SecretsOf are the sealed values that a run's agent may say: those of its executor as it is set now, those that its live attempt
-// was launched with, which the agent keeps when they are replaced, and those of its earlier attempts, whose files and session it
-// may have found.
+// was launched with, which the agent keeps when they are replaced, and those of its earlier attempts and of earlier runs of its
+// session, whose files and conversation it may have found.
 func (s *Attempts) SecretsOf(ctx context.Context, runID xid.ID) (sets []domain.SealedSet, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		var run runRow
@@ -229,7 +229,7 @@ func (s *Attempts) SecretsOf(ctx context.Context, runID xid.ID) (sets []domain.S
 		if err != nil {
 			return err
 		}
-		former, err := t.formerSecrets(ctx, runID)
+		former, err := t.formerSecrets(ctx, run)
 		sets = append(append(launched, former...), spec.Sealed(holder))
 		return err
 	})

@@ -98,6 +98,9 @@ func (t *tx) abandon(ctx context.Context, l lane, run runRow) error {
 	if err := t.keepLostSession(ctx, run); err != nil {
 		return err
 	}
+	if err := t.rememberLostCall(ctx, run); err != nil {
+		return err
+	}
 	switch loss.Fate {
 	case domain.FateCancel:
 		return t.cancelLive(ctx, l, run)

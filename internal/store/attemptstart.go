@@ -34,7 +34,7 @@ type Launch struct {
 	WakePayload                                          json.RawMessage
 	RunToken                                             auth.Token
 	Log                                                  domain.LogAllowance // what is kept of its output
-	Former                                               []domain.SealedSet  // of earlier attempts of the run, to be masked as well
+	Former                                               []domain.SealedSet  // of earlier attempts of the run, and of earlier runs of its session, to be masked as well
 }
 
 // shownWakes is how many of a run's newest requests the prompt shows in full (SPEC S7.3); more are only counted.
@@ -119,8 +119,13 @@ func (t *tx) start(ctx context.Context, l lane, a Attempt, run runRow, ag *ent.A
 		s.log.Info("run started", keysOf(run, "source", strings.ToLower(string(run.source)))...)
 	})
 	launch := launchOf(a, run, *spec, holder, s)
-	if run.attempt > 1 {
-		if launch.Former, err = t.formerSecrets(ctx, run.id); err != nil {
+	if run.attempt > 1 || resume != "" {
+		if launch.Former, err = t.formerSecrets(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	if resume != "" {
+		if err := t.tellSession(ctx, run); err != nil {
 			return nil, err
 		}
 	}
@@ -192,11 +197,11 @@ func (t *tx) buildPrompt(ctx context.Context, run runRow, ag *ent.Agent, request
 	if err != nil {
 		return prompt.Prompt{}, "", err
 	}
-	shown, err := t.taskInPrompt(ctx, run.taskID)
+	shown, err := t.taskInPrompt(ctx, run)
 	if err != nil {
 		return prompt.Prompt{}, "", err
 	}
-	if err := t.recordsInPrompt(ctx, wakes, shown); err != nil {
+	if err := t.recordsInPrompt(ctx, run, wakes, shown); err != nil {
 		return prompt.Prompt{}, "", err
 	}
 	remembered, err := t.summaryOf(ctx, run)

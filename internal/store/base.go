@@ -51,6 +51,7 @@ type tx struct {
 
 	// What a savepoint that is rolled back undoes.
 	sent []xid.ID // requests that it made or sent again
+	due  []xid.ID // runs that waited for room in a budget and look again at once
 	over []xid.ID // tasks that have ended: what waits about them ends at the end of the transaction (endWaiting)
 }
 
@@ -59,10 +60,10 @@ func (t *tx) onCommit(f func(s *base)) { t.OnCommit(func() { f(t.base) }) }
 
 // savepoint runs f so that its failure undoes only what f did.
 func (t *tx) savepoint(ctx context.Context, f func() error) error {
-	sent, over := t.sent, t.over
+	sent, due, over := t.sent, t.due, t.over
 	err := t.Savepoint(ctx, f)
 	if err != nil {
-		t.sent, t.over = sent, over
+		t.sent, t.due, t.over = sent, due, over
 	}
 	return err
 }

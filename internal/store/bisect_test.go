@@ -320,7 +320,7 @@ func TestASweepGoesOnPastWhatItCannotDo(t *testing.T) {
 		}
 		w.refuse("UPDATE", "runs", fmt.Sprintf(`OLD.agent_id = '%s'`, bad))
 		w.sql(`UPDATE agents SET executor = '{"echo": {}}'`)
-		w.wantBlame(w.moveOffers(t.Context(), w.workspace), "lane", bad)
+		w.wantBlame(w.moveOffers(t.Context(), entry{workspaceID: w.workspace, code: domain.ActivityCodeAgentChanged, by: system("test"), subjectID: bad}, &Moved{}), "lane", bad)
 		w.wantRun(runs[0], domain.RunStatusClaimed, "")
 		w.wantRun(runs[1], domain.RunStatusQueued, "")
 	})

@@ -37,15 +37,16 @@ func (s *Queue) UpsertBudget(ctx context.Context, in UpsertBudget) (id xid.ID, c
 		return "", caused, err
 	}
 	in.Thresholds = thresholds
-	var alerts []xid.ID
+	var alerts, due []xid.ID
 	err = s.inTx(ctx, func(t *tx) error {
 		id, err = t.upsertBudget(ctx, in, limit)
-		alerts = t.sent
+		alerts, due = t.sent, t.due
 		return err
 	})
 	if err != nil {
 		return "", caused, pgtx.Wrap("set budget", err)
 	}
+	caused.Due = due
 	caused.add(Resumed{Requests: alerts, Count: len(alerts)})
 	s.releaseBudgets(ctx, in.WorkspaceID, &caused)
 	return id, caused, nil
@@ -128,7 +129,15 @@ WHERE id = $1`
 		return err
 	}
 	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: in.WorkspaceID})
-	return t.noteBudget(ctx, b, "The budget was set.", map[string]any{"created": made})
+	return t.noteBudget(ctx, b, "The budget was set.", withDue(map[string]any{"created": made}, t.due))
+}
+
+// withDue adds the runs that a change lets look again at once, if there are any: how many, and the first of them.
+func withDue(data map[string]any, runs []xid.ID) map[string]any {
+	if len(runs) > 0 {
+		data["runsDue"], data["dueRunIds"] = len(runs), firstListed(runs)
+	}
+	return data
 }
 
 // holdLive reserves of a new budget what the live runs that are charged to it are expected to cost, as if the budget
@@ -252,7 +261,8 @@ func (s *Queue) DeleteBudget(ctx context.Context, workspaceID, budgetID xid.ID) 
 			}
 		}
 		t.Publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
-		return t.noteBudget(ctx, found[0], "The budget was deleted.", map[string]any{"deleted": true})
+		caused.Due = t.due
+		return t.noteBudget(ctx, found[0], "The budget was deleted.", withDue(map[string]any{"deleted": true}, t.due))
 	})
 	if err != nil {
 		return caused, pgtx.Wrap("delete budget", err)

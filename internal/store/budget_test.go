@@ -1,6 +1,9 @@
 package store
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -346,6 +349,51 @@ func TestWhatWaitsForABudgetLooksAgainAtOnce(t *testing.T) {
 			change(w, agent, budget)
 			if got := w.claim(10); len(got) != 1 || got[0].RunID != w.runOf(parked) {
 				t.Errorf("claimed %+v, want the run that waited for the budget", got)
+			}
+			w.sound()
+		})
+	}
+}
+
+// Whoever makes room in a budget hears which runs look again by that, and the feed tells of them; so it does when a new period makes
+// the room.
+func TestTheRunsThatRoomInABudgetMakesDueAreNamed(t *testing.T) {
+	for name, change := range map[string]func(w *world, agent, budget xid.ID) []xid.ID{
+		"created raised": func(w *world, agent, _ xid.ID) []xid.ID {
+			_, caused, err := w.UpsertBudget(w.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: agent,
+				LimitUSD: "20", Period: domain.BudgetPeriodMonth, OnExceed: domain.BudgetActionPauseAgent})
+			w.ok(err)
+			return caused.Due
+		},
+		"deleted": func(w *world, _, budget xid.ID) []xid.ID {
+			caused, err := w.Store.DeleteBudget(w.Context(), w.workspace, budget)
+			w.ok(err)
+			return caused.Due
+		},
+		"renewed": func(w *world, _, _ xid.ID) []xid.ID {
+			w.sql(`UPDATE cost_entries SET created_at = created_at - interval '2 months'`)
+			w.sql(`UPDATE budget_policies SET period_start = date_trunc('month', now() - interval '2 months', 'UTC'), updated_at = now() - interval '2 months'`)
+			_, err := w.SweepBudgets(w.Context())
+			w.ok(err)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			agent := w.agent("worker", func(a *CreateAgent) { a.MaxConcurrentSessions = 3 })
+			budget := w.budget(agent, "4")
+			w.costly(agent, "2")
+			w.request(agent, scoped("task:1"))
+			parked := w.request(agent, scoped("task:2"))
+			w.claim(10)
+			run := w.runOf(parked)
+			w.wantRun(run, domain.RunStatusQueued, domain.ParkedReasonBudgetReserved)
+			if due := change(w, agent, budget); name != "renewed" && !slices.Equal(due, []xid.ID{run}) {
+				t.Errorf("named are %v, want %s", due, run)
+			}
+			const told = `SELECT string_agg((data->>'runsDue') || ' ' || (data->>'dueRunIds'), ',') FROM activities WHERE code = 'BUDGET_CHANGED' AND data ? 'runsDue' AND data ? $1`
+			if got, want := one[string](w, told, strings.Fields(name)[0]), fmt.Sprintf("1 [%q]", run); got != want {
+				t.Errorf("the feed says %s, want %s", got, want)
 			}
 			w.sound()
 		})

@@ -194,7 +194,7 @@ WHERE b.id = n.id`
 const wokenRuns = 64
 
 // wakeReserved ends the parking of the oldest runs that wait for what live runs hold of budgets which have room now, or
-// are gone. It is as if their half minute had passed, so that their lanes need not be held; and it waits for nobody,
+// are gone, and notes them in t.due. It is as if their half minute had passed, so that their lanes need not be held; and it waits for nobody,
 // so that it may come last, after the budgets: a row that somebody is changing at this moment keeps its half minute.
 func (t *tx) wakeReserved(ctx context.Context, freed []guard.Budget) error {
 	if len(freed) == 0 {
@@ -208,17 +208,19 @@ UPDATE runs SET parked_until = $2, revision = revision + 1 WHERE id IN (
     AND r.parked_reason = 'BUDGET_RESERVED'
     AND r.parked_until > $2
     AND ($1 = ANY($3::text[]) OR r.agent_id = ANY($3) OR t.project_id = ANY($3))
-  ORDER BY r.requested_at, r.id LIMIT $4 FOR NO KEY UPDATE OF r SKIP LOCKED)`
+  ORDER BY r.requested_at, r.id LIMIT $4 FOR NO KEY UPDATE OF r SKIP LOCKED) RETURNING id`
 	subjects := map[xid.ID][]string{}
 	for _, b := range freed {
 		subjects[b.WorkspaceID] = append(subjects[b.WorkspaceID], b.SubjectID)
 	}
 	for workspaceID, list := range subjects {
-		woken, err := pgtx.Exec(ctx, t, query, string(workspaceID), t.Now, pgtx.TextArray(list), wokenRuns)
+		woken, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, string(workspaceID), t.Now, pgtx.TextArray(list), wokenRuns)
 		if err != nil {
 			return fmt.Errorf("wake runs that waited for a budget: %w", err)
 		}
-		if woken > 0 {
+		if len(woken) > 0 {
+			slices.Sort(woken)
+			t.due = append(t.due, woken...)
 			t.Publish(event.Event{Kind: event.Queue, WorkspaceID: workspaceID})
 		}
 	}

@@ -70,14 +70,18 @@ func (t *tx) renewBudget(ctx context.Context, id xid.ID) error {
 	if b.Spent, err = t.spentOf(ctx, b); err != nil {
 		return err
 	}
-	return t.writeBudgets(ctx, []*guard.Budget{&b}, alertCause{causationID: xid.New("cau"), hops: domain.NextHops(-1)})
+	if err := t.writeBudgets(ctx, []*guard.Budget{&b}, alertCause{causationID: xid.New("cau"), hops: domain.NextHops(-1)}); err != nil || len(t.due) == 0 {
+		return err
+	}
+	return t.noteBudget(ctx, b, "The budget was counted anew, and runs that waited for room in it look again.", withDue(map[string]any{"renewed": true}, t.due))
 }
 
 // Released is what a change of a budget causes: the agents that it resumes and the requests that it sends, or sends again,
-// the first of both, and how many there are of each.
+// the first of both, and how many there are of each; and the runs that look again at once, since there is room for them.
 type Released struct {
 	Agents       []xid.ID
 	Requests     []xid.ID
+	Due          []xid.ID
 	Count        int // of agents
 	RequestCount int // those that a resume sends step by step included
 }
@@ -167,7 +171,7 @@ func (t *tx) releaseAgent(ctx context.Context, agentID xid.ID) (*Resumed, error)
 		return nil, err
 	}
 	return &resumed, t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
-		summary: "The agent was resumed: no budget of it is exceeded any more.", subjectID: agentID, agentID: agentID, data: map[string]any{"resent": resumed.Count, "was": domain.AgentPauseReasonBudget}})
+		summary: "The agent was resumed: no budget of it is exceeded any more.", subjectID: agentID, agentID: agentID, data: withWas(resumed.details(), now)})
 }
 
 // blockedProjects is the projects of the tasks whose wakes a budget blocked since the agent is held.

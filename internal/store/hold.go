@@ -73,6 +73,11 @@ type Resumed struct {
 	Count    int
 }
 
+// details are what the feed tells of it.
+func (r Resumed) details() map[string]any {
+	return map[string]any{"resent": r.Count, "resentRequestIds": append([]xid.ID{}, firstListed(r.Requests)...)}
+}
+
 // ResumeAgent lets a held agent go on, and sends again the requests that its hold dropped and that are not stale (SPEC
 // S6.3). They are the same rows, unrouted, at their places in the order. The first of them go at once; SettleBacklog
 // sends the rest step by step. What the hold has not dropped yet stays queued. Nothing is returned when nothing was
@@ -88,7 +93,7 @@ func (s *Queue) ResumeAgent(ctx context.Context, workspaceID, agentID xid.ID) (r
 			return err
 		}
 		return t.note(ctx, entry{workspaceID: l.workspaceID, code: domain.ActivityCodeAgentResumed, by: callerOr(ctx, "budget"),
-			summary: "The agent was resumed.", subjectID: agentID, agentID: agentID, data: withWas(map[string]any{"resent": resumed.Count}, now)})
+			summary: "The agent was resumed.", subjectID: agentID, agentID: agentID, data: withWas(resumed.details(), now)})
 	})
 	return resumed, pgtx.Wrap("resume agent", err)
 }

@@ -60,7 +60,10 @@ func (s *Records) Reseal(ctx context.Context, from, to string, reseal Resealer) 
 		if err := r.leases(ctx); err != nil {
 			return fmt.Errorf("seal what live attempts were launched with: %w", err)
 		}
-		return pgtx.Wrap("seal what former attempts were launched with", r.formers(ctx))
+		if err := r.formers(ctx, "run_secrets", "run_id", "sets"); err != nil {
+			return fmt.Errorf("seal what former attempts were launched with: %w", err)
+		}
+		return pgtx.Wrap("seal what sessions know", r.formers(ctx, "task_sessions", "id", "secrets"))
 	})
 	return done, err
 }
@@ -149,17 +152,24 @@ FOR NO KEY UPDATE`
 	})
 }
 
-func (r *resealing) formers(ctx context.Context) error {
-	const query = `SELECT run_id, sets FROM run_secrets WHERE run_id > $1 ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE`
+// formers seals sets again that are in a column of a table, whose rows key names.
+func (r *resealing) formers(ctx context.Context, table, key, column string) error {
+	query := `
+SELECT ` + key + `, ` + column + `
+FROM ` + table + `
+WHERE ` + key + ` > $1 AND ` + column + ` IS NOT NULL
+ORDER BY ` + key + `
+LIMIT $2
+FOR NO KEY UPDATE`
 	return r.pages(ctx, query, func(row sealedRow) error {
 		var sets []domain.SealedSet
 		if err := json.Unmarshal(row.text, &sets); err != nil {
-			return fmt.Errorf("read the former secrets of run %s: %w", row.id, err)
+			return fmt.Errorf("read the former secrets of %s: %w", row.id, err)
 		}
 		for _, set := range sets {
 			r.values(set.Holder, set.Values)
 		}
-		return r.write(ctx, `UPDATE run_secrets SET sets = $2 WHERE run_id = $1`, row.id, sets)
+		return r.write(ctx, `UPDATE `+table+` SET `+column+` = $2 WHERE `+key+` = $1`, row.id, sets)
 	})
 }
 

@@ -45,20 +45,22 @@ SELECT $1, workspace_id, id, 'WEBHOOK', true, now(), now(), 'pub', 'HMAC_SHA256'
 	w.start(c)
 	w.ok(w.HandBack(t.Context(), c.Attempt, Unfinished{})) // what it was launched with is a former attempt's by now
 	w.start(w.claimOne())
+	w.sql(`INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, last_used_at, secrets)
+VALUES ('ses_1', $1, $2, $3::text, 's-1', now(), jsonb_build_array(jsonb_build_object('holder', $3::text, 'values', '[{"name":"T","sealed":"s1.old"}]'::jsonb)))`, w.workspace, w.task("Task"), command)
 	if _, err := w.Reseal(t.Context(), "cccccccc", "bbbbbbbb", reseal); !errors.Is(err, ErrSealedElsewhere) {
 		t.Errorf("with a key that does not seal here: %v", err)
 	}
 	done, err := w.Reseal(t.Context(), "aaaaaaaa", "bbbbbbbb", reseal)
 	w.ok(err)
-	if done.Values != 12 || done.Refused != 3 || len(done.Left) != 3 || done.Left[0] != "GONE of "+string(command) {
+	if done.Values != 13 || done.Refused != 3 || len(done.Left) != 3 || done.Left[0] != "GONE of "+string(command) {
 		t.Errorf("%+v", done)
 	}
 	all := one[string](w, `SELECT (SELECT string_agg(executor::text, ' ') FROM agents) || (SELECT string_agg(default_executor::text, ' ') FROM workspaces WHERE default_executor IS NOT NULL)
-|| (SELECT secrets::text FROM attempt_leases) || (SELECT sets::text FROM run_secrets) || (SELECT secret_sealed || previous_secret_sealed FROM routine_triggers WHERE id = $1)`, trigger)
+|| (SELECT secrets::text FROM attempt_leases) || (SELECT sets::text FROM run_secrets) || (SELECT secrets::text FROM task_sessions) || (SELECT secret_sealed || previous_secret_sealed FROM routine_triggers WHERE id = $1)`, trigger)
 	if strings.Contains(all, "s1.old") || strings.Count(all, "s1.lost") != 3 {
 		t.Errorf("the database has\n%s", all)
 	}
-	for _, place := range []string{domain.SealPlace(command, "A"), domain.SealPlace(service, "X-Key"), domain.SealPlace(service, domain.HTTPSecretName),
+	for _, place := range []string{domain.SealPlace(command, "A"), domain.SealPlace(command, "T"), domain.SealPlace(service, "X-Key"), domain.SealPlace(service, domain.HTTPSecretName),
 		domain.SealPlace(puller, "P"), domain.SealPlace(w.workspace, "D"), SecretPlace(trigger)} {
 		if !strings.Contains(all, "s1.new of "+place) {
 			t.Errorf("%s is missing in\n%s", place, all)

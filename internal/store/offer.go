@@ -171,29 +171,34 @@ WHERE workspace_id = $1
   AND agent_id <> ALL($5)
 LIMIT $4`
 
-// unpark makes parked runs r of the lane due that meet a condition, oldest first, and says how many. The condition's
+// unpark makes parked runs r of the lane due that meet a condition, oldest first, and returns them. The condition's
 // arguments are $2 and so on.
-func (t *tx) unpark(ctx context.Context, l lane, condition string, args ...any) (int, error) {
+func (t *tx) unpark(ctx context.Context, l lane, condition string, args ...any) ([]xid.ID, error) {
 	query := `
 SELECT r.id, r.scope
 FROM runs r
 WHERE r.agent_id = $1 AND ` + condition + `
 ORDER BY r.requested_at, r.id
 FOR NO KEY UPDATE OF r`
-	type entry struct{ id, scope string }
-	runs, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (e entry, err error) { return e, rows.Scan(&e.id, &e.scope) }, query, append([]any{l.agentID}, args...)...)
+	type parkedRun struct {
+		id    xid.ID
+		scope string
+	}
+	runs, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (e parkedRun, err error) { return e, rows.Scan(&e.id, &e.scope) }, query, append([]any{l.agentID}, args...)...)
 	if err != nil {
-		return 0, fmt.Errorf("read runs that wait for a worker: %w", err)
+		return nil, fmt.Errorf("read runs that wait for a worker: %w", err)
 	}
 	if len(runs) == 0 {
-		return 0, nil
+		return nil, nil
 	}
-	for _, run := range runs {
+	due := make([]xid.ID, len(runs))
+	for i, run := range runs {
 		if err := pgtx.ExecOne(ctx, t, unparkQuery, run.id, l.agentID, run.scope); err != nil {
-			return 0, fmt.Errorf("make run due: %w", err)
+			return nil, fmt.Errorf("make run due: %w", err)
 		}
+		due[i] = run.id
 	}
-	return len(runs), t.fixHead(ctx, l)
+	return due, t.fixHead(ctx, l)
 }
 
 // giveBack makes a live run due again, as its next attempt, at its old place in the order.

@@ -106,6 +106,28 @@ func TestAChangedExecutorFreesWhatWaitsForAWorker(t *testing.T) {
 	}
 }
 
+// Whoever changes an executor hears which runs are due by that, and the feed tells of them, each agent's in an entry of its own.
+func TestWhoChangesAnExecutorHearsWhatIsDue(t *testing.T) {
+	for _, parked := range []bool{true, false} {
+		w, run, _ := waitingForWorkers(t, executorChanges()[1], parked)
+		agent := w.run(run).agentID
+		_, moved, err := w.Store.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, Executor: echoSpec()})
+		w.ok(err)
+		if moved.Count != 1 || len(moved.Runs) != 1 || moved.Runs[0] != run {
+			t.Errorf("parked %v: %+v, want %s", parked, moved, run)
+		}
+		const told = `SELECT string_agg(code || ' ' || actor_kind || ' ' || (data->>'agent') || ' ' || (data->>'runsDue') || ' ' || (data->>'dueRunIds'), ',') FROM activities WHERE data ? 'runsDue'`
+		if got, want := one[string](w, told), fmt.Sprintf("AGENT_CHANGED SYSTEM %s 1 [%q]", agent, run); got != want {
+			t.Errorf("parked %v: the feed says %s, want %s", parked, got, want)
+		}
+		_, moved, err = w.Store.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agent, Executor: domain.To(keyed("v1"))})
+		w.ok(err)
+		if moved.Count != 0 || len(moved.Runs) != 0 {
+			t.Errorf("parked %v: what waits for nobody: %+v", parked, moved)
+		}
+	}
+}
+
 func TestAnotherExecutorOfTheSameQueueLeavesOffersAlone(t *testing.T) {
 	c := executorChanges()[1]
 	w, run, _ := waitingForWorkers(t, c, true)

@@ -52,9 +52,10 @@ type UpdateProject struct {
 	Executor               domain.Change[domain.ExecutorSpec]
 }
 
-// UpdateProject changes a project and returns the paths of the secrets that its executor has no more. A change that changes
+// UpdateProject changes a project and returns the paths of the secrets that its executor has no more, and the runs that its new
+// executor makes due. A change that changes
 // nothing leaves the revision alone.
-func (s *Records) UpdateProject(ctx context.Context, in UpdateProject) (removed []string, err error) {
+func (s *Records) UpdateProject(ctx context.Context, in UpdateProject) (removed []string, moved Moved, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		var name string
 		var revision int
@@ -87,9 +88,9 @@ FOR NO KEY UPDATE`
 		return t.updateProject(ctx, in, next, changed)
 	})
 	if err == nil && in.Executor.Set {
-		s.followExecutor(ctx, in.WorkspaceID)
+		moved = s.followExecutor(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeProjectChanged, by: callerOr(ctx, "projects"), subjectID: in.ProjectID, data: map[string]any{"projectId": in.ProjectID}})
 	}
-	return removed, pgtx.Wrap("update project", err)
+	return removed, moved, pgtx.Wrap("update project", err)
 }
 
 func (t *tx) updateProject(ctx context.Context, in UpdateProject, name string, changed []string) error {

@@ -28,7 +28,8 @@ func (r Repairs) plus(o Repairs) Repairs {
 // Repair puts right what should never be wrong (docs/queue.md rule 6): lanes' heads and counts, workspaces' counts,
 // runs that wait for a scope that is free, a blocker that is gone or a queue that is not theirs any more, leases,
 // checkouts and holds of budgets without a live run, fires of heavy routines whose work has ended. It does nothing
-// while another process sweeps. What cannot be repaired does not stop the rest. The error joins what went wrong, and
+// while another process sweeps. It goes on with the end of what waits about ended tasks, too, where a process stopped in
+// between; that is no repair and is not counted. What cannot be repaired does not stop the rest. The error joins what went wrong, and
 // what is returned was put right.
 func (s *Records) Repair(ctx context.Context) (Repairs, error) {
 	var done Repairs
@@ -47,7 +48,10 @@ func (s *Records) Repair(ctx context.Context) (Repairs, error) {
 		}
 	}
 	s.countRepairs(done)
-	return done, errors.Join(problems...)
+	if err := errors.Join(problems...); pgtx.EndsAll(ctx, err) {
+		return done, err
+	}
+	return done, errors.Join(pgtx.AppendError(problems, s.settleEnded(ctx))...)
 }
 
 // repair is one kind of what is repaired: how what looks wrong is found, without locks, and how one of it is judged again
@@ -151,9 +155,11 @@ func (t *tx) repairLane(ctx context.Context, agentID xid.ID) (done Repairs, err 
 	if done.Blocked, err = t.repairBlocked(ctx, l); err != nil {
 		return done, err
 	}
-	if done.Offers, err = t.unpark(ctx, l, waitsInVain); err != nil {
+	offers, err := t.unpark(ctx, l, waitsInVain)
+	if err != nil {
 		return done, err
 	}
+	done.Offers = len(offers)
 	if done.Scopes, err = t.repairScopes(ctx, l); err != nil {
 		return done, err
 	}

@@ -166,18 +166,20 @@ func (t *tx) deleteRoutine(ctx context.Context, lanes []lane, r routineRow) erro
 	if err := t.removeTriggers(ctx, `routine_id = $2`, r.id); err != nil {
 		return err
 	}
-	cancelled := 0
+	cancelled := []xid.ID{}
 	for _, l := range lanes {
-		n, err := t.cancelQueuedOf(ctx, l, queuedOf{routineID: r.id, reason: domain.EndReasonRoutineDeleted, why: "its routine was deleted", by: callerOr(ctx, "agents")})
+		runs, err := t.cancelQueuedOf(ctx, l, queuedOf{routineID: r.id, reason: domain.EndReasonRoutineDeleted, why: "its routine was deleted", by: callerOr(ctx, "agents")})
 		if err != nil {
 			return err
 		}
-		cancelled += n
+		for _, run := range runs {
+			cancelled = append(cancelled, run.id)
+		}
 		if err := t.fixHead(ctx, l); err != nil {
 			return err
 		}
 	}
-	return t.noteRoutine(ctx, r, "The routine was deleted.", map[string]any{"deleted": true, "runsCancelled": cancelled})
+	return t.noteRoutine(ctx, r, "The routine was deleted.", map[string]any{"deleted": true, "runsCancelled": len(cancelled), "cancelledRunIds": firstListed(cancelled)})
 }
 
 // refuseArchived refuses a change of a routine that is archived.

@@ -48,8 +48,8 @@ type queuedOf struct {
 }
 
 // cancelQueuedOf ends the queued runs of a routine in a locked lane, with their requests, and its unrouted requests. They
-// are no more than an agent's backlog may hold of fires (SPEC S3.10).
-func (t *tx) cancelQueuedOf(ctx context.Context, l lane, of queuedOf) (int, error) {
+// are no more than an agent's backlog may hold of fires (SPEC S3.10). It returns the runs.
+func (t *tx) cancelQueuedOf(ctx context.Context, l lane, of queuedOf) ([]runRow, error) {
 	const lock = `
 SELECT ` + runColumns + `
 FROM runs r
@@ -58,13 +58,13 @@ ORDER BY r.id
 FOR NO KEY UPDATE`
 	runs, err := pgtx.Collect(ctx, t, scanRun, lock, l.agentID, of.routineID)
 	if err != nil {
-		return 0, fmt.Errorf("lock the queued runs: %w", err)
+		return nil, fmt.Errorf("lock the queued runs: %w", err)
 	}
 	if err := t.cancelRuns(ctx, runs, of); err != nil {
-		return 0, err
+		return nil, err
 	}
 	_, err = t.cancelUnrouted(ctx, l, of, nil)
-	return len(runs), err
+	return runs, err
 }
 
 // cancelRuns ends queued runs of one lane, with their requests and the fires behind them, in as many statements for one as

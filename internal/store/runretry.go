@@ -188,7 +188,7 @@ func (t *tx) retryEnded(ctx context.Context, l lane, run runRow, ended int, hold
 		return fmt.Errorf("begin the requests' counts anew: %w", err)
 	}
 	t.Publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
-	return t.noteRetry(ctx, run, note, map[string]any{"was": run.status, "resent": len(holding)})
+	return t.noteRetry(ctx, run, note, map[string]any{"was": run.status, "resent": len(holding), "resentRequestIds": firstListed(holding)})
 }
 
 // noteRetry says in the feed who wants the run to be tried now.

@@ -109,3 +109,59 @@ func TestOfManyFormerValuesTheNewestAreKept(t *testing.T) {
 		t.Errorf("kept are %s, want 20 from v5 to v24", got)
 	}
 }
+
+// SPEC S7.6: a run that resumes a session is launched with the values of all that the session was told, to be masked, whatever
+// replaced them meanwhile; they are gone when the session is resumed no more.
+func TestWhatASessionWasToldIsMaskedInItsLaterRuns(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker", func(in *CreateAgent) { in.Executor = new(keyed("v1")) })
+	task := w.task("Task")
+	run := func() (Claimed, string) {
+		t.Helper()
+		w.wakeOnly(agent, task)
+		c := w.claimOne()
+		return c, formerOf(w.start(c))
+	}
+	masks := func(c Claimed, want string) {
+		t.Helper()
+		if got := w.secretsOf(c.RunID, agent); got != want {
+			t.Errorf("of run %s %q is masked, want %q", c.RunID, got, want)
+		}
+	}
+	first, former := run()
+	if former != "" {
+		t.Errorf("the first run of a task masks %q", former)
+	}
+	w.ok(w.Finish(t.Context(), first.Attempt, Success{SessionID: "s-1", Resumable: true}))
+	w.rotate(agent, "v2")
+	second, former := run()
+	if former != "v1 " {
+		t.Errorf("the second run masks %q", former)
+	}
+	masks(second, "v1 v2")
+	w.ok(w.Fail(t.Context(), second.Attempt, Failure{Code: domain.RunErrorCodeTimeout, Message: "no", Permanent: true})) // it names no session
+	w.rotate(agent, "v3")
+	third, former := run()
+	if former != "v1 v2 " {
+		t.Errorf("the third run masks %q", former)
+	}
+	w.ok(w.Finish(t.Context(), third.Attempt, Success{SessionID: "s-2", Resumable: true})) // the agent's program goes on under another name
+	w.rotate(agent, "v4")
+	fourth, former := run()
+	if former != "v1 v2 v3 " {
+		t.Errorf("the run after a fork of the session masks %q", former)
+	}
+	masks(fourth, "v1 v2 v3 v4")
+	w.ok(w.Finish(t.Context(), fourth.Attempt, Success{SessionID: "s-2", Resumable: true}))
+	w.sound()
+	w.sql(`UPDATE agents SET session_max_runs = 1`)
+	fifth, former := run()
+	if former != "" {
+		t.Errorf("a run in a session of its own masks %q", former)
+	}
+	masks(fifth, "v4")
+	if n := one[int](w, `SELECT count(*) FROM task_sessions WHERE secrets IS NOT NULL`); n != 0 {
+		t.Errorf("%d sessions that are over have values", n)
+	}
+	w.sound()
+}

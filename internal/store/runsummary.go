@@ -143,13 +143,15 @@ SELECT
       LIMIT 1000) b)`
 
 // The tasks of the agent itself and of those that report to it, with the first open tasks that block each, and how many more
-// there are.
+// there are. Those that the agent named by itself have no title (guard.NamedBlind).
 var summaryBlockersQuery = `
 SELECT x.id, x.title, x.updated_at, coalesce(n.titles[:3], '{}'),
   greatest(coalesce(cardinality(n.titles), 0) - 3, 0)
 FROM agents a JOIN tasks x ON x.assignee_id = a.id
 CROSS JOIN LATERAL (
-  SELECT array_agg(k.title ORDER BY k.id) AS titles
+  SELECT array_agg(
+      CASE WHEN b.linked_by_id = $1 AND (k.parent_id = x.parent_id) IS NOT TRUE THEN k.id ELSE k.title END
+      ORDER BY k.id) AS titles
   FROM task_blockers b
   JOIN tasks k ON k.id = b.blocker_id
   WHERE b.task_id = x.id AND ` + guard.TaskOpen("k") + `) n

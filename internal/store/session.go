@@ -38,11 +38,17 @@ func (t *tx) openSession(ctx context.Context, run runRow, ag *ent.Agent) (resume
 		return "", err
 	}
 	plan := domain.PlanSession(f)
-	state := domain.TaskSessionStateRunning
 	if plan.Ends {
-		state = domain.TaskSessionStateEnded
+		return plan.Resume, t.endSession(ctx, run)
 	}
-	return plan.Resume, t.setSession(ctx, run, state)
+	return plan.Resume, t.setSession(ctx, run, domain.TaskSessionStateRunning)
+}
+
+// endSession ends the task's session for one that begins anew: what it knew goes with it.
+func (t *tx) endSession(ctx context.Context, run runRow) error {
+	const query = `UPDATE task_sessions SET state = 'ENDED', secrets = NULL WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
+	_, err := pgtx.Exec(ctx, t, query, run.taskID, run.agentID)
+	return pgtx.Wrap("end the task's session", err)
 }
 
 // setSession moves the task's session that has not ended.
@@ -78,15 +84,19 @@ func (t *tx) keepSession(ctx context.Context, run runRow, named string, resumabl
 	switch domain.AfterSession(false, former, named, resumable) {
 	case domain.SessionUsed:
 		const query = `
-UPDATE task_sessions SET run_count = run_count + 1, last_used_at = $3, state = '` + string(domain.TaskSessionStateIdle) + `' WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
-		_, err = pgtx.Exec(ctx, t, query, run.taskID, run.agentID, t.Now)
+UPDATE task_sessions
+SET run_count = run_count + 1, last_used_at = $3, state = '` + string(domain.TaskSessionStateIdle) + `', secrets = ` + knownSecrets + `
+WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
+		_, err = pgtx.Exec(ctx, t, query, run.taskID, run.agentID, t.Now, run.id)
 	case domain.SessionReplaced:
 		const query = `
-INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, state, run_count, last_used_at, created_at) VALUES ($1, $2, $3, $4, $5, 'IDLE', 1, $6, $6)`
+WITH gone AS (UPDATE task_sessions SET secrets = NULL WHERE task_id = $1 AND agent_id = $2 AND state = 'ENDED' AND secrets IS NOT NULL)
+INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, state, run_count, last_used_at, created_at, secrets)
+SELECT $5, $6, $1, $2, $7, 'IDLE', 1, $3, $3, ` + knownSecrets
 		if err := t.setSession(ctx, run, domain.TaskSessionStateEnded); err != nil {
 			return err
 		}
-		_, err = pgtx.Exec(ctx, t, query, xid.New("ses"), run.workspaceID, run.taskID, run.agentID, named, t.Now)
+		_, err = pgtx.Exec(ctx, t, query, run.taskID, run.agentID, t.Now, run.id, xid.New("ses"), run.workspaceID, named)
 	case domain.SessionKept:
 		return t.restSession(ctx, run)
 	}

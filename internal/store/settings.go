@@ -23,11 +23,17 @@ type UpdateSettings struct {
 	OfficeWorkflowID domain.Change[string] // the loop acts on its tasks (SPEC S5.1); cleared: on those of projects alone
 }
 
-// UpdateSettings changes a workspace's settings and returns the fields whose value was clamped, and the paths of the secrets
-// that the default executor has no more. The ceiling goes to the
+// SettingsUpdated is what a change of settings comes to: the fields whose value was clamped, the paths of the secrets that the
+// default executor has no more, and the runs that a new one makes due.
+type SettingsUpdated struct {
+	Clamped, Removed []string
+	Moved            Moved
+}
+
+// UpdateSettings changes a workspace's settings. The ceiling goes to the
 // workspace's lane: below the runs that are live, it only keeps new ones from being claimed. The zone is that of schedules
 // saved from now on. A change that changes nothing leaves the revision alone.
-func (s *Records) UpdateSettings(ctx context.Context, in UpdateSettings) (clamped, removed []string, err error) {
+func (s *Records) UpdateSettings(ctx context.Context, in UpdateSettings) (done SettingsUpdated, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		row, err := t.lockWorkspace(ctx, in.WorkspaceID)
 		if err != nil {
@@ -40,9 +46,9 @@ func (s *Records) UpdateSettings(ctx context.Context, in UpdateSettings) (clampe
 		if err := domain.AsUserError(problems); err != nil {
 			return err
 		}
-		clamped = change.Clamped
+		done.Clamped = change.Clamped
 		var executor bool
-		if executor, removed, err = t.changeExecutor(ctx, executorOfWorkspace, in.WorkspaceID, in.DefaultExecutor); err != nil {
+		if executor, done.Removed, err = t.changeExecutor(ctx, executorOfWorkspace, in.WorkspaceID, in.DefaultExecutor); err != nil {
 			return err
 		}
 		if executor {
@@ -60,9 +66,10 @@ func (s *Records) UpdateSettings(ctx context.Context, in UpdateSettings) (clampe
 		return t.updateSettings(ctx, in, change)
 	})
 	if err == nil && in.DefaultExecutor.Set {
-		s.followExecutor(ctx, in.WorkspaceID)
+		done.Moved = s.followExecutor(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeSettingsChanged, by: callerOr(ctx, "settings"), subjectID: in.WorkspaceID,
+			data: map[string]any{"changed": []string{"defaultExecutor"}}})
 	}
-	return clamped, removed, pgtx.Wrap("update settings", err)
+	return done, pgtx.Wrap("update settings", err)
 }
 
 // lockWorkspace locks a workspace's row against other changes of its settings. References to it do not wait.

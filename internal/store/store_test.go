@@ -275,7 +275,8 @@ SELECT count(*) FROM budget_holds h WHERE status = 'HELD' AND NOT EXISTS (SELECT
 SELECT count(*) FROM budget_policies b WHERE reserved_usd <> (SELECT coalesce(sum(amount_usd), 0) FROM budget_holds WHERE policy_id = b.id AND status = 'HELD')`,
 		"an ended run's secrets are kept": `
 SELECT count(*) FROM run_secrets s WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = s.run_id AND r.finished_at IS NULL)`,
-		"a run's events have a gap": `SELECT count(*) FROM runs r WHERE event_seq <> (SELECT count(*) FROM run_events e WHERE e.run_id = r.id)`,
+		"an ended session's secrets are kept": `SELECT count(*) FROM task_sessions WHERE state = 'ENDED' AND secrets IS NOT NULL`,
+		"a run's events have a gap":           `SELECT count(*) FROM runs r WHERE event_seq <> (SELECT count(*) FROM run_events e WHERE e.run_id = r.id)`,
 	} {
 		if n := one[int](w, query); n != 0 {
 			w.Errorf("%s (%d times)", name, n)

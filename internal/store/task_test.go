@@ -786,3 +786,21 @@ func TestNobodyApprovesItsOwnWork(t *testing.T) {
 	w.wantState(task, domain.TaskStateDone)
 	w.sound()
 }
+
+// A prompt names by its id alone what the run's agent named as a blocker by itself.
+func TestAPromptDoesNotTellWhatItsAgentNamed(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	foreign := w.task("Foreign plans")
+	w.wakeOnly(agent, w.task("Work", assignedTo(agent)))
+	c := w.claimOne()
+	w.start(c)
+	w.finishAsking(c, map[string]any{"type": "create_subtask", "title": "First"},
+		map[string]any{"type": "create_subtask", "title": "Child", "blocked_by": []any{"#1", string(foreign)}})
+	child := one[xid.ID](w, `SELECT id FROM tasks WHERE title = 'Child'`)
+	w.wakeOnly(agent, child)
+	prompt := w.start(w.claimOne()).Prompt
+	if !strings.Contains(prompt, "First (") || !strings.Contains(prompt, string(foreign)) || strings.Contains(prompt, "Foreign plans") {
+		t.Errorf("the prompt says\n%s", prompt)
+	}
+}

@@ -69,7 +69,7 @@ func (t *tx) setBlockers(ctx context.Context, r *taskRow, in SetTaskBlockers, by
 	if err != nil {
 		return nil, fmt.Errorf("remove blockers: %w", err)
 	}
-	if err := t.insertBlockers(ctx, in.WorkspaceID, r.id, in.BlockedBy); err != nil {
+	if err := t.insertBlockers(ctx, in.WorkspaceID, r.id, in.BlockedBy, by); err != nil {
 		return nil, err
 	}
 	now, err := t.readTasks(ctx, r.id)
@@ -85,8 +85,9 @@ func (t *tx) setBlockers(ctx context.Context, r *taskRow, in SetTaskBlockers, by
 	return t.apply(ctx, &c)
 }
 
-// insertBlockers links a task to tasks of the workspace that it waits for.
-func (t *tx) insertBlockers(ctx context.Context, workspaceID, taskID xid.ID, blockers []xid.ID) error {
+// insertBlockers links a task to tasks of the workspace that it waits for, and notes the agent that named them. A link that is
+// there stays whose it is.
+func (t *tx) insertBlockers(ctx context.Context, workspaceID, taskID xid.ID, blockers []xid.ID, by cause) error {
 	if len(blockers) == 0 {
 		return nil
 	}
@@ -105,9 +106,12 @@ func (t *tx) insertBlockers(ctx context.Context, workspaceID, taskID xid.ID, blo
 		return err
 	}
 	const query = `
-INSERT INTO task_blockers (id, workspace_id, task_id, blocker_id) SELECT n.id, $3, $4, n.blocker
-FROM unnest($1::text[], $2::text[]) AS n (id, blocker) ON CONFLICT (task_id, blocker_id) DO NOTHING`
-	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(newIDs("blk", len(blockers))), pgtx.IDs(blockers), workspaceID, taskID); err != nil {
+-- $1 ids of the links, $2 blockers, $3 workspace, $4 task, $5 agent that names them
+INSERT INTO task_blockers (id, workspace_id, task_id, blocker_id, linked_by_id)
+SELECT n.id, $3, $4, n.blocker, NULLIF($5, '')
+FROM unnest($1::text[], $2::text[]) AS n (id, blocker)
+ON CONFLICT (task_id, blocker_id) DO NOTHING`
+	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(newIDs("blk", len(blockers))), pgtx.IDs(blockers), workspaceID, taskID, string(by.agentID)); err != nil {
 		return fmt.Errorf("insert blockers: %w", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 
@@ -22,52 +23,59 @@ type CommentOnTask struct {
 
 // CommentOnTask adds a comment and returns the requests of the wakes it causes (SPEC S5.2).
 func (s *Tasks) CommentOnTask(ctx context.Context, in CommentOnTask) (made Made, sent []xid.ID, err error) {
-	made, sent, _, err = s.Comment(ctx, in)
-	return made, sent, err
+	made, heard, err := s.Comment(ctx, in)
+	return made, heard.Sent, err
 }
 
-// Comment is CommentOnTask that says besides why the assignee is not woken; "" when it is. A call that was made before says what
-// it said then.
-func (s *Tasks) Comment(ctx context.Context, in CommentOnTask) (made Made, sent []xid.ID, unheard domain.NotWoken, err error) {
+// CommentHeard is who hears of a comment: the requests that it sends, why it does not wake the assignee ("" when it does), and
+// the agents that it mentions in vain.
+type CommentHeard struct {
+	Sent     []xid.ID
+	NotWoken domain.NotWoken
+	InVain   []domain.UnwokenMention
+}
+
+// Comment is CommentOnTask that says besides who is not woken, and why. A call that was made before says what it said then.
+func (s *Tasks) Comment(ctx context.Context, in CommentOnTask) (made Made, heard CommentHeard, err error) {
 	if err := domain.AsUserError(domain.CheckLinks("mentionedAgentIds", texts(in.Mentions))); err != nil {
-		return Made{}, nil, "", err
+		return Made{}, CommentHeard{}, err
 	}
 	err = s.inTx(ctx, func(t *tx) error {
 		made, err = t.idempotent(ctx, in.WorkspaceID, "commentOnTask", in.Idempotency, func() (Made, error) {
 			var id xid.ID
-			id, sent, unheard, err = t.commentOnTask(ctx, in)
+			id, heard, err = t.commentOnTask(ctx, in)
 			return Made{ID: id}, err
 		})
 		if err == nil && made.Replayed {
-			sent, unheard, err = t.outcomeOfComment(ctx, made.ID)
+			heard, err = t.outcomeOfComment(ctx, made.ID)
 		}
 		return err
 	})
-	return made, sent, unheard, pgtx.Wrap("comment on task", err)
+	return made, heard, pgtx.Wrap("comment on task", err)
 }
 
-func (t *tx) commentOnTask(ctx context.Context, in CommentOnTask) (xid.ID, []xid.ID, domain.NotWoken, error) {
+func (t *tx) commentOnTask(ctx context.Context, in CommentOnTask) (id xid.ID, heard CommentHeard, err error) {
 	tasks, err := t.lockTasks(ctx, in.TaskID)
 	if err != nil {
-		return "", nil, "", err
+		return "", heard, err
 	}
 	r, err := taskOf(tasks, in.WorkspaceID, in.TaskID)
 	if err != nil {
-		return "", nil, "", err
+		return "", heard, err
 	}
 	if err := t.checkAgents(ctx, in.WorkspaceID, "mentionedAgentIds", in.Mentions); err != nil {
-		return "", nil, "", err
+		return "", heard, err
 	}
 	if err := t.ReadClock(ctx); err != nil {
-		return "", nil, "", err
+		return "", heard, err
 	}
 	c, err := t.causeOf(ctx)
 	if err != nil {
-		return "", nil, "", err
+		return "", heard, err
 	}
 	if in.AuthorAgentID != "" {
 		if err := t.checkAgent(ctx, in.WorkspaceID, in.AuthorAgentID, []string{"authorAgentId"}); err != nil {
-			return "", nil, "", err
+			return "", heard, err
 		}
 		c.agentID = in.AuthorAgentID
 	}
@@ -88,13 +96,12 @@ func authorOf(in CommentOnTask, c cause) actor {
 }
 
 // comment adds a comment, a person's or an agent's, to a locked task and sends its wakes.
-func (t *tx) comment(ctx context.Context, r *taskRow, n newComment, c cause) (xid.ID, []xid.ID, domain.NotWoken, error) {
+func (t *tx) comment(ctx context.Context, r *taskRow, n newComment, c cause) (id xid.ID, heard CommentHeard, err error) {
 	if err := domain.AsUserError(domain.CheckCommentBody("body", n.body)); err != nil {
-		return "", nil, "", err
+		return "", heard, err
 	}
-	id, err := t.insertComment(ctx, *r, n)
-	if err != nil {
-		return "", nil, "", err
+	if id, err = t.insertComment(ctx, *r, n); err != nil {
+		return "", heard, err
 	}
 	facts := domain.CommentFacts{ID: string(id), Task: r.facts(), TaskTitle: r.title, Body: n.body, Mentions: texts(n.mentions)}
 	if n.author.kind == domain.AuthorKindAgent {
@@ -102,16 +109,28 @@ func (t *tx) comment(ctx context.Context, r *taskRow, n newComment, c cause) (xi
 	} else {
 		facts.AuthorName = n.author.name
 	}
-	unheard := facts.NotWoken()
+	heard = CommentHeard{NotWoken: facts.NotWoken(), InVain: facts.MentionsNotWoken()}
+	if err := t.noteTask(ctx, *r, c, domain.ActivityCodeTaskCommented, "The task was commented on.", heard.details(id)); err != nil {
+		return "", heard, err
+	}
+	heard.Sent, err = t.sendWakes(ctx, *r, c, domain.WakeupsForComment(facts))
+	return id, heard, err
+}
+
+// details are what the feed tells of a comment.
+func (h CommentHeard) details(id xid.ID) map[string]any {
 	data := map[string]any{"commentId": id}
-	if unheard != "" {
-		data["notWoken"] = unheard
+	if h.NotWoken != "" {
+		data["notWoken"] = h.NotWoken
 	}
-	if err := t.noteTask(ctx, *r, c, domain.ActivityCodeTaskCommented, "The task was commented on.", data); err != nil {
-		return "", nil, "", err
+	var inVain []string
+	for _, m := range h.InVain {
+		inVain = append(inVain, m.AgentID)
 	}
-	sent, err := t.sendWakes(ctx, *r, c, domain.WakeupsForComment(facts))
-	return id, sent, unheard, err
+	if inVain != nil {
+		data["mentionsNotWoken"] = inVain
+	}
+	return data
 }
 
 // newComment is a comment to insert.
@@ -151,20 +170,25 @@ ON CONFLICT DO NOTHING`
 	return id, nil
 }
 
-// outcomeOfComment is what the first call of a comment sent, and why it did not wake the assignee, as the feed tells.
-func (t *tx) outcomeOfComment(ctx context.Context, commentID xid.ID) ([]xid.ID, domain.NotWoken, error) {
+// outcomeOfComment is what the first call of a comment sent, and whom it did not wake, as the feed tells.
+func (t *tx) outcomeOfComment(ctx context.Context, commentID xid.ID) (heard CommentHeard, err error) {
 	const query = `
-SELECT a.data->>'notWoken' FROM comments c JOIN activities a ON a.causation_id = c.causation_id
-WHERE c.id = $1 AND a.code = 'TASK_COMMENTED' AND a.data->>'commentId' = c.id AND a.data ? 'notWoken'`
-	why, err := pgtx.Collect(ctx, t, pgtx.ScanOne[domain.NotWoken], query, commentID)
+SELECT coalesce(a.data->>'notWoken', ''), coalesce(m.id, '') FROM comments c JOIN activities a ON a.causation_id = c.causation_id
+LEFT JOIN LATERAL jsonb_array_elements_text(a.data->'mentionsNotWoken') AS m (id) ON true
+WHERE c.id = $1 AND a.code = 'TASK_COMMENTED' AND a.data->>'commentId' = c.id`
+	_, err = pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+		var inVain string
+		err := rows.Scan(&heard.NotWoken, &inVain)
+		if inVain != "" {
+			heard.InVain = append(heard.InVain, domain.UnwokenMention{AgentID: inVain, Why: domain.NotWokenSelfMention})
+		}
+		return struct{}{}, err
+	}, query, commentID)
 	if err != nil {
-		return nil, "", fmt.Errorf("find why the first call woke no assignee: %w", err)
+		return heard, fmt.Errorf("find whom the first call did not wake: %w", err)
 	}
-	sent, err := t.requestsOfComment(ctx, commentID)
-	if len(why) == 0 {
-		return sent, "", err
-	}
-	return sent, why[0], err
+	heard.Sent, err = t.requestsOfComment(ctx, commentID)
+	return heard, err
 }
 
 func (t *tx) requestsOfComment(ctx context.Context, commentID xid.ID) ([]xid.ID, error) {

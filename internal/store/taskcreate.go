@@ -77,7 +77,7 @@ func (t *tx) createTaskAt(ctx context.Context, in CreateTask, p place, c cause) 
 	if err := t.insertTask(ctx, in, p); err != nil {
 		return nil, nil, err
 	}
-	if err := t.insertBlockers(ctx, in.WorkspaceID, in.ID, in.BlockedBy); err != nil {
+	if err := t.insertBlockers(ctx, in.WorkspaceID, in.ID, in.BlockedBy, c); err != nil {
 		return nil, nil, err
 	}
 	tasks, err := t.readTasks(ctx, in.ID)

@@ -65,6 +65,9 @@ func (t *tx) endWaiting(ctx context.Context) (ended []xid.ID, err error) {
 			return nil, err
 		}
 		if ended = append(ended, some...); more {
+			if err := t.setUnsettled(ctx, taskID, true); err != nil {
+				return nil, err
+			}
 			t.onCommit(func(s *base) { s.dropRest(ctx, taskID) })
 		}
 	}
@@ -113,24 +116,63 @@ func (t *tx) whyOver(ctx context.Context, taskID xid.ID) (domain.EndReason, erro
 }
 
 // dropRest goes on with what was too much for the transaction that ended a task, step by step. What it does not come to, in
-// dropPatience or because the process ends, ends when its run comes up, as a stale one.
+// dropPatience or because the process ends, the repair sweep ends.
 func (s *base) dropRest(ctx context.Context, taskID xid.ID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
 	defer cancel()
 	for more := true; more; {
-		err := s.inTx(ctx, func(t *tx) (err error) {
-			if err = t.lockWaiting(ctx, taskID); err != nil {
-				return err
-			}
-			if _, err = t.lockTasks(ctx, taskID); err != nil {
-				return err
-			}
-			_, more, err = t.dropWaiting(ctx, taskID, dropMost)
-			return err
-		})
-		if err != nil {
-			s.log.Warn("not all that waits about an ended task has ended yet; the rest does when it comes up", "task_id", taskID, "error", err)
+		var err error
+		if more, err = s.dropStep(ctx, taskID); err != nil {
+			s.log.Warn("not all that waits about an ended task has ended yet; the next sweep goes on", "task_id", taskID, "error", err)
 			return
 		}
 	}
+}
+
+// dropStep ends some of what still waits about an ended task; more says that there may be others. When nothing is left, the task
+// is settled.
+func (s *base) dropStep(ctx context.Context, taskID xid.ID) (more bool, err error) {
+	err = s.inTx(ctx, func(t *tx) (err error) {
+		if err = t.lockWaiting(ctx, taskID); err != nil {
+			return err
+		}
+		if _, err = t.lockTasks(ctx, taskID); err != nil {
+			return err
+		}
+		if _, more, err = t.dropWaiting(ctx, taskID, dropMost); err != nil || more {
+			return err
+		}
+		return t.setUnsettled(ctx, taskID, false)
+	})
+	return more, err
+}
+
+// setUnsettled notes whether something still waits about an ended task, so that the sweep finds it whatever becomes of this
+// process. The task is locked.
+func (t *tx) setUnsettled(ctx context.Context, taskID xid.ID, unsettled bool) error {
+	_, err := pgtx.Exec(ctx, t, `UPDATE tasks SET unsettled = $2 WHERE id = $1 AND unsettled <> $2`, taskID, unsettled)
+	return pgtx.Wrap("note what still waits about the task", err)
+}
+
+// Bounds of what one sweep does about ended tasks.
+const (
+	settledTasks = 200
+	settledSteps = 64 // of all of them
+)
+
+// settleEnded goes on where processes stopped that ended what waits about an ended task. A task that fails does not stop the
+// others.
+func (s *base) settleEnded(ctx context.Context) error {
+	tasks, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], `SELECT id FROM tasks WHERE unsettled ORDER BY id LIMIT $1`, settledTasks)
+	if err != nil {
+		return fmt.Errorf("look for ended tasks about which something waits: %w", err)
+	}
+	steps := 0
+	_, err = pgtx.Each(ctx, tasks, func(id xid.ID) (err error) {
+		for more := true; more && err == nil && steps < settledSteps; steps++ {
+			more, err = s.dropStep(ctx, id)
+		}
+		return err
+	}, pgtx.Blaming("end what waits about task"))
+	return err
 }

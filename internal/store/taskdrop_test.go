@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
@@ -146,9 +147,9 @@ func TestACommentOnAnEndedTaskWakesNobody(t *testing.T) {
 	w.moveTo(task, domain.TaskStateDone)
 	comment := func(mentions ...xid.ID) ([]xid.ID, domain.NotWoken) {
 		t.Helper()
-		_, sent, unheard, err := w.Comment(t.Context(), CommentOnTask{WorkspaceID: w.workspace, TaskID: task, UserID: "ann", Body: "and now?", Mentions: mentions})
+		_, heard, err := w.Comment(t.Context(), CommentOnTask{WorkspaceID: w.workspace, TaskID: task, UserID: "ann", Body: "and now?", Mentions: mentions})
 		w.ok(err)
-		return sent, unheard
+		return heard.Sent, heard.NotWoken
 	}
 	if sent, unheard := comment(); len(sent) != 0 || unheard != domain.NotWokenTaskEnded {
 		t.Errorf("sent %v, not woken since %q", sent, unheard)
@@ -160,6 +161,64 @@ func TestACommentOnAnEndedTaskWakesNobody(t *testing.T) {
 	if sent, unheard := comment(); len(sent) != 1 || unheard != "" {
 		t.Errorf("on an open task: sent %v, not woken since %q", sent, unheard)
 	}
+}
+
+// An agent that mentions itself hears that this wakes nobody, also when it asks again, and the feed tells of it.
+func TestAnAgentThatMentionsItselfHearsThatItIsNotWoken(t *testing.T) {
+	w := newWorld(t)
+	agent, other := w.agent("worker"), w.agent("other")
+	task := w.task("Build", assignedTo(other))
+	say := CommentOnTask{WorkspaceID: w.workspace, TaskID: task, AuthorAgentID: agent, Body: "a note for me", Mentions: []xid.ID{agent}, Idempotency: Idempotency{Key: "k"}}
+	first, heard, err := w.Comment(t.Context(), say)
+	w.ok(err)
+	again, repeated, err := w.Comment(t.Context(), say)
+	w.ok(err)
+	want := []domain.UnwokenMention{{AgentID: string(agent), Why: domain.NotWokenSelfMention}}
+	if !slices.Equal(heard.InVain, want) || heard.NotWoken != "" || len(heard.Sent) != 1 {
+		t.Errorf("heard: %+v", heard)
+	}
+	if again.ID != first.ID || !again.Replayed || !slices.Equal(repeated.InVain, want) || !slices.Equal(repeated.Sent, heard.Sent) || repeated.NotWoken != "" {
+		t.Errorf("asked again: %+v, %+v", again, repeated)
+	}
+	if got := one[string](w, `SELECT string_agg(data->>'mentionsNotWoken', ' ') FROM activities WHERE code = 'TASK_COMMENTED'`); got != fmt.Sprintf("[%q]", agent) {
+		t.Errorf("the feed says %s", got)
+	}
+	_, heard, err = w.Comment(t.Context(), CommentOnTask{WorkspaceID: w.workspace, TaskID: task, AuthorAgentID: agent, Body: "and you", Mentions: []xid.ID{other}})
+	w.ok(err)
+	if len(heard.InVain) != 0 {
+		t.Errorf("of another one: %+v", heard)
+	}
+}
+
+// What a process leaves that ends between the steps after a task's end, the sweep ends: the task says that there is something.
+func TestTheSweepEndsWhatAProcessLeftOfAnEndedTask(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	task := w.task("Build", assignedTo(agent))
+	w.sql(`UPDATE runs SET parked_reason = 'RATE_LIMIT', parked_until = clock_timestamp() + interval '9 days'`)
+	w.sql(`UPDATE agent_lanes SET head_id = NULL, head_at = NULL`)
+	w.sql(`CREATE TABLE marks (n serial, unsettled boolean)`)
+	w.sql(`CREATE FUNCTION mark() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO marks (unsettled) VALUES (NEW.unsettled); RETURN NULL; END'`)
+	w.sql(`CREATE TRIGGER mark AFTER UPDATE OF unsettled ON tasks FOR EACH ROW EXECUTE FUNCTION mark()`)
+	w.sql(`INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, run_id, causation_id, scope, source, wake_class, reason, payload, status)
+SELECT 'wkp_c' || n, $1, $2, $3, r.id, 'cau', r.scope, 'COMMENT', 'EVENT', 'comment', '{}', 'COALESCED' FROM generate_series(1, $4) n, runs r`, w.workspace, agent, task, dropMost+500)
+	w.moveTo(task, domain.TaskStateDone)
+	if got := one[string](w, `SELECT string_agg(unsettled::text, ' ' ORDER BY n) FROM marks`); got != "true false" {
+		t.Errorf("the task was noted as %q, want as unsettled with its end, and settled with the last step", got)
+	}
+	w.sql(`UPDATE runs SET status = 'QUEUED', finished_at = NULL, end_reason = NULL, parked_reason = 'RATE_LIMIT', parked_until = clock_timestamp() + interval '9 days'`)
+	w.sql(`UPDATE wakeup_requests SET status = CASE WHEN id LIKE 'wkp_c%' THEN 'COALESCED' ELSE 'QUEUED' END, finished_at = NULL, end_reason = NULL`)
+	w.sql(`UPDATE tasks SET unsettled = true`) // as its end has left it, and the process was killed then
+	if done := must(w, first(w.Repair(t.Context())), nil); done != (Repairs{}) {
+		t.Errorf("it counts as a repair: %+v", done)
+	}
+	if n := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE finished_at IS NULL`); n != 0 {
+		t.Errorf("%d requests wait", n)
+	}
+	if got := one[string](w, `SELECT r.status || ' ' || r.end_reason || ' ' || t.unsettled FROM runs r JOIN tasks t ON t.id = r.task_id`); got != "CANCELLED TASK_DONE false" {
+		t.Errorf("the parked run and the task are %s", got)
+	}
+	w.sound()
 }
 
 // S3.10: fires beyond the backlog are told of once for each agent and day, also after somebody handled the item.

@@ -22,21 +22,28 @@ type UpdateTask struct {
 	Executor            domain.Change[domain.ExecutorSpec]
 }
 
-// UpdateTask changes a task. It returns the requests of the wakes that the change causes, and the paths of the secrets
-// that its executor lost. A task that becomes an office task by its project counts as assigned anew to its assignee. A
+// TaskUpdated is what a change of a task causes: the requests of its wakes, the paths of the secrets that its executor lost, and
+// the runs that its new executor makes due.
+type TaskUpdated struct {
+	Sent    []xid.ID
+	Removed []string
+	Moved   Moved
+}
+
+// UpdateTask changes a task. A task that becomes an office task by its project counts as assigned anew to its assignee. A
 // change that changes nothing leaves the revision alone.
-func (s *Tasks) UpdateTask(ctx context.Context, in UpdateTask) (sent []xid.ID, removed []string, err error) {
+func (s *Tasks) UpdateTask(ctx context.Context, in UpdateTask) (done TaskUpdated, err error) {
 	err = s.withTask(ctx, in.WorkspaceID, in.TaskID, func(t *tx, r *taskRow) error {
 		if err := checkRevision(in.ExpectedRevision, r.revision, "task"); err != nil {
 			return err
 		}
-		sent, removed, err = t.updateTask(ctx, r, in)
+		done.Sent, done.Removed, err = t.updateTask(ctx, r, in)
 		return err
 	})
 	if err == nil && (in.Executor.Set || in.ProjectID.Set) {
-		s.followExecutor(ctx, in.WorkspaceID)
+		done.Moved = s.followExecutor(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeTaskChanged, by: callerOr(ctx, "tasks"), subjectID: in.TaskID, taskID: in.TaskID})
 	}
-	return sent, removed, pgtx.Wrap("update task", err)
+	return done, pgtx.Wrap("update task", err)
 }
 
 func (t *tx) updateTask(ctx context.Context, r *taskRow, in UpdateTask) (sent []xid.ID, removed []string, err error) {

@@ -32,6 +32,12 @@ func TaskOpen(alias string) string {
 // archived nor deleted. Agents without such tasks are idle (SPEC S6.2).
 const TaskActionable = `x.state IN ('TODO', 'IN_PROGRESS') AND x.archived_at IS NULL AND x.deleted_at IS NULL`
 
+// NamedBlind says in SQL of a link b to a blocker x that the agent named the blocker by itself, and that the blocker is no
+// sibling of its task, which whoever made both could read. It would else read any task by naming it (SPEC S7.4).
+func NamedBlind(agent string) string {
+	return `(b.linked_by_id = ` + agent + ` AND (x.parent_id = (SELECT o.parent_id FROM tasks o WHERE o.id = b.task_id)) IS NOT TRUE)`
+}
+
 // HasOpenBlocker says in SQL that a blocker of the task t is open (SPEC S5.3).
 var HasOpenBlocker = `EXISTS (
   SELECT 1

@@ -57,14 +57,14 @@ func taskColumn(q intercept.Query) string {
 }
 
 // aboutTask lets through what is about a run's task, its children, its parent or the blockers that it had before the run began, or a
-// task whose approvals its agent decides. The blockers of a child are not among them: its run chose them, and would read any task by
-// naming it.
+// task whose approvals its agent decides. The blockers of a child are not among them, nor those that the agent named by itself,
+// in this run or as it made the task: it would read any task by naming it.
 func aboutTask(sel *entsql.Selector, column string, caller auth.Principal) *entsql.Predicate {
 	id := string(caller.TaskID)
 	tasks, parents, links := entsql.Table(task.Table).As("own_child"), entsql.Table(task.Table).As("own_task"), entsql.Table(taskblocker.Table).As("own_blocker")
 	children := entsql.Select(tasks.C(task.FieldID)).From(tasks).Where(entsql.EQ(tasks.C(task.FieldParentID), id))
 	parent := entsql.Select(parents.C(task.FieldParentID)).From(parents).Where(entsql.EQ(parents.C(task.FieldID), id))
-	blockers := entsql.Select(links.C(taskblocker.FieldBlockerID)).From(links).Where(entsql.And(entsql.EQ(links.C(taskblocker.FieldTaskID), id), hadBefore(links, caller)))
+	blockers := entsql.Select(links.C(taskblocker.FieldBlockerID)).From(links).Where(entsql.And(entsql.EQ(links.C(taskblocker.FieldTaskID), id), hadBefore(links, caller), notBlind(links, caller)))
 	roles := entsql.Table(task.ApproversTable).As("own_role")
 	judged := entsql.Select(roles.C(task.ApproversPrimaryKey[0])).From(roles).Where(entsql.EQ(roles.C(task.ApproversPrimaryKey[1]), string(caller.AgentID)))
 	at := sel.C(column)
@@ -78,6 +78,16 @@ func hadBefore(links *entsql.SelectTable, caller auth.Principal) *entsql.Predica
 	return entsql.P(func(b *entsql.Builder) {
 		b.Ident(links.C(taskblocker.FieldCreatedAt)).WriteString(" < ").Wrap(func(b *entsql.Builder) { b.Join(began) })
 	})
+}
+
+// notBlind holds of links that somebody else than the caller's agent made, and of those to a sibling of its task: whoever made both
+// could read it. guard.NamedBlind says the opposite in SQL.
+func notBlind(links *entsql.SelectTable, caller auth.Principal) *entsql.Predicate {
+	own, siblings := entsql.Table(task.Table).As("own_again"), entsql.Table(task.Table).As("own_sibling")
+	parent := entsql.Select(own.C(task.FieldParentID)).From(own).Where(entsql.EQ(own.C(task.FieldID), string(caller.TaskID)))
+	sibling := entsql.Select(siblings.C(task.FieldID)).From(siblings).Where(entsql.In(siblings.C(task.FieldParentID), parent))
+	by := links.C(taskblocker.FieldLinkedByID)
+	return entsql.Or(entsql.IsNull(by), entsql.NEQ(by, string(caller.AgentID)), entsql.In(links.C(taskblocker.FieldBlockerID), sibling))
 }
 
 func withinWorkspace(ctx context.Context, q intercept.Query) error {
