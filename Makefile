@@ -119,6 +119,11 @@ bench-queue: ## the figures of the queue against pgbench, on a durable cluster o
 	@tools/ensure-postgres.sh test
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 60m ./internal/queuebench
 
+.PHONY: bench-api
+bench-api: ## the API of the built program against a bare gqlgen server, and events to many subscribers against one (BENCH=Fan)
+	@tools/ensure-postgres.sh test
+	$(GO) test -run '^$$' -bench '^BenchmarkAPI.*$(patsubst .,,$(BENCH))' -benchtime 1x -timeout 30m ./cmd/rouse
+
 .PHONY: bench-flood
 bench-flood: ## what a flood by an account without a token does to the owner's queries, memory and the end (as root: by another account)
 	@tools/ensure-postgres.sh test

@@ -2,31 +2,29 @@ package graph
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/store/reads"
+	"rouse.dev/rouse/internal/topic"
 	"rouse.dev/rouse/internal/xid"
 )
 
-// heldPoll is how soon a stream looks again for entries that wait for an older transaction to end.
+// heldPoll is how soon a topic looks again for entries that wait for an older transaction to end, since nobody signals
+// when they may be read.
 const heldPoll = 100 * time.Millisecond
 
-// log is a tail of a workspace's log.
-type log struct {
-	tail
-	workspaceID xid.ID
-	patience    time.Duration
-	batch       int
-	filter      *model.ActivityFilter
-	read        func(ctx context.Context, after reads.ActivityPosition, limit int) (entries []*ent.Activity, held bool, err error)
-}
+// feedTopic names the topic of a workspace's log.
+type feedTopic struct{ workspace xid.ID }
 
-// streamActivity follows a workspace that the caller sees. It watches before it reads the head, so that nothing falls
-// between.
+type feedLog = topic.Log[reads.ActivityPosition, *ent.Activity]
+
+type feedEntry = topic.Entry[reads.ActivityPosition, *ent.Activity]
+
+// streamActivity follows the log of a workspace that the caller sees. It joins those who watch before it reads the
+// head, so that nothing falls between.
 func (r *Resolver) streamActivity(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, filter *model.ActivityFilter) (<-chan *model.Activity, error) {
 	w, err := visible(r.Reader.Workspace.Get(ctx, workspaceID))
 	if err != nil {
@@ -35,16 +33,16 @@ func (r *Resolver) streamActivity(ctx context.Context, workspaceID xid.ID, after
 	if w == nil {
 		return nil, &Error{Code: CodeNotFound, Message: "there is no such workspace for this caller"}
 	}
-	f := log{tail: tail{look: r.Signals.WatchActivity(ctx, workspaceID), poll: r.Poll, log: r.Log.With("workspace_id", workspaceID)},
-		workspaceID: workspaceID, patience: r.Patience, batch: streamBatch, filter: filter}
-	f.read = func(ctx context.Context, at reads.ActivityPosition, limit int) ([]*ent.Activity, bool, error) {
-		return r.Store.ActivityAfter(ctx, workspaceID, at, limit)
-	}
+	t := topic.Join(ctx, r.topics, feedTopic{workspaceID}, func() *feedLog { return r.feed(workspaceID) })
 	at, err := r.activityStart(ctx, workspaceID, after)
 	if err != nil {
 		return nil, err
 	}
-	return stream(ctx, r, func(ctx context.Context, out chan<- *model.Activity) error { return f.items(ctx, at, out) }), nil
+	f := t.Follow(at, r.Patience, func(a *ent.Activity) bool { return letsThrough(filter, a) })
+	show := func(e *feedEntry) (*model.Activity, error) { return &model.Activity{Activity: e.Item}, nil }
+	return followLog(ctx, f, r.Patience, show, func(p reads.ActivityPosition) string {
+		return model.CursorText(activityCursor(workspaceID, p))
+	}), nil
 }
 
 // activityStart is where a stream begins: after the cursor, or at the log's head.
@@ -55,51 +53,36 @@ func (r *Resolver) activityStart(ctx context.Context, workspaceID xid.ID, after 
 	return activityPosition(*after, workspaceID)
 }
 
-// items sends every entry after a position that the filter lets through, each once and in order. It returns an Error
-// SUBSCRIPTION_LAGGED when the reader left one untaken for too long.
-func (f *log) items(ctx context.Context, at reads.ActivityPosition, out chan<- *model.Activity) error {
-	ticker := time.NewTicker(f.poll)
-	defer ticker.Stop()
-	for {
-		entries, held, err := f.read(ctx, at, f.batch)
-		if err == nil {
-			at, err = f.send(ctx, at, entries, out)
+// feed reads a workspace's log for all who follow it. All entries are read, whatever the filters of those who do.
+func (r *Resolver) feed(workspaceID xid.ID) *feedLog {
+	read := func(ctx context.Context, at reads.ActivityPosition) (out []*feedEntry, held bool, err error) {
+		entries, held, err := r.Store.ActivityAfter(ctx, workspaceID, at, streamBatch)
+		for _, a := range entries {
+			out = append(out, &feedEntry{Item: a, At: reads.ActivityPosition{Tx: a.Tx, ID: a.ID}})
 		}
-		switch _, lagged := errors.AsType[*Error](err); {
-		case lagged:
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			f.log.WarnContext(ctx, "activity not read, the stream tries again", "error", err)
-		case len(entries) == f.batch:
-			continue
-		}
-		if !f.rest(ctx, ticker.C, held) {
-			return ctx.Err()
-		}
+		return out, held, err
 	}
-}
-
-// send hands entries out; at is the position of the last one that was taken or passed.
-func (f *log) send(ctx context.Context, at reads.ActivityPosition, entries []*ent.Activity, out chan<- *model.Activity) (reads.ActivityPosition, error) {
-	for _, a := range entries {
-		if letsThrough(f.filter, a) {
-			if err := hand(ctx, f.patience, &model.Activity{Activity: a}, out, activityCursor(f.workspaceID, at)); err != nil {
-				return at, err
+	return topic.NewLog(topic.LogOptions[reads.ActivityPosition, *ent.Activity]{
+		Look: func(ctx context.Context) <-chan struct{} { return r.Signals.WatchActivity(ctx, workspaceID) },
+		Poll: r.Poll,
+		Head: r.Store.ActivityHead,
+		Read: func(ctx context.Context, at reads.ActivityPosition) (topic.Page[reads.ActivityPosition, *ent.Activity], error) {
+			items, held, err := read(ctx, at)
+			page := topic.Page[reads.ActivityPosition, *ent.Activity]{Items: items, More: len(items) == streamBatch}
+			if held {
+				page.Again = heldPoll
 			}
-		}
-		at = reads.ActivityPosition{Tx: a.Tx, ID: a.ID}
-	}
-	return at, nil
-}
-
-// rest waits for the next look; not for long while entries are held back, since nobody signals when they may be read.
-func (f *log) rest(ctx context.Context, ticks <-chan time.Time, held bool) bool {
-	if !held {
-		return f.wait(ctx, ticks)
-	}
-	timer := time.NewTimer(heldPoll)
-	defer timer.Stop()
-	return f.wait(ctx, timer.C)
+			return page, err
+		},
+		CatchUp: func(ctx context.Context, at reads.ActivityPosition, upTo *reads.ActivityPosition) ([]*feedEntry, error) {
+			items, _, err := read(ctx, at)
+			for upTo != nil && len(items) > 0 && !items[len(items)-1].At.UpTo(*upTo) {
+				items = items[:len(items)-1]
+			}
+			return items, err
+		},
+		Told: told, Failed: r.triesAgain("activity", "workspace_id", workspaceID),
+		Weight: func(a *ent.Activity) int { return 500 + len(a.Summary) + len(a.Data) },
+		Keep:   topicKeeps, Weigh: topicWeighs,
+	})
 }

@@ -105,9 +105,6 @@ func (r *Resolver) streamLiveness(ctx context.Context, workspaceID xid.ID) (<-ch
 // sameLiveness says whether only time has passed between two verdicts. A change of the number of runs that ended well
 // is not sent.
 func sameLiveness(a, b *model.LoopLiveness) bool {
-	if a == nil || b == nil {
-		return false
-	}
 	x, y := timeless(*a), timeless(*b)
 	return reflect.DeepEqual(x, y)
 }

@@ -28,6 +28,9 @@ const unknown = -1
 
 var unknownLine = reads.LogPosition{Attempt: unknown}
 
+// UpTo says whether neither half is after the other position's.
+func (p position) UpTo(other position) bool { return p.event <= other.event && p.line.UpTo(other.line) }
+
 // eventPlace is the position of an event in a list of events.
 func eventPlace(runID xid.ID, seq int64) position { return position{runID, seq, unknownLine} }
 

@@ -88,7 +88,7 @@ func (r *Resolver) streamStats(ctx context.Context, workspaceID xid.ID) (<-chan 
 
 // sameStats says whether only time has passed between two readings.
 func sameStats(a, b *model.QueueStats) bool {
-	if a == nil || b == nil || (a.OldestClaimableAge == nil) != (b.OldestClaimableAge == nil) {
+	if (a.OldestClaimableAge == nil) != (b.OldestClaimableAge == nil) {
 		return false
 	}
 	x, y := *a, *b

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/topic"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -46,6 +48,8 @@ type Resolver struct {
 	// Patience is how long a LOG stream waits for its reader to take one item; 0: 8 s. It must be below the time after
 	// which the edge closes a socket that does not take a message, or nobody learns where to go on.
 	Patience time.Duration
+
+	topics *topic.Topics // of the subscriptions
 }
 
 // Signals says when to look at a run or a feed again. A signal only says "look", and may be lost, so readers poll, too.
@@ -83,6 +87,7 @@ func NewSchema(r Resolver) graphql.ExecutableSchema {
 	if r.Log == nil {
 		r.Log = slog.Default()
 	}
+	r.topics = &topic.Topics{}
 	if r.Reader != nil {
 		r.Reader.Intercept(ent.InterceptFunc(expectSiblings))
 	}
@@ -105,6 +110,17 @@ func (s schema) Exec(ctx context.Context) graphql.ResponseHandler {
 	if refused != nil {
 		return graphql.OneShot(&graphql.Response{Errors: gqlerror.List{refused}})
 	}
+	if operation.Operation.Operation == ast.Subscription {
+		return s.subscribe(ctx, operation)
+	}
 	next := s.ExecutableSchema.Exec(ctx)
 	return func(ctx context.Context) *graphql.Response { return next(s.resolver.withLoaders(ctx)) }
+}
+
+// subscribe starts a subscription. Each of its responses is written with loaders of its own.
+func (s schema) subscribe(ctx context.Context, operation *graphql.OperationContext) graphql.ResponseHandler {
+	out := &stream{key: keyOf(ctx, operation)}
+	next := s.ExecutableSchema.Exec(withStream(ctx, out))
+	write := func(ctx context.Context) *graphql.Response { return next(s.resolver.withLoaders(ctx)) }
+	return func(ctx context.Context) *graphql.Response { return s.resolver.respond(ctx, out, write) }
 }

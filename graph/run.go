@@ -3,15 +3,12 @@ package graph
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
-	"rouse.dev/rouse/internal/store/reads"
-	"rouse.dev/rouse/internal/xid"
 )
 
 // streamBatch is how many events, and how many log lines, a LOG stream reads at once.
@@ -84,67 +81,4 @@ func (r *Resolver) retryRun(ctx context.Context, in model.RetryRunInput) (*model
 		out.Run, err = r.Reader.Run.Get(ctx, runID)
 	}
 	return out, err
-}
-
-// tailOf watches a run that the caller sees. It watches before anything is read, so that no change falls in between.
-func (r *Resolver) tailOf(ctx context.Context, runID xid.ID) (tail, error) {
-	t := tail{look: r.Signals.WatchRun(ctx, runID), poll: r.Poll, log: r.Log.With("run_id", runID)}
-	t.run = func(ctx context.Context) (*ent.Run, error) { return r.Reader.Run.Get(ctx, runID) }
-	switch _, err := t.run(ctx); {
-	case ent.IsNotFound(err):
-		return tail{}, gone()
-	case err != nil:
-		return tail{}, fmt.Errorf("read run: %w", err)
-	}
-	return t, nil
-}
-
-func (r *Resolver) streamRun(ctx context.Context, runID xid.ID) (<-chan *ent.Run, error) {
-	t, err := r.tailOf(ctx, runID)
-	if err != nil {
-		return nil, err
-	}
-	return stream(ctx, r, t.states), nil
-}
-
-func (r *Resolver) streamEvents(ctx context.Context, runID xid.ID, after *ent.Cursor, includeLogs bool) (<-chan model.RunStreamItem, error) {
-	at, err := positionOf(after, runID)
-	if err != nil {
-		return nil, err
-	}
-	t, err := r.tailOf(ctx, runID)
-	if err != nil {
-		return nil, err
-	}
-	if at, err = r.found(ctx, at); err != nil {
-		return nil, fmt.Errorf("find the place of a cursor: %w", err)
-	}
-	f := feed{tail: t, patience: r.Patience, batch: streamBatch}
-	f.events = func(ctx context.Context, seq int64, limit int) ([]reads.RunEvent, error) {
-		return r.Store.RunEventsAfter(ctx, runID, seq, limit)
-	}
-	if includeLogs {
-		f.lines = func(ctx context.Context, line reads.LogPosition, limit int) ([]reads.LogRow, error) {
-			return r.Store.LogAfter(ctx, runID, line, limit)
-		}
-	}
-	return stream(ctx, r, func(ctx context.Context, out chan<- model.RunStreamItem) error { return f.items(ctx, at, out) }), nil
-}
-
-// stream runs a source of items until it ends, and tells the edge why when that is not its proper end. A panic of the
-// source ends its stream, not the process.
-func stream[T any](ctx context.Context, r *Resolver, source func(context.Context, chan<- T) error) <-chan T {
-	out := make(chan T)
-	go func() {
-		defer close(out)
-		defer func() {
-			if p := recover(); p != nil {
-				r.EndStream(ctx, fmt.Errorf("panic in a stream: %v\n%s", p, debug.Stack()))
-			}
-		}()
-		if err := source(ctx, out); err != nil && ctx.Err() == nil {
-			r.EndStream(ctx, err)
-		}
-	}()
-	return out
 }

@@ -46,6 +46,9 @@ func buildAndRun(m *testing.M) int {
 	if task := os.Getenv(floodVariable); task != "" {
 		return flood(task)
 	}
+	if os.Getenv(helloVariable) != "" {
+		return serveHello()
+	}
 	if zones := os.Getenv(zonesVariable); zones != "" {
 		return withoutZoneFiles(strings.Fields(zones))
 	}

@@ -11,7 +11,7 @@ var purePackages = []string{"internal/domain", "internal/cron", "internal/retry"
 
 // testPackages exist for tests; a program that is shipped must not hold them.
 var testPackages = []string{
-	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/feedtest", "internal/forkchain",
+	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/feedtest", "internal/forkchain", "internal/hello",
 	"internal/lifecycle/lifecycletest", "internal/modeltest", "internal/modeltest/model", "internal/mutants", "internal/pgtest", "internal/queuebench", "internal/schemadiff",
 }
 
@@ -44,6 +44,7 @@ var rooms = []room{
 	{"internal/lifecycle", nil, "every loop stands on it"},
 	{"internal/secret", nil, "it seals and masks bytes, whosoever they are"},
 	{"internal/share", nil, "it counts places, whosesoever they are"},
+	{"internal/topic", nil, "it shares what is read among those who watch, whatever it is"},
 	{"internal/batch", nil, "it gathers keys, whatever they stand for"},
 	{"internal/config", []string{"internal/account", "internal/domain", "internal/secret"}, "settings are plain values"},
 	{"internal/auth", []string{"internal/domain", "internal/secret", "internal/xid"}, "who calls is settled without the database"},
@@ -84,7 +85,7 @@ var rooms = []room{
 	}, "parse, one call, answer; what runs agents is reached through the store's rows"},
 	{"graph/model", []string{anyEnt, "internal/domain", "internal/xid"}, "the API's types"},
 	{"graph", []string{
-		anyEnt, pure, "graph/model", "internal/auth", "internal/event", "internal/metrics", "internal/secret", "internal/store", "internal/store/reads", "internal/xid",
+		anyEnt, pure, "graph/model", "internal/auth", "internal/event", "internal/metrics", "internal/secret", "internal/store", "internal/store/reads", "internal/topic", "internal/xid",
 	}, "parse, one call, answer; what runs agents is reached through small interfaces that server wires"},
 
 	// The wiring.
@@ -94,6 +95,7 @@ var rooms = []room{
 	}, "the command line parses and calls the server"},
 
 	// For tests.
+	{"internal/hello", nil, "it is what the API is compared with: it shares nothing with it"},
 	{"internal/archtest", nil, "it reads files"},
 	{"internal/forkchain", nil, "it forks, and does nothing else"},
 	{"internal/pgtest", []string{"internal/postgres", "internal/store/migrations"}, "a database for each test, whatever is tested"},

@@ -22,6 +22,16 @@ func envelopeOf(r *graphql.Response) envelope {
 	return envelope{Errors: r.Errors, Data: r.Data, Extensions: r.Extensions}
 }
 
+// text is the response as JSON. Data that comes alone is put in as it is: it was written as JSON a moment ago, and reading
+// it again takes longer than all else that is done to it here.
+func (e envelope) text() ([]byte, error) {
+	if len(e.Errors) > 0 || len(e.Extensions) > 0 || len(e.Data) == 0 {
+		return json.Marshal(e)
+	}
+	out := make([]byte, 0, len(e.Data)+len(`{"data":}`))
+	return append(append(append(out, `{"data":`...), e.Data...), '}'), nil
+}
+
 // serveJSON answers GET and POST as GraphQL over HTTP asks.
 func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Accept")
@@ -123,7 +133,7 @@ const retryAfter = "5"
 
 // write sends the response within WriteTimeout. The deadline is lifted afterwards, as the connection may serve other handlers.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, media string, status int, e envelope) {
-	body, err := json.Marshal(e)
+	body, err := e.text()
 	if err != nil {
 		id := w.Header().Get("X-Request-Id")
 		s.log.Error("graphql response is not JSON", "request_id", id, "error", err)

@@ -208,7 +208,27 @@ func (c *socket) stream(ctx context.Context, op *operation, oc *graphql.Operatio
 }
 
 func nextMessage(id string, resp *graphql.Response) message {
-	return message{ID: id, Type: "next", Payload: mustMarshal(envelopeOf(resp))}
+	payload, err := envelopeOf(resp).text()
+	if err != nil {
+		panic(err) // a value of an error or extension that is no JSON; stream and run recover
+	}
+	return message{ID: id, Type: "next", Payload: payload}
+}
+
+// text is the message as it is sent. It is put together by hand, since encoding/json would read the whole payload again
+// for each of the sockets that it goes to.
+func (m message) text() []byte {
+	id := mustMarshal(m.ID)
+	out := make([]byte, 0, len(id)+len(m.Payload)+48)
+	out = append(out, '{')
+	if m.ID != "" {
+		out = append(append(append(out, `"id":`...), id...), ',')
+	}
+	out = append(append(append(out, `"type":"`...), m.Type...), '"') // one of our own words
+	if len(m.Payload) > 0 {
+		out = append(append(out, `,"payload":`...), m.Payload...)
+	}
+	return append(out, '}')
 }
 
 func errorMessage(id string, errs gqlerror.List) message {

@@ -180,7 +180,7 @@ func (c *socket) write(m message) {
 	// Not an operation's context: its end in the middle of a frame would cut the connection.
 	ctx, cancel := context.WithTimeout(context.Background(), c.server.limits.WriteTimeout)
 	defer cancel()
-	if err := c.conn.Write(ctx, websocket.MessageText, mustMarshal(m)); err != nil && !c.ending.Load() {
+	if err := c.conn.Write(ctx, websocket.MessageText, m.text()); err != nil && !c.ending.Load() {
 		c.server.log.DebugContext(c.ctx, "websocket peer cut off", "error", err)
 		c.goroutines.Go(c.cut)
 	}

@@ -17,6 +17,11 @@ type ActivityPosition struct {
 	ID xid.ID
 }
 
+// UpTo says whether the place is not after another one.
+func (p ActivityPosition) UpTo(other ActivityPosition) bool {
+	return p.Tx < other.Tx || p.Tx == other.Tx && p.ID <= other.ID
+}
+
 // ActivityHead is the position that follows everything which can be read in order now. What was visible before it was
 // taken may lie after it, while an older transaction is still running: never the other way round.
 func (s *Reads) ActivityHead(ctx context.Context) (ActivityPosition, error) {

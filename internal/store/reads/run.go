@@ -23,6 +23,30 @@ type RunEvent struct {
 	OccurredAt time.Time
 }
 
+// RunHead is a run's status with the newest that is stored of what happened to it.
+type RunHead struct {
+	Found  bool
+	Status domain.RunStatus
+	Event  int64       // sequence of the newest event; 0: none
+	Line   LogPosition // of the newest log line; zero: none, or not asked for
+}
+
+// RunHead reads a run's head in one snapshot; lines says whether its log is of interest.
+func (s *Reads) RunHead(ctx context.Context, runID xid.ID, lines bool) (RunHead, error) {
+	const query = `
+SELECT r.status, r.event_seq, coalesce(l.attempt, 0), coalesce(l.seq, 0) FROM runs r
+LEFT JOIN LATERAL (SELECT attempt, seq FROM run_log_lines WHERE $2 AND run_id = r.id ORDER BY attempt DESC, seq DESC LIMIT 1) l ON true
+WHERE r.id = $1`
+	found, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (h RunHead, err error) {
+		h.Found = true
+		return h, rows.Scan(&h.Status, &h.Event, &h.Line.Attempt, &h.Line.Seq)
+	}, query, runID, lines)
+	if err != nil || len(found) == 0 {
+		return RunHead{}, pgtx.Wrap("read the head of a run", err)
+	}
+	return found[0], nil
+}
+
 // RunEventsAfter reads a run's events after a sequence number, oldest first, at most limit.
 func (s *Reads) RunEventsAfter(ctx context.Context, runID xid.ID, seq int64, limit int) ([]RunEvent, error) {
 	const query = `

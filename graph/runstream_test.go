@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -15,6 +15,7 @@ import (
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/reads"
+	"rouse.dev/rouse/internal/topic"
 )
 
 // history is a run as the tables would hold it.
@@ -56,17 +57,18 @@ func (h *history) print(text string) {
 	h.lines = append(h.lines, reads.LogRow{LogPosition: reads.LogPosition{Attempt: 1, Seq: int64(len(h.lines) + 1)}, Text: text, At: time.Now()})
 }
 
-func (h *history) tail() tail {
-	return tail{look: h.look, poll: 5 * time.Second, log: slog.New(slog.DiscardHandler), run: func(context.Context) (*ent.Run, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return new(h.run), nil
-	}}
-}
-
-func (h *history) feed(batch int) feed {
-	return feed{
-		tail: h.tail(), patience: 8 * time.Second, batch: batch,
+// history reads in batches.
+func (h *history) history(batch int) runHistory {
+	return runHistory{
+		options: topic.LogOptions[position, runRow]{
+			Look: func(context.Context) <-chan struct{} { return h.look }, Poll: 5 * time.Second, Failed: func(context.Context, error) {},
+		},
+		run: "run_1", batch: batch,
+		head: func(context.Context, bool) (reads.RunHead, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return reads.RunHead{Found: true, Status: h.run.Status, Event: h.run.EventSeq, Line: reads.LogPosition{Attempt: min(len(h.lines), 1), Seq: int64(len(h.lines))}}, nil
+		},
 		events: func(_ context.Context, after int64, limit int) ([]reads.RunEvent, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -86,18 +88,29 @@ func (h *history) feed(batch int) feed {
 	}
 }
 
-// collected runs a source to its end and gives what it sent.
-func collected[T any](ctx context.Context, source func(context.Context, chan<- T) error) ([]T, error) {
-	out, end := make(chan T), make(chan error, 1)
-	go func() {
-		end <- source(ctx, out)
-		close(out)
-	}()
-	var all []T
-	for item := range out {
+// follower follows a history from a position on, and is the one who does.
+func follower(ctx context.Context, h runHistory, at position) *topic.Follower[position, runRow] {
+	t := topic.Join(ctx, &topic.Topics{}, "history", func() *runLog { return h.log(true) })
+	return t.Follow(at, 8*time.Second, nil)
+}
+
+// collected gives what a history sends after a position until it ends.
+func collected(ctx context.Context, h runHistory, at position) (all []model.RunStreamItem, err error) {
+	f := follower(ctx, h, at)
+	for {
+		e, err := f.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		item, err := e.Item.show(e.At)
+		if err != nil {
+			return all, err
+		}
 		all = append(all, item)
 	}
-	return all, <-end
 }
 
 func label(item model.RunStreamItem) string {
@@ -137,10 +150,7 @@ func TestEventsAndLinesComeStoredThenLiveEachOnceInOrder(t *testing.T) {
 				time.Sleep(time.Second)
 				h.change(func(h *history) { h.step(domain.RunEventKindFinished, domain.RunStatusFinished) })
 			}()
-			f := h.feed(batch)
-			got, err := collected(t.Context(), func(ctx context.Context, out chan<- model.RunStreamItem) error {
-				return f.items(ctx, position{run: "run_1"}, out)
-			})
+			got, err := collected(t.Context(), h.history(batch), position{run: "run_1"})
 			want := []string{"CREATED", "CLAIMED", "one", "two", "LAUNCHED", "three", "FINISHED"}
 			if err != nil || !slices.Equal(labels(got), want) {
 				t.Errorf("batches of %d: %v, %v", batch, labels(got), err)
@@ -161,9 +171,8 @@ func TestAStreamGoesOnFromTheCursorOfAnyItem(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 		h.step(domain.RunEventKindFinished, domain.RunStatusFinished)
-		f := h.feed(3)
 		follow := func(at position) []model.RunStreamItem {
-			got, err := collected(t.Context(), func(ctx context.Context, out chan<- model.RunStreamItem) error { return f.items(ctx, at, out) })
+			got, err := collected(t.Context(), h.history(3), at)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,10 +209,7 @@ func TestALostSignalCostsOnePoll(t *testing.T) {
 			defer h.mu.Unlock()
 			h.step(domain.RunEventKindCancelled, domain.RunStatusCancelled)
 		}()
-		f := h.feed(10)
-		got, err := collected(t.Context(), func(ctx context.Context, out chan<- model.RunStreamItem) error {
-			return f.items(ctx, position{run: "run_1"}, out)
-		})
+		got, err := collected(t.Context(), h.history(10), position{run: "run_1"})
 		if took := time.Since(begun); err != nil || len(got) != 2 || took != 5*time.Second {
 			t.Errorf("%v after %v, %v", labels(got), took, err)
 		}
@@ -214,7 +220,6 @@ func TestAClosedSignalLeavesThePoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory()
 		h.step(domain.RunEventKindCreated, domain.RunStatusQueued)
-		f := h.feed(10)
 		close(h.look)
 		go func() {
 			time.Sleep(12 * time.Second)
@@ -222,9 +227,7 @@ func TestAClosedSignalLeavesThePoll(t *testing.T) {
 			defer h.mu.Unlock()
 			h.step(domain.RunEventKindFinished, domain.RunStatusFinished)
 		}()
-		got, err := collected(t.Context(), func(ctx context.Context, out chan<- model.RunStreamItem) error {
-			return f.items(ctx, position{run: "run_1"}, out)
-		})
+		got, err := collected(t.Context(), h.history(10), position{run: "run_1"})
 		if err != nil || len(got) != 2 {
 			t.Errorf("%v, %v", labels(got), err)
 		}
@@ -236,10 +239,7 @@ func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 		h := newHistory()
 		h.step(domain.RunEventKindFinished, domain.RunStatusFinished)
 		h.fail = errors.New("connection lost")
-		f := h.feed(10)
-		got, err := collected(t.Context(), func(ctx context.Context, out chan<- model.RunStreamItem) error {
-			return f.items(ctx, position{run: "run_1"}, out)
-		})
+		got, err := collected(t.Context(), h.history(10), position{run: "run_1"})
 		if err != nil || !slices.Equal(labels(got), []string{"FINISHED"}) {
 			t.Errorf("%v, %v", labels(got), err)
 		}
@@ -247,86 +247,37 @@ func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 }
 
 func TestAReaderThatLagsIsToldWhereToGoOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHistory()
-		h.step(domain.RunEventKindCreated, domain.RunStatusQueued)
-		h.step(domain.RunEventKindFinished, domain.RunStatusFinished)
-		f := h.feed(10)
-		out, end := make(chan model.RunStreamItem), make(chan error, 1)
-		go func() { end <- f.items(t.Context(), position{run: "run_1"}, out) }()
-		first := <-out
-		err := <-end
-		lagged, ok := errors.AsType[*Error](err)
-		if !ok || lagged.Code != CodeSubscriptionLagged {
-			t.Fatalf("the stream ended with %v", err)
-		}
-		var cursor ent.Cursor
-		if err := cursor.UnmarshalGQL(lagged.Extensions["resumeAfter"]); err != nil || cursor != first.(*model.RunEvent).Cursor {
-			t.Errorf("resumeAfter is %v, %v", cursor, err)
-		}
-	})
-}
-
-func TestAStreamEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		h := newHistory()
-		h.step(domain.RunEventKindCreated, domain.RunStatusQueued)
-		f, s := h.feed(10), h.tail()
-		ends := make(chan error, 2)
-		items, states := make(chan model.RunStreamItem), make(chan *ent.Run)
-		go func() { ends <- f.items(ctx, position{run: "run_1"}, items) }()
-		go func() { ends <- s.states(ctx, states) }()
-		<-items
-		cancel()
-		for range 2 {
-			if err := <-ends; !errors.Is(err, context.Canceled) {
-				t.Errorf("ended with %v", err)
+	brought := reads.LogPosition{Attempt: 1, Seq: 7}
+	for lines, want := range map[bool]position{
+		true:  {run: "run_1", event: 1},
+		false: {run: "run_1", event: 1, line: brought}, // who follows events alone keeps the place in the log that it brought
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h, s, at := newHistory(), &stream{}, position{run: "run_1"}
+			h.step(domain.RunEventKindCreated, domain.RunStatusQueued)
+			h.step(domain.RunEventKindFinished, domain.RunStatusFinished)
+			if !lines {
+				at.line = brought
 			}
-		}
-	})
-}
-
-func TestStatesAreSentAtOnceAndAtEachChangeAndEndWithTheRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHistory()
-		go func() {
-			for _, status := range []domain.RunStatus{domain.RunStatusClaimed, domain.RunStatusFinished} {
-				time.Sleep(time.Second)
-				h.change(func(*history) {}) // a signal without a change sends nothing
-				time.Sleep(time.Second)
-				h.change(func(h *history) { h.step(domain.RunEventKindProgress, status) })
+			log := topic.Join(t.Context(), &topic.Topics{}, "history", func() *runLog { return h.history(10).log(lines) })
+			out := followRun(withStream(t.Context(), s), log, at, lines, &Resolver{Patience: 8 * time.Second})
+			_, put, err := s.next(t.Context())
+			if err == nil {
+				err = put()
 			}
-		}()
-		s := h.tail()
-		got, err := collected(t.Context(), s.states)
-		var statuses []domain.RunStatus
-		for _, x := range got {
-			statuses = append(statuses, x.Status)
-		}
-		if want := []domain.RunStatus{domain.RunStatusQueued, domain.RunStatusClaimed, domain.RunStatusFinished}; err != nil || !slices.Equal(statuses, want) {
-			t.Errorf("got %v, %v", statuses, err)
-		}
-	})
-}
-
-func TestASlowReaderOfStatesGetsTheNewestOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, out, end := newHistory(), make(chan *ent.Run), make(chan error, 1)
-		s := h.tail()
-		go func() { end <- s.states(t.Context(), out) }()
-		<-out
-		for range 4 {
-			h.change(func(h *history) { h.step(domain.RunEventKindProgress, domain.RunStatusClaimed) })
-			synctest.Wait()
-		}
-		h.change(func(h *history) { h.step(domain.RunEventKindFinished, domain.RunStatusFinished) })
-		synctest.Wait()
-		if last := <-out; last.Status != domain.RunStatusFinished || last.EventSeq != 5 {
-			t.Errorf("got %s at event %d", last.Status, last.EventSeq)
-		}
-		if err := <-end; err != nil {
-			t.Errorf("ended with %v", err)
-		}
-	})
+			if first := <-out; err != nil || first.(*model.RunEvent).Cursor != want.cursor() {
+				t.Fatalf("first came %+v, %v", first, err)
+			}
+			time.Sleep(9 * time.Second)
+			_, _, err = s.next(t.Context())
+			lagged, ok := errors.AsType[*Error](err)
+			if !ok || lagged.Code != CodeSubscriptionLagged {
+				t.Fatalf("the stream ended with %v", err)
+			}
+			var cursor ent.Cursor
+			if err := cursor.UnmarshalGQL(lagged.Extensions["resumeAfter"]); err != nil || cursor != want.cursor() {
+				t.Errorf("resumeAfter is %v, %v", cursor, err)
+			}
+		})
+	}
 }
