@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"rouse.dev/rouse/graph"
 	"rouse.dev/rouse/graph/graphtest"
 	"rouse.dev/rouse/graph/model"
@@ -99,6 +101,8 @@ type world struct {
 	t         *testing.T
 	db        *sql.DB
 	store     *store.Store
+	hub       *hub
+	schema    graphql.ExecutableSchema
 	workspace string
 	streamEnd func(error) // is told why a stream ends that should not; by default it fails the test
 }
@@ -122,7 +126,7 @@ func newWorldOn(t *testing.T, db *sql.DB) *world {
 		Store: s, Reader: s.Reader(), Signals: h, Sealer: labels{}, Launches: labels{}, Tester: labels{}, Log: log, Poll: time.Minute,
 		EndStream: func(_ context.Context, err error) { w.streamEnd(err) },
 	})
-	w.Client, w.db, w.store = graphtest.New(t, schema, auth.Local()), db, s
+	w.Client, w.db, w.store, w.hub, w.schema = graphtest.New(t, schema, auth.Local()), db, s, h, schema
 	w.workspace = w.makeWorkspace("Test")
 	w.sql(`UPDATE workspaces SET coalescing_window_ms = 0`)
 	w.sql(`INSERT INTO instance_facts (id, name, value) VALUES ('fct_1', 'scheduler_seen', '2126-01-01T00:00:00Z')`) // as if a scheduler ran all the time
