@@ -34,8 +34,12 @@ type RunHead struct {
 // RunHead reads a run's head in one snapshot; lines says whether its log is of interest.
 func (s *Reads) RunHead(ctx context.Context, runID xid.ID, lines bool) (RunHead, error) {
 	const query = `
-SELECT r.status, r.event_seq, coalesce(l.attempt, 0), coalesce(l.seq, 0) FROM runs r
-LEFT JOIN LATERAL (SELECT attempt, seq FROM run_log_lines WHERE $2 AND run_id = r.id ORDER BY attempt DESC, seq DESC LIMIT 1) l ON true
+SELECT r.status, r.event_seq, coalesce(l.attempt, 0), coalesce(l.seq, 0)
+FROM runs r
+LEFT JOIN LATERAL (
+  SELECT attempt, seq FROM run_log_lines
+  WHERE $2 AND run_id = r.id
+  ORDER BY attempt DESC, seq DESC LIMIT 1) l ON true
 WHERE r.id = $1`
 	found, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (h RunHead, err error) {
 		h.Found = true
