@@ -12,14 +12,14 @@ type storeRoom struct {
 // noun. Decision 23 says why they are no packages.
 var storeRooms = []storeRoom{
 	{"base", "", "what all parts stand on: the transaction with what follows from it, the lanes that it holds, keys of mutations, revisions, the log's line of a span", []string{
-		"base", "lanerow", "mutationkey", "revision", "spanlog",
+		"base", "lanerow", "mutationkey", "revision", "runrow", "spanlog",
 	}},
 	{"queue", "Queue", "requests, runs, lanes, budgets and offers: what waits, what is claimed next, how a run ends", []string{
 		"activity", "backlog", "budget", "budgetcharge", "budgetguard", "budgetrelease",
 		"claim", "claimahead", "claimer", "claimerror", "claimnext", "claimtake", "claimtask",
 		"executor", "executortest", "hold", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offermove", "offerwaiters",
 		"queue", "request", "resend", "route", "routewrite",
-		"run", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runpark", "runretry", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
+		"run", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runleave", "runpark", "runretry", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
 		"session", "wake",
 	}},
 	{"tasks", "Tasks", "the board, and the wakes that follow from a change of it", []string{
@@ -31,8 +31,8 @@ var storeRooms = []storeRoom{
 		"routine", "routinechange", "routinelastrun", "routinerow", "routines", "routinetask", "trigger", "triggerchange", "triggerwebhook",
 	}},
 	{"attempts", "Attempts", "the life of one claimed run: start, reports, end, rescue", []string{
-		"attempt", "attemptaccept", "attemptacquire", "attemptaction", "attemptcancelled", "attemptfail", "attemptfinish", "attemptfinishbatch", "attemptprompt",
-		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptstart", "attemptword",
+		"attempt", "attemptaccept", "attemptacquire", "attemptaction", "attemptcancelled", "attemptfail", "attemptfinish", "attemptprompt",
+		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptstart", "attemptstartwrite", "attempttransition", "attemptwakes", "attemptword",
 	}},
 	{"records", "Records", "what people set up, and the upkeep of the rows", []string{
 		"agent", "agentdelete", "agentupdate", "instance", "instancepresence", "instancereseal", "instancesnapshot", "project", "records", "repair", "repaircheckout", "repairfire", "retention", "settings",

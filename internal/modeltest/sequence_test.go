@@ -114,6 +114,7 @@ var moves = []move{
 	{"withdraw", 8, (*sequence).withdrawAny},
 	{"start", 30, (*sequence).startAny},
 	{"finish", 16, (*sequence).finishAny},
+	{"together", 12, (*sequence).togetherAny},
 	{"fail", 8, (*sequence).failAny},
 	{"hand back", 3, (*sequence).handBackAny},
 	{"lose", 5, (*sequence).loseAny},

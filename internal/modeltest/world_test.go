@@ -20,7 +20,13 @@ import (
 // program is a store on a database of its own.
 type program struct {
 	*store.Store
-	db *sql.DB
+	db  *sql.DB
+	log *slog.Logger
+}
+
+// withBatches is a store of the program's database of which so many transitions share a transaction; 0: as many as come.
+func (p *program) withBatches(most int) *store.Store {
+	return store.New(p.db, store.Options{Events: deaf{}, Counters: metrics.New(), Log: p.log, Jitter: func() float64 { return 0 }, Together: most})
 }
 
 type deaf struct{}
@@ -41,7 +47,8 @@ func newProgram(t *testing.T, maxConnections int) *program {
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
-	p := &program{db: db, Store: store.New(db, store.Options{Events: deaf{}, Counters: metrics.New(), Log: log, Jitter: func() float64 { return 0 }})}
+	p := &program{db: db, log: log}
+	p.Store = p.withBatches(0)
 	if err := p.Activate(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -97,9 +97,9 @@ WHERE r.agent_id = $1 AND r.status = 'CLAIMED' AND a.owner IS NULL ORDER BY r.id
 		return fmt.Errorf("lock runs that wait for a worker: %w", err)
 	}
 	for _, run := range runs {
-		if err := t.cancelLive(ctx, l, run); err != nil {
+		if err := t.cancelLive(ctx, run); err != nil {
 			return err
 		}
 	}
-	return nil
+	return t.leaveAll(ctx)
 }

@@ -22,7 +22,7 @@ type Acceptance struct {
 // that called. Its lease ends with the run's time. ErrFenced when it is not the live one any more, as when the service
 // has already reported.
 func (s *Attempts) Accept(ctx context.Context, a Attempt, in Acceptance) error {
-	return pgtx.Wrap("give the run to its service", s.withLive(ctx, a, func(t *tx, _ lane, run runRow) error {
+	return pgtx.Wrap("give the run to its service", s.withLive(ctx, a, func(t *tx, run runRow) error {
 		if err := t.keepPrompt(ctx, run, in.Fresh); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ WHERE run_id = $1 AND attempt = $2`
 // end. When the grace is over, too, it ends the attempt. It returns false when the attempt is not the live one any
 // more, or its time is not up.
 func (s *Attempts) EndAccepted(ctx context.Context, a Attempt) (bool, error) {
-	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+	err := s.withLive(ctx, a, func(t *tx, run runRow) error {
 		service, err := t.serviceOf(ctx, run)
 		if err != nil {
 			return err
@@ -59,12 +59,12 @@ func (s *Attempts) EndAccepted(ctx context.Context, a Attempt) (bool, error) {
 		case domain.FateAsk:
 			return t.askToEnd(ctx, []xid.ID{run.id})
 		case domain.FateCancel:
-			return t.cancelLive(ctx, l, run)
+			return t.cancelLive(ctx, run)
 		}
 		if err := t.keepLostSession(ctx, run); err != nil {
 			return err
 		}
-		return t.failed(ctx, l, run, Failure{Code: domain.RunErrorCodeTimeout, Message: domain.ServiceTimeout(service.timeout)}, s.jitter())
+		return t.failed(ctx, run, Failure{Code: domain.RunErrorCodeTimeout, Message: domain.ServiceTimeout(service.timeout)}, s.jitter())
 	})
 	if errors.Is(err, ErrFenced) {
 		return false, nil

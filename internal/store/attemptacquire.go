@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/guard"
@@ -188,26 +187,23 @@ func (s *Attempts) startOffered(ctx context.Context, offer Attempt, in Acquire) 
 		if err := t.holdKey(ctx, in); err != nil {
 			return err
 		}
-		l, err := t.lockLaneOf(ctx, offer.RunID)
-		if err != nil {
+		if _, err := t.lockLaneOf(ctx, offer.RunID); err != nil {
 			return err
 		}
 		run, _, err := t.lockOffered(ctx, offer)
 		if err != nil {
 			return err
 		}
-		ag, err := t.Agent.Query().Where(agent.ID(run.agentID)).WithWorkspace().Only(ctx)
-		if err != nil {
-			return fmt.Errorf("read the agent: %w", err)
+		if run.taskID != "" {
+			if _, err := t.lockTasks(ctx, run.taskID); err != nil {
+				return err
+			}
 		}
-		if settled, err := t.admitStart(ctx, l, run, ag); err != nil || settled {
+		x := &starting{Attempt: leasedTo(offer, token), run: run, queue: in.Queue}
+		if err := t.startAll(ctx, []*starting{x}); err != nil || x.launch == nil {
 			return err
 		}
-		launch, err := t.start(ctx, l, leasedTo(offer, token), run, ag, in.Queue)
-		if err != nil || launch == nil {
-			return err
-		}
-		lease = &Lease{Launch: launch, Token: token}
+		lease = &Lease{Launch: x.launch, Token: token}
 		lease.Until, err = t.lend(ctx, lease, "", in.Key)
 		return err
 	})

@@ -27,10 +27,9 @@ type followUp struct {
 
 // lockFollowUps locks all tasks that the ends of runs and their actions may touch, in one statement. These are the
 // runs' tasks, the tasks that they block and their parents; the same of tasks whose approvals are decided; and blockers
-// of new subtasks. The runs' lanes and rows are held: nobody who holds a task waits for them.
-func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.Action) (map[xid.ID]*taskRow, error) {
+// of new subtasks. Others are locked with them. The runs' lanes and rows are held: nobody who holds a task waits for them.
+func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.Action, others ...xid.ID) (map[xid.ID]*taskRow, error) {
 	ending := tasksOf(runs)
-	var blockers []xid.ID
 	var approvals []string
 	for _, a := range actions {
 		if a.Problem != "" {
@@ -41,7 +40,7 @@ func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.
 		}
 		for _, id := range a.BlockedBy {
 			if !strings.HasPrefix(id, "#") {
-				blockers = append(blockers, xid.ID(id))
+				others = append(others, xid.ID(id))
 			}
 		}
 	}
@@ -52,10 +51,13 @@ func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.
 		}
 		ending = append(ending, of...)
 	}
-	if len(ending) == 0 && len(blockers) == 0 {
-		return nil, nil
+	switch {
+	case len(ending) > 0:
+		return t.lockEnding(ctx, ending, others...)
+	case len(others) > 0:
+		return t.lockTasks(ctx, others...)
 	}
-	return t.lockEnding(ctx, ending, blockers...)
+	return nil, nil
 }
 
 // carryOut does what a result asks for, each action by itself (SPEC S7.5). An action that is refused or fails stands in

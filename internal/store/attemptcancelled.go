@@ -8,11 +8,11 @@ import (
 
 // Cancelled ends a live attempt whose owner obeyed the cancel. ErrFenced when it is not the live one any more.
 func (s *Attempts) Cancelled(ctx context.Context, a Attempt, u Unfinished) error {
-	return pgtx.Wrap("end a cancelled run", s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+	return pgtx.Wrap("end a cancelled run", s.withLive(ctx, a, func(t *tx, run runRow) error {
 		run, err := t.takeIn(ctx, run, u, "the run was cancelled")
 		if err != nil {
 			return err
 		}
-		return t.cancelLive(ctx, l, run)
+		return t.cancelLive(ctx, run)
 	}))
 }

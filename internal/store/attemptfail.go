@@ -16,7 +16,7 @@ import (
 // Fail ends an attempt badly: the run is parked until its retry, or fails for good and escalates (SPEC S8.1), or is
 // CANCELLED when that was asked. ErrFenced when the attempt is not the live one any more.
 func (s *Attempts) Fail(ctx context.Context, a Attempt, f Failure) error {
-	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+	err := s.withLive(ctx, a, func(t *tx, run runRow) error {
 		run, err := t.takeIn(ctx, run, Unfinished{f.Result, f.SessionID, f.Resumable, f.Fresh, f.Usage}, "the attempt failed")
 		if err != nil {
 			return err
@@ -25,13 +25,13 @@ func (s *Attempts) Fail(ctx context.Context, a Attempt, f Failure) error {
 		if f, err = t.tooLate(ctx, run, f); err != nil {
 			return err
 		}
-		return t.failed(ctx, l, run, f, s.jitter())
+		return t.failed(ctx, run, f, s.jitter())
 	})
 	return pgtx.Wrap("fail run", err)
 }
 
 // failed decides what becomes of a live run whose attempt failed, and does it.
-func (t *tx) failed(ctx context.Context, l lane, run runRow, f Failure, jitter float64) error {
+func (t *tx) failed(ctx context.Context, run runRow, f Failure, jitter float64) error {
 	counts, err := t.retryCounts(ctx, run)
 	if err != nil {
 		return err
@@ -42,11 +42,11 @@ func (t *tx) failed(ctx context.Context, l lane, run runRow, f Failure, jitter f
 	}
 	switch domain.AfterFailure(plan.GiveUp, f.Permanent, run.cancelRequestedAt != nil) {
 	case domain.FateCancel:
-		return t.cancelLive(ctx, l, run)
+		return t.cancelLive(ctx, run)
 	case domain.FateFail:
-		return t.fail(ctx, l, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusFailed)
+		return t.fail(ctx, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusFailed)
 	}
-	return t.planRetry(ctx, l, run, f, plan)
+	return t.planRetry(ctx, run, f, plan)
 }
 
 // retryCounts is what a run has behind it.
@@ -61,7 +61,7 @@ func (t *tx) retryCounts(ctx context.Context, run runRow) (c retry.Counts, err e
 }
 
 // planRetry parks the run until its retry; its requests wait with it.
-func (t *tx) planRetry(ctx context.Context, l lane, run runRow, f Failure, plan retry.Decision) error {
+func (t *tx) planRetry(ctx context.Context, run runRow, f Failure, plan retry.Decision) error {
 	reason := domain.ParkedReasonBackoff
 	var reset *time.Time
 	if plan.Source == domain.RetrySourceRateLimitParsed {
@@ -106,11 +106,12 @@ WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED')`
 		}
 		s.log.Info("retry scheduled", fields...)
 	})
-	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusFailed, failure: &f, launched: run.launched()})
+	t.leaveClaimed(run, leave{attempt: domain.RunAttemptStatusFailed, failure: &f, launched: run.launched()})
+	return nil
 }
 
 // fail ends a run for good and escalates: an inbox item, and an AGENT_ERROR to the coordinator, except about itself.
-func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason domain.EndReason, attempt domain.RunAttemptStatus) error {
+func (t *tx) fail(ctx context.Context, run runRow, f Failure, reason domain.EndReason, attempt domain.RunAttemptStatus) error {
 	if err := t.failRequests(ctx, run, f, reason); err != nil {
 		return err
 	}
@@ -125,7 +126,8 @@ func (t *tx) fail(ctx context.Context, l lane, run runRow, f Failure, reason dom
 	if err := t.escalate(ctx, run, f, reason); err != nil {
 		return err
 	}
-	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, failure: &f, launched: run.launched()})
+	t.leaveClaimed(run, leave{attempt: attempt, failure: &f, launched: run.launched()})
+	return nil
 }
 
 // failRequests ends what the run was for. A run that was launched ends as any launched run does. A run that was not
@@ -137,7 +139,7 @@ func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason dom
 		_, err := t.endRequestsAlike(ctx, []runRow{run}, domain.WakeupStatusFailed, reason, fire)
 		return err
 	}
-	return t.endServedRequests(ctx, run, domain.WakeupStatusFailed, &reason, fire)
+	return t.endServedRequests(ctx, []runRow{run}, domain.WakeupStatusFailed, &reason, fire)
 }
 
 // escalate tells people and the coordinator that a run gave up (SPEC S8.1).
@@ -163,8 +165,8 @@ func (t *tx) escalate(ctx context.Context, run runRow, f Failure, reason domain.
 }
 
 // failWithoutExecutor ends a run that nobody said how to execute, at once (SPEC S6.4).
-func (t *tx) failWithoutExecutor(ctx context.Context, l lane, run runRow) error {
+func (t *tx) failWithoutExecutor(ctx context.Context, run runRow) error {
 	const message = "no executor: set one on the agent (createAgent, updateAgent), on the task's project, or as the workspace's default executor"
-	return t.fail(ctx, l, run, Failure{Code: domain.RunErrorCodeLaunch, Message: message, Permanent: true},
+	return t.fail(ctx, run, Failure{Code: domain.RunErrorCodeLaunch, Message: message, Permanent: true},
 		domain.EndReasonNoExecutor, domain.RunAttemptStatusFailed)
 }

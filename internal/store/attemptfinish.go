@@ -23,52 +23,86 @@ type Success struct {
 	Usage     *Usage
 }
 
-// finish ends one run well: what its result asks for is done, its requests and fires end with it, and event requests that
+// Finish ends a run well. ErrFenced when the attempt is not the live one any more. An end with actions has a transaction of its
+// own, because they may touch more than others wait for.
+func (s *Attempts) Finish(ctx context.Context, a Attempt, ok Success) error {
+	x := &transition{Attempt: a, kind: toFinish, success: ok}
+	if ok.Result["actions"] != nil {
+		return pgtx.Wrap("finish run", s.transitAlone(ctx, x))
+	}
+	return pgtx.Wrap("finish run", s.transit(ctx, x))
+}
+
+// finishAll ends runs well: what their results ask for is done, their requests and fires end with them, and event requests that
 // came too late for the prompt go back to unrouted (SPEC S3.6). tasks are those of lockFollowUps.
-func (t *tx) finish(ctx context.Context, l lane, run runRow, ok Success, tasks map[xid.ID]*taskRow, e leave) error {
-	follow := &followUp{run: run, actions: domain.ParseActions(ok.Result, run.taskID != ""), tasks: tasks, cause: causeOfRun(run)}
+func (t *tx) finishAll(ctx context.Context, list []*transition, tasks map[xid.ID]*taskRow) error {
+	if len(list) == 0 {
+		return nil
+	}
+	ends, runs := make([]ending, len(list)), make([]runRow, len(list))
+	for i, x := range list {
+		data, err := t.followSuccess(ctx, x, tasks)
+		if err != nil {
+			return err
+		}
+		ok := x.success
+		runs[i], ends[i] = x.run, ending{x.run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
+			summary: ok.Summary, result: ok.Result, event: domain.RunEventKindFinished, eventData: data}}
+	}
+	if err := t.endServedRequests(ctx, runs, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
+		return err
+	}
+	for _, x := range list { // before the ends: a session keeps what its runs knew
+		if err := t.keepSession(ctx, x.run, x.success.SessionID, x.success.Resumable); err != nil {
+			return err
+		}
+	}
+	if err := t.endRuns(ctx, ends); err != nil {
+		return err
+	}
+	for _, x := range list {
+		if err := t.keepSuccess(ctx, x.run, x.success); err != nil {
+			return err
+		}
+		t.leaveClaimed(x.run, leave{attempt: domain.RunAttemptStatusSucceeded, launched: x.run.launched()})
+	}
+	return nil
+}
+
+// followSuccess does what a result asks for and notes what the attempt used. It returns the data of the run's last event.
+func (t *tx) followSuccess(ctx context.Context, x *transition, tasks map[xid.ID]*taskRow) (map[string]any, error) {
+	follow := &followUp{run: x.run, actions: domain.ParseActions(x.success.Result, x.run.taskID != ""), tasks: tasks, cause: causeOfRun(x.run)}
 	outcomes, err := t.carryOut(ctx, follow)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	run, err = t.spend(ctx, run, ok.Usage)
-	if err != nil {
-		return err
+	if x.run, err = t.spend(ctx, x.run, x.success.Usage); err != nil {
+		return nil, err
 	}
-	data := run.endData(map[string]any{"outcome": domain.OutcomeProcessed})
+	data := x.run.endData(map[string]any{"outcome": domain.OutcomeProcessed})
 	if len(outcomes) > 0 {
 		data["actions"] = outcomes
 	}
 	if follow.leftOpen != "" {
 		data["taskLeftOpen"] = follow.leftOpen
 	}
-	if err := t.endServedRequests(ctx, run, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
-		return err
-	}
-	if err := t.keepSession(ctx, run, ok.SessionID, ok.Resumable); err != nil { // before the end: it keeps what the run knew
-		return err
-	}
-	err = t.endRun(ctx, run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
-		summary: ok.Summary, result: ok.Result, event: domain.RunEventKindFinished, eventData: data})
-	if err != nil {
-		return err
-	}
+	return data, nil
+}
+
+// keepSuccess keeps the prompt that the agent was told, and the summary from which later runs go on.
+func (t *tx) keepSuccess(ctx context.Context, run runRow, ok Success) error {
 	t.countLaunch(run, ok.SessionID)
 	t.countLaunchWithoutSession(run, ok.SessionID)
 	if err := t.keepPrompt(ctx, run, ok.Fresh); err != nil {
 		return err
 	}
-	if err := t.remember(ctx, run, ok.Result); err != nil {
-		return err
-	}
-	e.attempt, e.launched = domain.RunAttemptStatusSucceeded, run.launched()
-	return t.leaveClaimed(ctx, l, run, e)
+	return t.remember(ctx, run, ok.Result)
 }
 
-// endServedRequests ends what a launched run served: its own requests take the run's status, merged ones stay COALESCED
+// endServedRequests ends what launched runs served: their own requests take the runs' status, merged ones stay COALESCED
 // with an end, and the fires behind all of them end too. Events that no prompt contained are sent again instead, as by
 // sendAgainUndelivered.
-func (t *tx) endServedRequests(ctx context.Context, run runRow, status domain.WakeupStatus, reason *domain.EndReason, fire routineRunEnd) error {
+func (t *tx) endServedRequests(ctx context.Context, runs []runRow, status domain.WakeupStatus, reason *domain.EndReason, fire routineRunEnd) error {
 	const query = `
 UPDATE wakeup_requests q SET
   status = CASE WHEN again THEN 'QUEUED' WHEN q.status = 'COALESCED' THEN q.status ELSE $3 END,
@@ -77,27 +111,31 @@ UPDATE wakeup_requests q SET
   run_id = CASE WHEN again THEN NULL ELSE q.run_id END,
   claimed_at = CASE WHEN again THEN NULL ELSE q.claimed_at END,
   resends = q.resends + again::int
-FROM (SELECT id, delivered_at IS NULL AND wake_class = 'EVENT' AS again FROM wakeup_requests
-      WHERE run_id = $1 AND ` + guard.RequestLives + `) AS open
+FROM (SELECT id, run_id AS run, delivered_at IS NULL AND wake_class = 'EVENT' AS again FROM wakeup_requests
+      WHERE run_id = ANY($1) AND ` + guard.RequestLives + `) AS open
 WHERE q.id = open.id
-RETURNING q.id, q.routine_run_id, again`
-	var resent, fires []xid.ID
+RETURNING q.id, q.routine_run_id, open.run, again`
+	resent := map[xid.ID][]xid.ID{}
+	var fires []xid.ID
 	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
-		var id, routineRun xid.ID
+		var id, routineRun, run xid.ID
 		var again bool
-		err := rows.Scan(&id, &routineRun, &again)
+		err := rows.Scan(&id, &routineRun, &run, &again)
 		if again {
-			resent = append(resent, id)
+			resent[run] = append(resent[run], id)
 		} else {
 			fires = append(fires, routineRun)
 		}
 		return struct{}{}, err
-	}, query, run.id, t.Now, status, reason)
+	}, query, pgtx.IDs(idsOf(runs)), t.Now, status, reason)
 	if err != nil {
 		return fmt.Errorf("end requests: %w", err)
 	}
-	if len(resent) > 0 {
-		if err := t.noteResent(ctx, run, resent); err != nil {
+	for _, run := range runs {
+		if len(resent[run.id]) == 0 {
+			continue
+		}
+		if err := t.noteResent(ctx, run, resent[run.id]); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/comment"
-	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/prompt"
 	"rouse.dev/rouse/internal/store/guard"
@@ -25,34 +24,16 @@ const (
 	promptTasks    = 60
 )
 
-// startTask locks the task of a run that starts and reads what its guards look at. Its lane is held, and nobody who holds a
-// task waits for a run of it.
-func (t *tx) startTask(ctx context.Context, run runRow, f *domain.AdmitFacts) error {
-	if run.taskID == "" {
-		return nil
-	}
-	if _, err := pgtx.Exec(ctx, t, `SELECT 1 FROM tasks WHERE id = $1 FOR NO KEY UPDATE`, run.taskID); err != nil {
-		return fmt.Errorf("lock the task: %w", err)
-	}
-	guards, err := t.readGuards(ctx, []runRow{run})
-	if err != nil {
-		return err
-	}
-	guards[run.id].Into(f, run.retryCount > 0)
-	return nil
-}
-
-// taskInPrompt is what the prompt says about the run's task; nil for a taskless run. Of blockers that the agent named by itself it
+// taskInPrompt is what the prompt says about the run's task k; nil for a taskless run. Of blockers that the agent named by itself it
 // has no titles.
-func (t *tx) taskInPrompt(ctx context.Context, run runRow) (*prompt.Task, error) {
+func (t *tx) taskInPrompt(ctx context.Context, run runRow, k *ent.Task) (shown *prompt.Task, err error) {
 	if run.taskID == "" {
 		return nil, nil
 	}
-	k, err := t.Task.Query().Where(task.ID(run.taskID)).WithProject().Only(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the task: %w", err)
+	if k == nil {
+		return nil, fmt.Errorf("read the task: %s is gone", run.taskID)
 	}
-	shown := &prompt.Task{ID: string(k.ID), Title: k.Title, Description: k.Description, State: k.State}
+	shown = &prompt.Task{ID: string(k.ID), Title: k.Title, Description: k.Description, State: k.State}
 	if p := k.Edges.Project; p != nil {
 		shown.Project = p.Name
 	}
@@ -191,6 +172,9 @@ func (t *tx) readNamed(ctx context.Context, n *namedRecords) (err error) {
 	}
 	if n.names, err = t.textsByID(ctx, `SELECT id, name FROM agents WHERE id = ANY($1)`, n.agentIDs); err != nil {
 		return err
+	}
+	if len(n.taskIDs) == 0 {
+		return nil
 	}
 	n.resolved, err = t.taskRefs(ctx, resolvedQuery, pgtx.TextArray(n.taskIDs), n.run.taskID, n.run.agentID)
 	return err

@@ -55,8 +55,8 @@ func (s *Attempts) tryReacquire(ctx context.Context, in Acquire) (*Lease, error)
 		return nil, fmt.Errorf("make a lease token: %w", err)
 	}
 	var lease *Lease
-	err = s.withLive(ctx, *taken, func(t *tx, l lane, run runRow) (err error) {
-		lease, err = t.reacquire(ctx, l, run, *taken, in, token)
+	err = s.withLive(ctx, *taken, func(t *tx, run runRow) (err error) {
+		lease, err = t.reacquire(ctx, run, *taken, in, token)
 		return err
 	})
 	return lease, err
@@ -119,9 +119,9 @@ ON CONFLICT (owner, mutation, key) DO UPDATE SET result_id = excluded.result_id,
 }
 
 // reacquire lends a started attempt once more; nil when it must not be launched any more, and was ended instead.
-func (t *tx) reacquire(ctx context.Context, l lane, run runRow, taken Attempt, in Acquire, token auth.Token) (*Lease, error) {
+func (t *tx) reacquire(ctx context.Context, run runRow, taken Attempt, in Acquire, token auth.Token) (*Lease, error) {
 	if run.cancelRequestedAt != nil {
-		return nil, t.cancelLive(ctx, l, run)
+		return nil, t.cancelLive(ctx, run)
 	}
 	ag, err := t.Agent.Query().Where(agent.ID(run.agentID)).WithWorkspace().Only(ctx)
 	if err != nil {
@@ -132,30 +132,30 @@ func (t *tx) reacquire(ctx context.Context, l lane, run runRow, taken Attempt, i
 		return nil, err
 	}
 	if spec == nil || spec.Queue() != in.Queue {
-		return nil, t.giveBack(ctx, l, run, domain.RunAttemptStatusInterrupted, false)
+		return nil, t.giveBack(ctx, run, domain.RunAttemptStatusInterrupted, false)
 	}
-	s := started{kind: spec.Kind()}
-	if s.requests, err = t.promptRequests(ctx, run.id); err != nil {
+	x := &starting{Attempt: leasedTo(taken, token), run: run, spec: spec, holder: holder}
+	if err := t.readRequests(ctx, []*starting{x}); err != nil {
 		return nil, err
 	}
 	const contents = `SELECT assembled_prompt, full_prompt FROM run_contents WHERE run_id = $1`
-	if err := pgtx.QueryRow(ctx, t, []any{&s.prompt.Text, &s.full}, contents, run.id); err != nil {
+	if err := pgtx.QueryRow(ctx, t, []any{&x.prompt.Text, &x.full}, contents, run.id); err != nil {
 		return nil, fmt.Errorf("read the run's prompt: %w", err)
 	}
-	if s.full != "" {
+	if x.full != "" {
 		c, err := t.conversation(ctx, run)
 		if err != nil {
 			return nil, err
 		}
-		s.resume = c.ExternalID
+		x.resume = c.ExternalID
 	}
-	if s.token, err = auth.NewRunToken(rand.Reader); err != nil {
+	if x.token, err = auth.NewRunToken(rand.Reader); err != nil {
 		return nil, fmt.Errorf("make a run token: %w", err)
 	}
 	if err := t.keepSecrets(ctx, run, spec.Sealed(holder)); err != nil {
 		return nil, err
 	}
-	lease := &Lease{Launch: launchOf(leasedTo(taken, token), run, *spec, holder, s), Token: token, Again: true}
+	lease := &Lease{Launch: x.launchOf(), Token: token, Again: true}
 	lease.Until, err = t.lend(ctx, lease, taken.Owner, in.Key)
 	return lease, err
 }

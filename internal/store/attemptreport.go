@@ -68,7 +68,7 @@ JOIN runs r ON r.id = l.run_id`
 
 // Progress notes steps of an attempt's work, in their order. ErrFenced when the attempt is not the live one any more.
 func (s *Attempts) Progress(ctx context.Context, a Attempt, steps ...map[string]any) error {
-	return pgtx.Wrap("note progress", s.withLive(ctx, a, func(t *tx, _ lane, run runRow) error {
+	return pgtx.Wrap("note progress", s.withLive(ctx, a, func(t *tx, run runRow) error {
 		for _, details := range steps {
 			if err := t.runEvent(ctx, run, domain.RunEventKindProgress, a.Number, details); err != nil {
 				return err
@@ -91,7 +91,7 @@ func (s *Attempts) ReportProgress(ctx context.Context, a Attempt, step map[strin
 	if step == nil {
 		return s.AppendReported(ctx, a, first, lines)
 	}
-	err = s.withLive(ctx, a, func(t *tx, _ lane, run runRow) (err error) {
+	err = s.withLive(ctx, a, func(t *tx, run runRow) (err error) {
 		if err := t.runEvent(ctx, run, domain.RunEventKindProgress, a.Number, step); err != nil {
 			return err
 		}

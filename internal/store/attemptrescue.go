@@ -16,15 +16,15 @@ import (
 // HandBack returns a live attempt to the queue because its process shuts down: INTERRUPTED, which counts neither as a
 // failure nor as an abandonment (SPEC S11). The number is spent. What it used counts, and its session is resumed. ErrFenced when it is not the live one any more.
 func (s *Attempts) HandBack(ctx context.Context, a Attempt, u Unfinished) error {
-	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+	err := s.withLive(ctx, a, func(t *tx, run runRow) error {
 		run, err := t.takeIn(ctx, run, u, "the attempt was handed back")
 		if err != nil {
 			return err
 		}
 		if run.cancelRequestedAt != nil {
-			return t.cancelLive(ctx, l, run)
+			return t.cancelLive(ctx, run)
 		}
-		return t.giveBack(ctx, l, run, domain.RunAttemptStatusInterrupted, false)
+		return t.giveBack(ctx, run, domain.RunAttemptStatusInterrupted, false)
 	})
 	return pgtx.Wrap("hand run back", err)
 }
@@ -72,7 +72,7 @@ ORDER BY run_id`
 // run. dead says that the owner was seen to be dead; without it the lease must have run out, by the database's clock.
 // It returns false when the attempt is not the live one any more, or its lease was renewed.
 func (s *Attempts) Abandon(ctx context.Context, a Attempt, dead bool) (bool, error) {
-	err := s.withLive(ctx, a, func(t *tx, l lane, run runRow) error {
+	err := s.withLive(ctx, a, func(t *tx, run runRow) error {
 		if !dead {
 			expired, err := pgtx.QueryOne[bool](ctx, t, `SELECT lease_until < $2 FROM attempt_leases WHERE run_id = $1 FOR NO KEY UPDATE`, run.id, t.Now)
 			if err != nil {
@@ -82,7 +82,7 @@ func (s *Attempts) Abandon(ctx context.Context, a Attempt, dead bool) (bool, err
 				return ErrFenced
 			}
 		}
-		return t.abandon(ctx, l, run)
+		return t.abandon(ctx, run)
 	})
 	if errors.Is(err, ErrFenced) {
 		return false, nil
@@ -90,7 +90,7 @@ func (s *Attempts) Abandon(ctx context.Context, a Attempt, dead bool) (bool, err
 	return err == nil, pgtx.Wrap("abandon attempt", err)
 }
 
-func (t *tx) abandon(ctx context.Context, l lane, run runRow) error {
+func (t *tx) abandon(ctx context.Context, run runRow) error {
 	loss := domain.AfterLoss(domain.LossFacts{Launched: run.launched(), Losses: run.abandonments, CancelRequested: run.cancelRequestedAt != nil})
 	if err := pgtx.ExecOne(ctx, t, `UPDATE runs SET abandonments = $2 WHERE id = $1`, run.id, loss.Losses); err != nil {
 		return fmt.Errorf("count the loss: %w", err)
@@ -103,23 +103,23 @@ func (t *tx) abandon(ctx context.Context, l lane, run runRow) error {
 	}
 	switch loss.Fate {
 	case domain.FateCancel:
-		return t.cancelLive(ctx, l, run)
+		return t.cancelLive(ctx, run)
 	case domain.FateFail:
 		f := Failure{Code: domain.RunErrorCodeLeaseLost, Permanent: true,
 			Message: fmt.Sprintf("the process that ran it was lost %d times; look whether this run brings it down, then let it be tried again (retryRun)", loss.Losses)}
-		return t.fail(ctx, l, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusAbandoned)
+		return t.fail(ctx, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusAbandoned)
 	case domain.FateRetry:
-		return t.waitAfterLoss(ctx, l, run, loss)
+		return t.waitAfterLoss(ctx, run, loss)
 	}
 	if err := t.activity(ctx, run, domain.ActivityCodeRunRescued, system("rescue"), "The process that ran it was lost; the run is due again.",
 		map[string]any{"attempt": domain.RunAttemptStatusAbandoned, "losses": loss.Losses}); err != nil {
 		return err
 	}
-	return t.giveBack(ctx, l, run, domain.RunAttemptStatusAbandoned, false)
+	return t.giveBack(ctx, run, domain.RunAttemptStatusAbandoned, false)
 }
 
 // waitAfterLoss parks a run whose process was lost while its agent may have been at work.
-func (t *tx) waitAfterLoss(ctx context.Context, l lane, run runRow, loss domain.Loss) error {
+func (t *tx) waitAfterLoss(ctx context.Context, run runRow, loss domain.Loss) error {
 	until := t.Now.Add(loss.Wait)
 	data := map[string]any{"attempt": domain.RunAttemptStatusAbandoned, "parked": domain.ParkedReasonBackoff, "until": until, "losses": loss.Losses}
 	if err := t.activity(ctx, run, domain.ActivityCodeRunRescued, system("rescue"), "The process that ran it was lost; the run is tried again after a wait.", maps.Clone(data)); err != nil {
@@ -138,5 +138,6 @@ WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED') AND finished_at IS NULL`
 	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, run.endData(data)); err != nil {
 		return err
 	}
-	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusAbandoned, launched: true})
+	t.leaveClaimed(run, leave{attempt: domain.RunAttemptStatusAbandoned, launched: true})
+	return nil
 }

@@ -1,7 +1,20 @@
 package store
 
+import "rouse.dev/rouse/internal/store/pgtx"
+
 // Attempts is the life of one claimed run: its start, its reports, its end, and its rescue.
 type Attempts struct {
 	*Routines
-	finishers finishers
+	transitions *pgtx.Batcher[*transition]
+}
+
+// GatherTransitions lets the next transaction that starts, sessions and ends share wait for n of them, so that a test knows what
+// shares it.
+func (s *Attempts) GatherTransitions(n int) { s.transitions.Gather(n) }
+
+// newAttempts makes the part on the one below.
+func newAttempts(r *Routines, most int) *Attempts {
+	s := &Attempts{Routines: r}
+	s.transitions = &pgtx.Batcher[*transition]{Turn: s.lanes, Most: most, Patience: togetherPatience, Do: s.transitTogether}
+	return s
 }

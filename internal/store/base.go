@@ -36,7 +36,10 @@ type base struct {
 	reads      *sql.DB
 	readClient *ent.Client
 
-	last func(ctx context.Context, t *tx) error // what each transaction does when all else is written
+	// Claims and batches of transitions take turns in a process: each holds many lanes, and a claim passes over those that are locked.
+	lanes pgtx.Turn
+
+	last func(t *tx, ctx context.Context) error // what each transaction does when all else is written
 
 	activated atomic.Pointer[time.Time] // the activation instant, once Activate has read it
 }
@@ -50,9 +53,10 @@ type tx struct {
 	also   []string        // agents whose lanes it is to lock before all else, since the try before this one lacked them
 
 	// What a savepoint that is rolled back undoes.
-	sent []xid.ID // requests that it made or sent again
-	due  []xid.ID // runs that waited for room in a budget and look again at once
-	over []xid.ID // tasks that have ended: what waits about them ends at the end of the transaction (endWaiting)
+	sent     []xid.ID    // requests that it made or sent again
+	due      []xid.ID    // runs that waited for room in a budget and look again at once
+	over     []xid.ID    // tasks that have ended: what waits about them ends at the end of the transaction (endWaiting)
+	departed []departure // runs that leave CLAIMED: what follows is written at the end of the transaction (leaveAll)
 }
 
 // onCommit calls f after the commit.
@@ -60,10 +64,10 @@ func (t *tx) onCommit(f func(s *base)) { t.OnCommit(func() { f(t.base) }) }
 
 // savepoint runs f so that its failure undoes only what f did.
 func (t *tx) savepoint(ctx context.Context, f func() error) error {
-	sent, due, over := t.sent, t.due, t.over
+	sent, due, over, departed := t.sent, t.due, t.over, t.departed
 	err := t.Savepoint(ctx, f)
 	if err != nil {
-		t.sent, t.due, t.over = sent, due, over
+		t.sent, t.due, t.over, t.departed = sent, due, over, departed
 	}
 	return err
 }
@@ -75,7 +79,7 @@ func (s *base) inTx(ctx context.Context, f func(*tx) error) error {
 		t := &tx{Tx: p, base: s, locked: laneSet{}, also: also}
 		err := f(t)
 		if err == nil {
-			err = s.last(ctx, t)
+			err = s.last(t, ctx)
 		}
 		if lacked, ok := errors.AsType[*lanesNeeded](err); ok {
 			also = append(also, lacked.agents...)

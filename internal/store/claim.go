@@ -79,7 +79,7 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 		}
 		o.agents, o.more = lanes, len(lanes) >= o.limit
 		onlyAhead := o.settles == 0
-		pass := s.claimBisecting(ctx, o)
+		pass := s.claimInTurn(ctx, o)
 		for _, agentID := range s.starved.update(pgtx.Remaining(lanes, pass.failed), pass.locked) {
 			if pgtx.EndsAll(ctx, errors.Join(pass.problems...)) {
 				break
@@ -103,6 +103,15 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 		}
 		passed = append(passed, pass.failed...)
 	}
+}
+
+// claimInTurn is claimBisecting when no batch of transitions of this process is under way: it would find their lanes locked.
+func (s *Queue) claimInTurn(ctx context.Context, o claimOrder) claimResult {
+	if err := s.lanes.Take(ctx); err != nil {
+		return claimResult{failed: o.agents, problems: []error{err}}
+	}
+	defer s.lanes.Give()
+	return s.claimBisecting(ctx, o)
 }
 
 // claimBisecting claims runs of lanes, in one transaction when none fails. Lanes that fail are found by bisecting, and left

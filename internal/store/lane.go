@@ -100,35 +100,6 @@ SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), 
 WHERE agent_id = $1
 RETURNING running, head_at, head_id`
 
-// leaveLane is moveLane for a run that leaves CLAIMED: its workspace's count goes down with its lane's. The cooldown
-// begins when it was launched (SPEC S6.1). It says whether the workspace has budgets.
-func (t *tx) leaveLane(ctx context.Context, l lane, e leave) (budgeted bool, err error) {
-	query := laneHead + `,
--- $1 agent, $2 workspace, $3 whether it was launched, $4 now, $5 end of the cooldown, $6 whether the caller
--- counts the workspace later
-workspace AS (
-  UPDATE workspace_lanes
-  SET running = running - 1, released_at = CASE WHEN running >= max_running THEN $4 ELSE released_at END
-  WHERE workspace_id = $2 AND NOT $6 RETURNING running)
--- a cooldown that was made shorter meanwhile lets none end sooner that has begun
-UPDATE agent_lanes
-SET head_at = (SELECT requested_at FROM head), head_id = (SELECT id FROM head), running = running - 1,
-  last_finished_at = CASE WHEN $3 THEN $4 ELSE last_finished_at END,
-  released_at = CASE WHEN running >= max_sessions THEN $4 ELSE released_at END,
-  eligible_at = CASE WHEN $3 THEN greatest(eligible_at, $5) ELSE eligible_at END
-WHERE agent_id = $1 AND ($6 OR EXISTS (SELECT 1 FROM workspace))
-RETURNING head_id, EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = $2)`
-	var head *string
-	err = pgtx.QueryRow(ctx, t, []any{&head, &budgeted}, query, l.agentID, l.workspaceID, e.launched, t.Now, t.Now.Add(l.cooldown), e.countLater)
-	if err != nil {
-		return false, fmt.Errorf("take the run off its lane: %w", err)
-	}
-	if head != nil {
-		t.Publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
-	}
-	return budgeted, nil
-}
-
 // lockLaneOf locks the lane of a run, whose own row may be locked only after it. A run's agent never changes.
 func (t *tx) lockLaneOf(ctx context.Context, runID xid.ID) (lane, error) {
 	if len(t.also) > 0 {

@@ -42,8 +42,7 @@ const waitsInVain = `r.status = 'QUEUED'
 // is due. It returns false when the offer was taken, or still stands.
 func (s *Queue) Withdraw(ctx context.Context, a Attempt) (bool, error) {
 	err := s.inTx(ctx, func(t *tx) error {
-		l, err := t.lockLaneOf(ctx, a.RunID)
-		if err != nil {
+		if _, err := t.lockLaneOf(ctx, a.RunID); err != nil {
 			return err
 		}
 		run, until, err := t.lockOffered(ctx, a)
@@ -53,7 +52,7 @@ func (s *Queue) Withdraw(ctx context.Context, a Attempt) (bool, error) {
 		if !until.Before(t.Now) {
 			return ErrFenced
 		}
-		return t.withdraw(ctx, l, run)
+		return t.withdraw(ctx, run)
 	})
 	if errors.Is(err, ErrFenced) {
 		return false, nil
@@ -61,13 +60,13 @@ func (s *Queue) Withdraw(ctx context.Context, a Attempt) (bool, error) {
 	return err == nil, pgtx.Wrap("withdraw offer", err)
 }
 
-func (t *tx) withdraw(ctx context.Context, l lane, run runRow) error {
+func (t *tx) withdraw(ctx context.Context, run runRow) error {
 	deleted, err := pgtx.QueryOne[bool](ctx, t, `SELECT deleted_at IS NOT NULL FROM agents WHERE id = $1`, run.agentID)
 	if err != nil {
 		return fmt.Errorf("read the agent: %w", err)
 	}
 	if domain.AfterOffer(run.cancelRequestedAt != nil, deleted) == domain.FateCancel {
-		return t.cancelLive(ctx, l, run)
+		return t.cancelLive(ctx, run)
 	}
 	const moved = `
 SELECT ` + queueOfRun + ` IS DISTINCT FROM l.queue
@@ -79,7 +78,7 @@ WHERE r.id = $1`
 		return fmt.Errorf("compare the queues: %w", err)
 	}
 	if elsewhere { // no worker of this queue will ask for it: it is due for its new executor
-		return t.giveBack(ctx, l, run, domain.RunAttemptStatusInterrupted, false)
+		return t.giveBack(ctx, run, domain.RunAttemptStatusInterrupted, false)
 	}
 	if err := t.requeue(ctx, run, pgtx.Ptr(domain.ParkedReasonNoWorker), nil); err != nil {
 		return err
@@ -91,7 +90,8 @@ WHERE r.id = $1`
 	t.onCommit(func(s *base) {
 		s.log.Warn("no worker took a run; it waits until one asks for its queue", keysOf(run, "queue", run.queue)...)
 	})
-	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusInterrupted})
+	t.leaveClaimed(run, leave{attempt: domain.RunAttemptStatusInterrupted})
+	return nil
 }
 
 // lockOffered locks a run that is offered to workers, and reads to which queue and until when; ErrFenced when it is not any
@@ -202,12 +202,13 @@ FOR NO KEY UPDATE OF r`
 }
 
 // giveBack makes a live run due again, as its next attempt, at its old place in the order.
-func (t *tx) giveBack(ctx context.Context, l lane, run runRow, attempt domain.RunAttemptStatus, launched bool) error {
+func (t *tx) giveBack(ctx context.Context, run runRow, attempt domain.RunAttemptStatus, launched bool) error {
 	if err := t.requeue(ctx, run, nil, nil); err != nil {
 		return err
 	}
 	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, run.endData(map[string]any{"attempt": attempt})); err != nil {
 		return err
 	}
-	return t.leaveClaimed(ctx, l, run, leave{attempt: attempt, launched: launched})
+	t.leaveClaimed(run, leave{attempt: attempt, launched: launched})
+	return nil
 }

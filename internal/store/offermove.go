@@ -88,7 +88,7 @@ func (t *tx) moveOffersOf(ctx context.Context, agentID xid.ID, told entry) ([]xi
 		if err != nil {
 			return nil, err
 		}
-		if err := t.withdraw(ctx, l, run); err != nil {
+		if err := t.withdraw(ctx, run); err != nil {
 			return nil, err
 		}
 		if run.cancelRequestedAt == nil { // else it has ended

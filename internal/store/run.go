@@ -5,50 +5,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
-
-// runRow is a run as the queue's transitions need it.
-type runRow struct {
-	id, workspaceID, agentID, taskID, routineID, causationID xid.ID
-	scope                                                    string
-	source                                                   domain.WakeupSource
-	class                                                    domain.WakeClass
-	status                                                   domain.RunStatus
-	parkedReason                                             *domain.ParkedReason
-	parkedUntil                                              *time.Time
-	attempt, abandonments, retryCount, guardErrors, hops     int
-	sessionID                                                *string
-	requestedAt                                              time.Time
-	startedAt, cancelRequestedAt                             *time.Time
-
-	queue   string    // whose workers are to execute it; the claim alone fills it in
-	refused []outcome // what its attempt's result asked for in vain; takeIn alone fills it in
-	unread  string    // what its attempt said of its use and nobody can read; spend alone fills it in, and
-	charged string    // what it is charged with instead of such a cost, "" for nothing
-}
-
-const runColumns = `r.id, r.workspace_id, r.agent_id, r.task_id, r.routine_id, r.causation_id, r.scope, r.source, r.wake_class, r.status,
-  r.parked_reason, r.parked_until, r.attempt, r.abandonments, r.retry_count, r.guard_errors, r.hops, r.session_id, r.requested_at,
-  r.started_at, r.cancel_requested_at`
-
-func scanRun(rows *sql.Rows) (runRow, error) { return scanRunAnd(rows) }
-
-// scanRunAnd reads a run and the columns that follow it.
-func scanRunAnd(rows *sql.Rows, more ...any) (r runRow, err error) {
-	err = rows.Scan(append([]any{&r.id, &r.workspaceID, &r.agentID, &r.taskID, &r.routineID, &r.causationID, &r.scope, &r.source, &r.class, &r.status,
-		&r.parkedReason, &r.parkedUntil, &r.attempt, &r.abandonments, &r.retryCount, &r.guardErrors, &r.hops, &r.sessionID, &r.requestedAt,
-		&r.startedAt, &r.cancelRequestedAt}, more...)...)
-	return r, err
-}
-
-// launched says whether the run's current attempt got past its start, so that an agent may have been at work.
-func (r runRow) launched() bool { return r.status == domain.RunStatusClaimed && r.startedAt != nil }
 
 // lockRun locks a run of the workspace whose lane is held.
 func (t *tx) lockRun(ctx context.Context, runID xid.ID) (runRow, error) {
@@ -79,17 +41,16 @@ FOR NO KEY UPDATE OF r`
 }
 
 // withLive runs f on a live attempt: its agent's lane held and its run locked, in this order.
-func (s *Queue) withLive(ctx context.Context, a Attempt, f func(*tx, lane, runRow) error) error {
+func (s *Queue) withLive(ctx context.Context, a Attempt, f func(*tx, runRow) error) error {
 	return s.inTx(ctx, func(t *tx) error {
-		l, err := t.lockLaneOf(ctx, a.RunID)
-		if err != nil {
+		if _, err := t.lockLaneOf(ctx, a.RunID); err != nil {
 			return err
 		}
 		run, err := t.lockClaimed(ctx, a)
 		if err != nil {
 			return err
 		}
-		return f(t, l, run)
+		return f(t, run)
 	})
 }
 
@@ -120,12 +81,4 @@ func encodeData(data any) ([]byte, error) {
 		return nil, fmt.Errorf("encode event data: %w", err)
 	}
 	return encoded, nil
-}
-
-// outcome is what became of one action of a result, as the run's last event tells it.
-type outcome struct {
-	Type    domain.ActionType `json:"type,omitempty"`
-	Done    bool              `json:"done"`
-	ID      xid.ID            `json:"id,omitempty"`      // of what it made or changed
-	Problem string            `json:"problem,omitempty"` // why it was not done
 }

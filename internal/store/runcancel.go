@@ -30,7 +30,10 @@ func (s *Queue) CancelRun(ctx context.Context, workspaceID, runID xid.ID, note s
 		if err != nil {
 			return err
 		}
-		err = t.cancel(ctx, l, run, note)
+		if err := t.cancel(ctx, l, run, note); err != nil {
+			return err
+		}
+		err = t.leaveAll(ctx) // what a task's lock held up is sent again by it
 		resent = t.sent
 		return err
 	})
@@ -55,7 +58,7 @@ func (t *tx) cancel(ctx context.Context, l lane, run runRow, note string) error 
 			if err := t.noteCancel(ctx, run, note); err != nil {
 				return err
 			}
-			return t.cancelLive(ctx, l, run)
+			return t.cancelLive(ctx, run)
 		}
 		return t.noteCancel(ctx, run, note)
 	}
@@ -88,7 +91,7 @@ var cancelledByUser = domain.Settlement{Run: domain.RunStatusCancelled, Request:
 
 // cancelLive ends a live run because a person asked for that or deleted its agent. Its requests end with it, delivered
 // or not (C305). Events that came after the prompt was sent do not, because nobody has seen them.
-func (t *tx) cancelLive(ctx context.Context, l lane, run runRow) error {
+func (t *tx) cancelLive(ctx context.Context, run runRow) error {
 	var deleted bool
 	var note string
 	const query = `
@@ -116,7 +119,8 @@ WHERE r.id = $1`
 	if err := t.activity(ctx, run, domain.ActivityCodeRunCancelled, system("cancel"), "The live run was ended as asked.", withNote(map[string]any{"reason": reason}, note)); err != nil {
 		return err
 	}
-	return t.leaveClaimed(ctx, l, run, leave{attempt: domain.RunAttemptStatusCancelled, launched: launched})
+	t.leaveClaimed(run, leave{attempt: domain.RunAttemptStatusCancelled, launched: launched})
+	return nil
 }
 
 // withNote adds what a person said to the facts of an entry, if there is anything.

@@ -11,25 +11,35 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// freeCheckout frees the task that an ended attempt of a run held, and no other run's lock. The requests that the lock
-// made skip are sent again (SPEC S5.6, C301). The task's row is locked first, and the requests are looked for in the
+// freeCheckouts frees the tasks that ended attempts of runs held, and no other run's lock. The requests that the locks
+// made skip are sent again (SPEC S5.6, C301). The tasks' rows are locked first, and the requests are looked for in the
 // next statement, so that none is left which a claim skipped just before.
-func (t *tx) freeCheckout(ctx context.Context, run runRow) error {
-	if run.taskID == "" {
+func (t *tx) freeCheckouts(ctx context.Context, left []departure) error {
+	var tasks, runs []xid.ID
+	for _, d := range left {
+		if d.run.taskID != "" {
+			tasks, runs = append(tasks, d.run.taskID), append(runs, d.run.id)
+		}
+	}
+	if len(tasks) == 0 {
 		return nil
 	}
 	const free = `
-UPDATE tasks
+UPDATE tasks k
 SET checkout_agent_id = NULL, checkout_run_id = NULL, checkout_at = NULL
-WHERE id = $1 AND checkout_run_id = $2`
-	freed, err := pgtx.Exec(ctx, t, free, run.taskID, run.id)
+FROM unnest($1::text[], $2::text[]) AS n (task, run)
+WHERE k.id = n.task AND k.checkout_run_id = n.run AND k.id = ANY($1)
+RETURNING k.workspace_id, k.id`
+	freed, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (of [2]xid.ID, err error) { return of, rows.Scan(&of[0], &of[1]) }, free, pgtx.IDs(tasks), pgtx.IDs(runs))
 	if err != nil {
-		return fmt.Errorf("free the task: %w", err)
+		return fmt.Errorf("free the tasks: %w", err)
 	}
-	if freed == 0 {
-		return nil
+	for _, of := range freed {
+		if err := t.resendHeld(ctx, of[0], of[1]); err != nil {
+			return err
+		}
 	}
-	return t.resendHeld(ctx, run.workspaceID, run.taskID)
+	return nil
 }
 
 // resendHeld returns the requests to the router that a task's lock made skip: the same rows, at their places in the order.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -24,52 +25,118 @@ type runEnd struct {
 	eventData          any
 }
 
+// ending is a run with how it ends.
+type ending struct {
+	run runRow
+	runEnd
+}
+
 // endRun writes a run's end, its event and its terminal shape's count. The lane and the run are locked.
 func (t *tx) endRun(ctx context.Context, run runRow, e runEnd) error {
-	data, err := encodeData(e.eventData)
-	if err != nil {
-		return err
+	return t.endRuns(ctx, []ending{{run, e}})
+}
+
+// endRecord is the end of a run as the statement that writes it reads it.
+type endRecord struct {
+	Run      xid.ID               `json:"run"`
+	Status   domain.RunStatus     `json:"status"`
+	Outcome  string               `json:"outcome,omitempty"`
+	Reason   *domain.EndReason    `json:"reason"`
+	Session  string               `json:"session,omitempty"`
+	Summary  string               `json:"summary,omitempty"`
+	Code     *domain.RunErrorCode `json:"code"`
+	Message  *string              `json:"message"`
+	Kind     domain.RunEventKind  `json:"kind"`
+	Attempt  int                  `json:"attempt,omitempty"`
+	Data     any                  `json:"data"`
+	Activity xid.ID               `json:"activity"`
+	Result   any                  `json:"result,omitempty"`
+}
+
+func (e ending) record() endRecord {
+	r := endRecord{Run: e.run.id, Status: e.status, Outcome: e.outcome, Reason: e.reason, Session: e.sessionID, Summary: e.summary, Kind: e.event,
+		Attempt: e.run.attempt, Data: e.eventData, Activity: xid.New("act")}
+	if e.result != nil {
+		r.Result = e.result
 	}
-	var code *domain.RunErrorCode
-	var message *string
 	if e.failure != nil {
-		code, message = &e.failure.Code, &e.failure.Message
+		r.Code, r.Message = &e.failure.Code, &e.failure.Message
+	}
+	return r
+}
+
+// endRuns is endRun for several runs, in one statement.
+func (t *tx) endRuns(ctx context.Context, ends []ending) error {
+	if len(ends) == 0 {
+		return nil
+	}
+	records, runs := make([]endRecord, len(ends)), make([]xid.ID, len(ends))
+	for i, e := range ends {
+		records[i], runs[i] = e.record(), e.run.id
+	}
+	encoded, err := json.Marshal(records)
+	if err != nil {
+		return fmt.Errorf("encode the ends of runs: %w", err)
 	}
 	const query = `
--- $1 status, $2 outcome, $3 why it ended, $4 now, $5 session, or "" to keep the one it has, $6 summary, $7
--- code of the error, $8 its message, $9 run, $10 kind of the event, $11 attempt, or 0, $12 details of the
--- event, $13 id of the entry
-WITH r AS (
+-- $1 the ends as JSON, $2 now, $3 the runs again, so that the plan looks them up by their ids
+WITH n AS MATERIALIZED (
+  SELECT * FROM json_to_recordset($1) AS n (run text, status text, outcome text, reason text, session text,
+    summary text, code text, message text, kind text, attempt int, data jsonb, activity text, result jsonb)),
+r AS (
   UPDATE runs
-  SET status = $1, outcome = NULLIF($2, ''), end_reason = $3, finished_at = $4, parked_reason = NULL,
-    parked_until = NULL, session_id = coalesce(NULLIF($5, ''), session_id), summary = NULLIF($6, ''),
-    error_code = $7, error_message = $8, error_retryable = false, revision = revision + 1,
+  SET status = n.status, outcome = n.outcome, end_reason = n.reason, finished_at = $2, parked_reason = NULL,
+    parked_until = NULL, session_id = coalesce(n.session, session_id), summary = n.summary,
+    error_code = n.code, error_message = n.message, error_retryable = false, revision = revision + 1,
     event_seq = event_seq + 1
-  WHERE id = $9 RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id)
-, e AS (
+  FROM n
+  WHERE id = n.run AND id = ANY($3)
+  RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id, n.outcome, n.kind,
+    n.attempt AS number, n.data, n.activity),
+event AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, $10, NULLIF($11::int, 0), $12, $4 FROM r)
-, a AS (` + activityInto + `
-  SELECT $13, workspace_id, '` + string(domain.ActivityCodeRunFinished) + `', 'The run finished.', 'SYSTEM',
+  SELECT workspace_id, id, event_seq, kind, number, data, $2 FROM r),
+told AS (` + activityInto + `
+  SELECT activity, workspace_id, '` + string(domain.ActivityCodeRunFinished) + `', 'The run finished.', 'SYSTEM',
     'queue', id, agent_id, task_id,
-    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id,
-        'attempt', NULLIF($11::int, 0), 'outcome', $2::text)), causation_id, $4
+    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', number,
+        'outcome', outcome)), causation_id, $2
   FROM r
-  WHERE $2 = '` + domain.OutcomeProcessed + `') -- the feed has the other ends with their own words
-, secrets AS (DELETE FROM run_secrets WHERE run_id = $9)
-SELECT session_id FROM r`
-	session, err := pgtx.QueryOne[*string](ctx, t, query, e.status, e.outcome, e.reason, t.Now, e.sessionID, e.summary, code, message, run.id, e.event, run.attempt, data,
-		xid.New("act"))
+  WHERE outcome = '` + domain.OutcomeProcessed + `'), -- the feed has the other ends with their own words
+content AS (
+  UPDATE run_contents c
+  SET result = n.result
+  FROM n
+  WHERE c.run_id = n.run AND n.result IS NOT NULL AND c.run_id = ANY($3)
+  RETURNING c.run_id),
+secrets AS (DELETE FROM run_secrets WHERE run_id = ANY($3))
+SELECT r.id, r.session_id, content.run_id IS NOT NULL
+FROM r LEFT JOIN content ON content.run_id = r.id`
+	type written struct {
+		session *string
+		result  bool
+	}
+	found := map[xid.ID]written{}
+	_, err = pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
+		var id xid.ID
+		var w written
+		err = rows.Scan(&id, &w.session, &w.result)
+		found[id] = w
+		return struct{}{}, err
+	}, query, encoded, t.Now, pgtx.IDs(runs))
 	if err != nil {
-		return fmt.Errorf("end run: %w", err)
+		return fmt.Errorf("end runs: %w", err)
 	}
-	if e.outcome == domain.OutcomeProcessed {
-		t.fed(run.workspaceID)
+	for _, e := range ends {
+		w, there := found[e.run.id]
+		if !there || e.result != nil && !w.result {
+			return fmt.Errorf("end run %s: a row of it is gone", e.run.id)
+		}
+		if e.outcome == domain.OutcomeProcessed {
+			t.fed(e.run.workspaceID)
+		}
+		t.countEnd(e.run, e.runEnd, w.session)
 	}
-	if err := t.keepResultObject(ctx, run, e.result); err != nil {
-		return err
-	}
-	t.countEnd(run, e, session)
 	return nil
 }
 
@@ -169,71 +236,6 @@ WHERE id = ANY($1) AND completed_at IS NULL AND task_id IS NULL`
 	return nil
 }
 
-// leave is how a live attempt ends, whatever becomes of its run.
-type leave struct {
-	attempt  domain.RunAttemptStatus
-	failure  *Failure
-	launched bool // an agent was at work: the cooldown follows (SPEC S6.1)
-
-	countLater bool // the caller takes it off the workspace's count and charges its budgets, at the end of a batch
-}
-
-// leaveClaimed is every way out of CLAIMED (docs/queue.md rule 5): the attempt ended, the lease gone, the counts down,
-// the scope released, the checkout freed. What a run that goes on was launched with is kept for its next attempt's mask
-// (SPEC S7.6). The run's own row is changed by the caller, before. The workspace's lane comes last, though the lock
-// order has it before runs. That is safe, because nobody who holds it waits for a run of a lane that he does not hold.
-// It keeps the time short for which everybody else waits for that row. Budgets follow it, as in the claim.
-func (t *tx) leaveClaimed(ctx context.Context, l lane, run runRow, e leave) error {
-	var code *domain.RunErrorCode
-	var message *string
-	if e.failure != nil {
-		code, message = &e.failure.Code, &e.failure.Message
-	}
-	endAttempt := `
--- $1 agent, $2 scope, $3 run, $4 attempt, $5 status of the attempt, $6 now, $7 code of the error, $8 its
--- message
-WITH gone AS (
-  DELETE FROM attempt_leases
-  WHERE run_id = $3 AND attempt = $4
-  RETURNING run_id, workspace_id, secrets),
--- a run that goes on may still show what was secret in this attempt
-lease AS (SELECT gone.* FROM gone JOIN runs r ON r.id = gone.run_id WHERE r.status = 'QUEUED'),
-former AS (` + keepFormer + `),
-attempt AS (
-  UPDATE run_attempts
-  SET status = $5, finished_at = $6, error_code = $7, error_message = $8
-  WHERE run_id = $3 AND number = $4
-  RETURNING started_at, executor),
-released AS (` + releaseScopeQuery + `)
-SELECT started_at, coalesce(executor, '') FROM attempt`
-	var claimedAt time.Time
-	var executor string
-	err := pgtx.QueryRow(ctx, t, []any{&claimedAt, &executor}, endAttempt, run.agentID, run.scope, run.id, run.attempt, e.attempt, t.Now, code, message)
-	if pgtx.NoRows(err) { // somebody deleted the row of a live attempt by hand: its run must be able to end all the same
-		t.onCommit(func(s *base) {
-			s.log.Warn("a live attempt had no row any more, so its end is on the run alone", keysOf(run)...)
-		})
-	} else if err != nil {
-		return fmt.Errorf("end attempt: %w", err)
-	}
-	if err := t.freeCheckout(ctx, run); err != nil {
-		return err
-	}
-	if err := t.restSession(ctx, run); err != nil {
-		return err
-	}
-	budgeted, err := t.leaveLane(ctx, l, e)
-	if err != nil {
-		return err
-	}
-	t.traceAttempt(run, e, claimedAt, executor)
-	t.Publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id}, event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
-	if !budgeted || e.countLater {
-		return nil
-	}
-	return t.chargeBudgets(ctx, []runRow{run})
-}
-
 // requeue puts a live run back into the queue, due (reason nil) or parked.
 func (t *tx) requeue(ctx context.Context, run runRow, reason *domain.ParkedReason, until *time.Time) error {
 	const query = `
@@ -252,24 +254,4 @@ WHERE id = $1`
 		return fmt.Errorf("put requests back: %w", err)
 	}
 	return nil
-}
-
-// Failure is why an attempt failed. Message is masked. A Permanent one is not tried again. Usage nil means that the agent
-// did not say what it used. Result is what the agent gave with its error; its actions are not carried out. SessionID,
-// Resumable and Fresh are as in Success.
-type Failure struct {
-	Code      domain.RunErrorCode
-	Message   string
-	Permanent bool
-	// Words are those of an error, in which a rate limit is looked for; what an agent printed ordinarily is not among them. Zone is
-	// that of the machine whose program said them; nil: UTC. Code RATE_LIMITED says as data that it is one.
-	Words string
-	Zone  *time.Location
-	// RetryAfter is how long to wait before a retry, as the other side said in data; 0 when it did not say.
-	RetryAfter time.Duration
-	Result     map[string]any
-	SessionID  string
-	Resumable  bool
-	Fresh      bool
-	Usage      *Usage
 }

@@ -124,18 +124,33 @@ WHERE id = $1`
 // releaseScope makes the scope's oldest SCOPE_BUSY run due when none of the scope is live or due any more (queue rule
 // 5). It runs after a run left CLAIMED, or left QUEUED unclaimed.
 func (t *tx) releaseScope(ctx context.Context, agentID xid.ID, scope string) error {
-	if _, err := pgtx.Exec(ctx, t, releaseScopeQuery, agentID, scope); err != nil {
-		return fmt.Errorf("release the scope: %w", err)
+	return t.releaseScopes(ctx, []xid.ID{agentID}, []string{scope})
+}
+
+// releaseScopes is releaseScope for several scopes, each with its agent.
+func (t *tx) releaseScopes(ctx context.Context, agents []xid.ID, scopes []string) error {
+	if _, err := pgtx.Exec(ctx, t, releaseScopesQuery, pgtx.IDs(agents), pgtx.TextArray(scopes)); err != nil {
+		return fmt.Errorf("release scopes: %w", err)
 	}
 	return nil
 }
 
-const releaseScopeQuery = `
-UPDATE runs SET parked_reason = NULL, parked_until = NULL, due_at = clock_timestamp(), revision = revision + 1
-WHERE id = (
+var releaseScopesQuery = releaseScopesSQL("$1", "$2")
+
+// releaseScopesSQL is the statement of releaseScopes, whose parameters are arrays: one probe of a partial index for each scope
+// and question. A scope may be named twice.
+func releaseScopesSQL(agents, scopes string) string {
+	return `
+UPDATE runs
+SET parked_reason = NULL, parked_until = NULL, due_at = clock_timestamp(), revision = revision + 1
+FROM (SELECT DISTINCT agent, scope FROM unnest(` + agents + `::text[], ` + scopes + `::text[]) AS x (agent, scope)) s
+CROSS JOIN LATERAL (
   SELECT id
   FROM runs
-  WHERE agent_id = $1 AND scope = $2 AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'
-            ORDER BY requested_at, id LIMIT 1)
-  AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = $2 AND status = 'CLAIMED')
-  AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = $2 AND ` + guard.Due + `)`
+  WHERE agent_id = s.agent AND scope = s.scope AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'
+  ORDER BY requested_at, id
+  LIMIT 1) next
+WHERE runs.id = next.id
+  AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = s.agent AND scope = s.scope AND status = 'CLAIMED')
+  AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = s.agent AND scope = s.scope AND ` + guard.Due + `)`
+}

@@ -118,33 +118,17 @@ WHERE run_id = ANY($1) AND ` + guard.RequestLives + ` RETURNING id, run_id, rout
 	return requests, t.endFires(ctx, fires, tasksOf(runs), fire)
 }
 
-// releaseScopesOf is releaseScope for the scopes of several runs of one agent.
+// releaseScopesOf is releaseScope for the scopes of several runs.
 func (t *tx) releaseScopesOf(ctx context.Context, runs []runRow) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	scopes := make([]string, len(runs))
+	agents, scopes := make([]xid.ID, len(runs)), make([]string, len(runs))
 	for i, run := range runs {
-		scopes[i] = run.scope
+		agents[i], scopes[i] = run.agentID, run.scope
 	}
-	if _, err := pgtx.Exec(ctx, t, releaseScopesQuery, runs[0].agentID, pgtx.TextArray(pgtx.Distinct(scopes))); err != nil {
-		return fmt.Errorf("release the scopes: %w", err)
-	}
-	return nil
+	return t.releaseScopes(ctx, agents, scopes)
 }
-
-// One probe of a partial index for each scope and question.
-const releaseScopesQuery = `
-UPDATE runs SET parked_reason = NULL, parked_until = NULL, due_at = clock_timestamp(), revision = revision + 1
-FROM unnest($2::text[]) AS s (scope) CROSS JOIN LATERAL (
-  SELECT id
-  FROM runs
-  WHERE agent_id = $1 AND scope = s.scope AND status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'
-  ORDER BY requested_at, id
-  LIMIT 1) next
-WHERE runs.id = next.id
-  AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = s.scope AND status = 'CLAIMED')
-  AND NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = $1 AND scope = s.scope AND ` + guard.Due + `)`
 
 func idsOf(runs []runRow) []xid.ID {
 	list := make([]xid.ID, len(runs))

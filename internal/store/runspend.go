@@ -4,13 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
-
-// Usage is what one attempt used by its agent's own account.
-type Usage = domain.AttemptUsage
 
 // spend notes what an attempt used, on its run and in the ledger that budgets are reckoned from (SPEC S6.5), once for each
 // attempt, whatever became of it. A cost that was said and cannot be read is what the budgets reserved. The run that is

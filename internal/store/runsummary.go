@@ -60,23 +60,54 @@ func tokensOf(text string) int { return (len(text) + 3) / 4 }
 // summaryScope is the chain that a run's summary belongs to, whatever the scope of its wake is.
 func summaryScope(run runRow) string { return domain.RoutineScope(string(run.routineID)) }
 
-// summaryOf is the current summary of the run's chain; "" without one.
-func (t *tx) summaryOf(ctx context.Context, run runRow) (string, error) {
+// chain is a series of runs that share a summary.
+type chain struct {
+	agentID xid.ID
+	scope   string
+}
+
+// chainOf is the chain that a run belongs to; the zero value for one that does not remember.
+func chainOf(run runRow) chain {
 	if !run.remembers() {
-		return "", nil
+		return chain{}
 	}
-	text, err := pgtx.QueryOne[string](ctx, t, `SELECT content FROM continuation_summaries WHERE agent_id = $1 AND scope = $2`, run.agentID, summaryScope(run))
-	if pgtx.NoRows(err) {
-		return "", nil
+	return chain{run.agentID, summaryScope(run)}
+}
+
+// readSummaries reads the current summaries of runs' chains.
+func (t *tx) readSummaries(ctx context.Context, runs []runRow) (map[chain]string, error) {
+	var agents []xid.ID
+	var scopes []string
+	for _, run := range runs {
+		if run.remembers() {
+			agents, scopes = append(agents, run.agentID), append(scopes, summaryScope(run))
+		}
 	}
-	return text, pgtx.Wrap("read the summary", err)
+	found := map[chain]string{}
+	if len(agents) == 0 {
+		return found, nil
+	}
+	const query = `
+SELECT s.agent_id, s.scope, s.content
+FROM unnest($1::text[], $2::text[]) AS n (agent, scope)
+JOIN continuation_summaries s ON s.agent_id = n.agent AND s.scope = n.scope`
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
+		var c chain
+		var text string
+		err = rows.Scan(&c.agentID, &c.scope, &text)
+		found[c] = text
+		return struct{}{}, err
+	}, query, pgtx.IDs(agents), pgtx.TextArray(scopes))
+	return found, pgtx.Wrap("read the summaries", err)
 }
 
 // summaryFacts gathers what a summary is made of, besides the run's own result.
 func (t *tx) summaryFacts(ctx context.Context, run runRow) (in summary.Input, err error) {
-	if in.Previous, err = t.summaryOf(ctx, run); err != nil {
+	former, err := t.readSummaries(ctx, []runRow{run})
+	if err != nil {
 		return in, err
 	}
+	in.Previous = former[chainOf(run)]
 	if err := pgtx.QueryRow(ctx, t, []any{&in.Stats.OpenTasks, &in.Stats.FinishedRuns, &in.Stats.FailedRuns, &in.Stats.BudgetAlerts},
 		summaryStatsQuery, run.workspaceID, t.Now.Add(-24*time.Hour)); err != nil {
 		return in, fmt.Errorf("count what the summary tells: %w", err)

@@ -115,12 +115,25 @@ func (t *tx) keepLostSession(ctx context.Context, run runRow) error {
 	return t.keepSession(ctx, run, *run.sessionID, !ours)
 }
 
-// restSession is for every end of an attempt: the session it was in is at work no more.
+// restSession lets the session of an attempt rest that ended without using it.
 func (t *tx) restSession(ctx context.Context, run runRow) error {
-	if run.taskID == "" {
+	return t.restSessions(ctx, []departure{{run: run}})
+}
+
+// restSessions is for every end of an attempt: the session it was in is at work no more.
+func (t *tx) restSessions(ctx context.Context, left []departure) error {
+	var tasks, agents []xid.ID
+	for _, d := range left {
+		if d.run.taskID != "" {
+			tasks, agents = append(tasks, d.run.taskID), append(agents, d.run.agentID)
+		}
+	}
+	if len(tasks) == 0 {
 		return nil
 	}
-	const query = `UPDATE task_sessions SET state = '` + string(domain.TaskSessionStateIdle) + `' WHERE task_id = $1 AND agent_id = $2 AND state = 'RUNNING'`
-	_, err := pgtx.Exec(ctx, t, query, run.taskID, run.agentID)
-	return pgtx.Wrap("let the task's session rest", err)
+	const query = `
+UPDATE task_sessions s SET state = '` + string(domain.TaskSessionStateIdle) + `' FROM unnest($1::text[], $2::text[]) AS n (task, agent)
+WHERE s.task_id = n.task AND s.agent_id = n.agent AND s.task_id = ANY($1) AND s.state = 'RUNNING'`
+	_, err := pgtx.Exec(ctx, t, query, pgtx.IDs(tasks), pgtx.IDs(agents))
+	return pgtx.Wrap("let the tasks' sessions rest", err)
 }

@@ -11,6 +11,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"log/slog"
@@ -32,6 +33,7 @@ type Options struct {
 	Log      *slog.Logger
 	Jitter   func() float64
 	Tracer   Tracer  // nil: no traces
+	Together int     // how many transitions share a transaction at most; 0: as many as is good
 	Reads    *sql.DB // what the API shows is read through it, so that nobody who looks holds up the queue; nil: the store's own
 }
 
@@ -56,6 +58,7 @@ func New(db *sql.DB, o Options) *Store {
 	b := &base{
 		db:           db,
 		client:       client,
+		lanes:        pgtx.NewTurn(),
 		transactions: pgtx.DB{Client: client, Events: o.Events, Counters: o.Counters},
 		events:       o.Events,
 		counters:     o.Counters,
@@ -63,14 +66,23 @@ func New(db *sql.DB, o Options) *Store {
 		jitter:       o.Jitter,
 		tracer:       o.Tracer,
 		limitedLog:   sparing.Repeats{Pause: time.Minute},
-		last:         func(ctx context.Context, t *tx) error { _, err := t.endWaiting(ctx); return err },
+		last:         (*tx).finishLast,
 		reads:        shown,
 		readClient:   pgtx.Client(shown),
 	}
 	s := &Store{Queue: &Queue{base: b, resting: struct{ claim, promote *resting }{newResting(), newResting()}}, Reads: reads.New(shown, o.Counters)}
 	s.Tasks = &Tasks{s.Queue}
 	s.Routines = &Routines{s.Tasks}
-	s.Attempts = &Attempts{Routines: s.Routines}
+	s.Attempts = newAttempts(s.Routines, cmp.Or(o.Together, mostTogether))
 	s.Records = &Records{s.Attempts}
 	return s
+}
+
+// finishLast does what each transaction does when all else is written.
+func (t *tx) finishLast(ctx context.Context) error {
+	if err := t.leaveAll(ctx); err != nil {
+		return err
+	}
+	_, err := t.endWaiting(ctx)
+	return err
 }

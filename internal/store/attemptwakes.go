@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/routine"
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/prompt"
+	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/xid"
+)
+
+// shownWakes is how many of a run's newest requests the prompt shows in full (SPEC S7.3); more are only counted.
+const shownWakes = 50
+
+// readRequests reads the requests of runs that start.
+func (t *tx) readRequests(ctx context.Context, starts []*starting) error {
+	requests, err := t.promptRequests(ctx, idsBy(starts, func(x *starting) xid.ID { return x.run.id })...)
+	for _, x := range starts {
+		x.requests = requests[x.run.id]
+	}
+	return err
+}
+
+// promptRequests reads the requests of runs, oldest first: all that were not delivered yet, or were to an attempt that
+// failed. Payloads are read of those that are shown, and of the first, which the command gets in its environment.
+func (t *tx) promptRequests(ctx context.Context, runs ...xid.ID) (map[xid.ID][]requestRow, error) {
+	const payload = `CASE WHEN row_number() OVER (PARTITION BY run_id ORDER BY requested_at DESC, id DESC) <= $2
+  OR row_number() OVER (PARTITION BY run_id ORDER BY requested_at, id) = 1 THEN payload ELSE '{}'::jsonb END`
+	query := `
+SELECT ` + requestColumns(payload) + `, run_id FROM wakeup_requests WHERE run_id = ANY($1) AND status IN ('CLAIMED', 'COALESCED') ORDER BY requested_at, id`
+	byRun := map[xid.ID][]requestRow{}
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+		var run xid.ID
+		q, err := scanRequest(rows, &run)
+		byRun[run] = append(byRun[run], q)
+		return struct{}{}, err
+	}, query, pgtx.IDs(runs), shownWakes)
+	if err != nil {
+		return nil, fmt.Errorf("read the runs' requests: %w", err)
+	}
+	return byRun, nil
+}
+
+// buildPrompts assembles the prompts. One that resumes a session gets the delta, and full is what a new session would need.
+func (t *tx) buildPrompts(ctx context.Context, starts []*starting) error {
+	routines, err := t.routinesOf(ctx, starts)
+	if err != nil {
+		return err
+	}
+	runs := make([]runRow, len(starts))
+	for i, x := range starts {
+		runs[i] = x.run
+	}
+	summaries, err := t.readSummaries(ctx, runs)
+	if err != nil {
+		return err
+	}
+	for _, x := range starts {
+		wakes, err := promptWakes(x.requests, routines)
+		if err != nil {
+			return err
+		}
+		shown, err := t.taskInPrompt(ctx, x.run, x.task)
+		if err != nil {
+			return err
+		}
+		if err := t.recordsInPrompt(ctx, x.run, wakes, shown); err != nil {
+			return err
+		}
+		x.build(prompt.Input{
+			Summary: summaries[chainOf(x.run)],
+			Agent:   prompt.Agent{Name: x.agent.Name, Role: x.agent.Role, Instructions: x.agent.Instructions},
+			Wakes:   wakes,
+			Run: prompt.Run{ID: string(x.run.id), Attempt: x.run.attempt, AgentID: string(x.run.agentID),
+				WorkspaceID: string(x.run.workspaceID), Workspace: x.agent.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(x.run.taskID != "")},
+		})
+	}
+	return nil
+}
+
+func (x *starting) build(in prompt.Input) {
+	if x.prompt = prompt.Build(in); x.resume != "" {
+		in.Delta = true
+		x.full, x.prompt = x.prompt.Text, prompt.Build(in)
+	}
+}
+
+// routinesOf reads the routines that the requests of runs name.
+func (t *tx) routinesOf(ctx context.Context, starts []*starting) (map[xid.ID]*ent.Routine, error) {
+	var list []xid.ID
+	for _, x := range starts {
+		for _, q := range x.requests {
+			if q.routineID != "" {
+				list = append(list, q.routineID)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	found, err := t.Routine.Query().Where(routine.IDIn(pgtx.Distinct(list)...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the routines: %w", err)
+	}
+	routines := make(map[xid.ID]*ent.Routine, len(found))
+	for _, r := range found {
+		routines[r.ID] = r
+	}
+	return routines, nil
+}
+
+// promptWakes turns requests into what the prompt says of them.
+func promptWakes(requests []requestRow, routines map[xid.ID]*ent.Routine) ([]prompt.Wake, error) {
+	wakes := make([]prompt.Wake, 0, len(requests))
+	for i, q := range requests {
+		if i < len(requests)-shownWakes { // only counted
+			wakes = append(wakes, prompt.Wake{Source: q.source, At: q.requestedAt})
+			continue
+		}
+		w, err := promptWake(q, routines[q.routineID])
+		if err != nil {
+			return nil, err
+		}
+		wakes = append(wakes, w)
+	}
+	return wakes, nil
+}
+
+func promptWake(q requestRow, r *ent.Routine) (prompt.Wake, error) {
+	payload, err := domain.DecodePayload(q.source, q.payload)
+	if err != nil {
+		return prompt.Wake{}, fmt.Errorf("request %s: %w", q.id, err)
+	}
+	w := prompt.Wake{Source: q.source, At: q.requestedAt, Payload: payload}
+	switch p := payload.(type) {
+	case *domain.UserPayload:
+		w.User = p.UserID
+	case *domain.RoutinePayload:
+		if r != nil {
+			w.Routine, w.Text = r.Name, p.Text
+		}
+	}
+	return w, nil
+}
