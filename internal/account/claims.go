@@ -42,6 +42,17 @@ func OpenClaims(ids Range, dataDir string) (*Claims, error) {
 	return nil, fmt.Errorf("make the list of agents' user ids: %w; make one of the two folders writable, or name one account for all agents with --agent-user", failed)
 }
 
+// LookAtClaims is OpenClaims for who only looks: no list is made, and Claim must not be called.
+func LookAtClaims(ids Range, dataDir string) *Claims {
+	own := filepath.Join(dataDir, "uids")
+	if _, err := os.Lstat(claimsFolder); err != nil {
+		if _, err := os.Lstat(own); err == nil {
+			return &Claims{own, ids}
+		}
+	}
+	return &Claims{claimsFolder, ids}
+}
+
 // IDs is the range.
 func (c *Claims) IDs() Range { return c.ids }
 
@@ -89,6 +100,19 @@ func (c *Claims) Find(workspace string) (uint32, bool, error) {
 		}
 	}
 	return 0, false, err
+}
+
+// Foresee is the id that Claim would give a workspace now. It notes nothing, so that somebody else may get it first.
+func (c *Claims) Foresee(workspace string, wish uint32) (uint32, error) {
+	uid, found, err := c.Find(workspace)
+	if err != nil || found {
+		return uid, err
+	}
+	all, err := c.read()
+	if err != nil {
+		return 0, err
+	}
+	return c.choose(all, wish)
 }
 
 // Of lists the ids of a data folder's workspaces.
@@ -171,6 +195,9 @@ func (c *Claims) abandoned(known claim) bool {
 
 func (c *Claims) read() (map[uint32]claim, error) {
 	entries, err := os.ReadDir(c.dir)
+	if errors.Is(err, fs.ErrNotExist) { // nothing was given yet
+		return map[uint32]claim{}, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the list of agents' user ids: %w", err)
 	}

@@ -177,7 +177,7 @@ func (o Options) agentDirectory(agent xid.ID) (string, *Failure) {
 		return "", failure
 	}
 	root := filepath.Dir(directory)
-	err := os.MkdirAll(root, 0o755)
+	err := os.MkdirAll(root, 0o711) // names of folders are those of other workspaces' agents
 	if err == nil {
 		err = os.Mkdir(directory, 0o700)
 	}

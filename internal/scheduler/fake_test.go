@@ -66,6 +66,7 @@ type fakeStore struct {
 	uptime     time.Duration
 	badRun     xid.ID
 	repairs    store.Repairs
+	feedHolder store.FeedHolder
 	old        int // runs to remove
 	resumed    int
 	recovered  []store.Recovered
@@ -251,6 +252,12 @@ func (f *fakeStore) Repair(context.Context) (store.Repairs, error) {
 	defer unlock()
 	f.add("repair")
 	return f.repairs, errors.Join(err, f.sweepError)
+}
+
+func (f *fakeStore) FeedHolder(context.Context) (store.FeedHolder, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	return f.feedHolder, err
 }
 
 // Prune finds a full batch, then the rest.

@@ -15,6 +15,7 @@ type Store interface {
 	triggers
 	leases
 	Repair(ctx context.Context) (store.Repairs, error)
+	FeedHolder(ctx context.Context) (store.FeedHolder, error)
 	Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)
 	SweepBudgets(ctx context.Context) (resumed int, err error)
 	Recover(ctx context.Context) ([]store.Recovered, error)

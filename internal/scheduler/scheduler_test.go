@@ -92,6 +92,29 @@ func TestRepairsAreTold(t *testing.T) {
 	})
 }
 
+// Who holds the feed back for long is named, once a minute at most; a moment is nothing to tell.
+func TestWhoHoldsTheFeedBackIsToldOnceAMinute(t *testing.T) {
+	for name, tt := range map[string]struct {
+		age         time.Duration
+		least, most int
+	}{"for a moment": {29 * time.Second, 0, 0}, "for long": {2 * time.Hour, 4, 6}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(4)
+				h.store.feedHolder = store.FeedHolder{PID: 4711, Account: "ann", Application: "psql", State: "idle in transaction", Age: tt.age}
+				h.start(t)
+				pause(5 * time.Minute)
+				h.Stop()
+				text := h.log.take()
+				n := strings.Count(text, "holds the feed back")
+				if n < tt.least || n > tt.most || n > 0 && !strings.Contains(text, `pid=4711 account=ann application=psql state="idle in transaction" age=2h0m0s`) {
+					t.Errorf("told %d times in five minutes, want %d to %d:\n%s", n, tt.least, tt.most, text)
+				}
+			})
+		})
+	}
+}
+
 func TestOldHistoryIsRemovedBatchByBatchAndTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(4)

@@ -24,7 +24,7 @@ type agentAccount struct {
 
 	claims *account.Claims // nil: all agents have one account
 	dir    string          // data folder, in which homes are
-	quiet  bool            // nothing is made in dir
+	quiet  bool            // nothing is made in dir, and no id is given
 	mu     *sync.Mutex
 	known  map[xid.ID]uint32 // ids that were claimed before
 }
@@ -56,24 +56,33 @@ func (s *Server) prepareAgents(ctx context.Context) (err error) {
 	return s.handOver(ctx)
 }
 
-// prepareAccount is accountOfAgents, and makes the home that is lent.
+// prepareAccount is accountOfAgents, and makes the machine's list of ids and the home that is lent.
 func prepareAccount(c config.Config, dir string) (agentAccount, error) {
-	a, err := accountOfAgents(c, dir)
+	a, err := accountOfAgents(c, dir, account.OpenClaims)
 	if err != nil {
 		return a, err
 	}
 	return a, a.makeHome()
 }
 
-// accountOfAgents says who agents run as, and makes nothing but the machine's list of ids; dir is the folder in which those without a
-// home get one. Ids of their own need Linux, which tells processes apart by them.
-func accountOfAgents(c config.Config, dir string) (agentAccount, error) {
+// lookAtAccount is accountOfAgents for who only looks: nothing is made, and no id is given.
+func lookAtAccount(c config.Config, dir string) (agentAccount, error) {
+	a, err := accountOfAgents(c, dir, func(ids account.Range, dir string) (*account.Claims, error) {
+		return account.LookAtClaims(ids, dir), nil
+	})
+	a.quiet = true
+	return a, err
+}
+
+// accountOfAgents says who agents run as; dir is the folder in which those without a home get one. Ids of their own need Linux,
+// which tells processes apart by them.
+func accountOfAgents(c config.Config, dir string, claimsOf func(account.Range, string) (*account.Claims, error)) (agentAccount, error) {
 	if os.Geteuid() == 0 && c.AgentUser == "" && runtime.GOOS == "linux" {
 		ids, err := c.UserIDs()
 		if err != nil {
 			return agentAccount{}, err
 		}
-		claims, err := account.OpenClaims(ids, dir)
+		claims, err := claimsOf(ids, dir)
 		return agentAccount{claims: claims, dir: dir, mu: &sync.Mutex{}, known: map[xid.ID]uint32{}}, err
 	}
 	a, err := account.ForCommands(c.AgentUser)
@@ -151,7 +160,14 @@ func (a agentAccount) claim(workspace xid.ID) (uint32, error) {
 	if uid, ok := a.known[workspace]; ok {
 		return uid, nil
 	}
-	uid, err := a.claims.Claim(workspace.String(), a.dir, account.OwnerOf(filepath.Join(homes(a.dir), workspace.String())))
+	owner := account.OwnerOf(filepath.Join(homes(a.dir), workspace.String()))
+	if a.quiet {
+		if err := a.checkHome(workspace); err != nil {
+			return 0, err
+		}
+		return a.claims.Foresee(workspace.String(), owner)
+	}
+	uid, err := a.claims.Claim(workspace.String(), a.dir, owner)
 	if err == nil {
 		a.known[workspace] = uid
 	}

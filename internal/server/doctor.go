@@ -89,6 +89,7 @@ func (d *doctor) examine(ctx context.Context) {
 		d.secretKey(ctx, db)
 		d.clock(ctx, db)
 		d.snapshots(ctx, db)
+		d.feed(ctx, db)
 		d.loops(ctx, db)
 		d.accounts(db)
 		d.agents(ctx, db)
@@ -205,11 +206,10 @@ func (d *doctor) tester(db *Database, records *store.Store) (*tester, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	agents, err := accountOfAgents(d.config, db.files.dir)
+	agents, err := lookAtAccount(d.config, db.files.dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	agents.quiet = true
 	var secrets worker.Opener
 	key, keyErr := existingKey(d.config, db.files)
 	if secrets, err = secret.NewBox(key); keyErr != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,7 +90,7 @@ func TestTheDoctorLeavesAFolderAsItWas(t *testing.T) {
 	makeFolders(t, folder)
 	write(t, filepath.Join(folder, "notes"), "mine")
 	write(t, filepath.Join(dir, "rouse.lock"), "1\n")
-	if agents, err := accountOfAgents(config.Default(), dir); err != nil {
+	if agents, err := prepareAccount(config.Default(), dir); err != nil {
 		t.Fatal(err)
 	} else if agents.claims != nil {
 		uid, err := agents.claim(workspace)
@@ -167,5 +168,53 @@ func TestTheDoctorKnowsADatabaseThatIsNewerThanItsProgram(t *testing.T) {
 	})
 	if !strings.Contains(hint, "newer program") {
 		t.Errorf("the hint is %q", hint)
+	}
+}
+
+// Asked with another range of ids than the server's, the doctor says so where agents have a home, and gives no workspace an id.
+func TestTheDoctorGivesNoUserIDs(t *testing.T) {
+	dir := t.TempDir()
+	c := config.Default()
+	c.AgentUIDs = "81000-81009"
+	agents, err := lookAtAccount(c, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if agents.claims == nil { // whoever is not root has one account for all
+		return
+	}
+	const machine = "/var/lib/rouse-uids"
+	list := func() []string {
+		entries, err := os.ReadDir(machine)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	before := list()
+	workspace := xid.New("wsp")
+	got, err := agents.of(workspace)
+	if err != nil || got.Credential.Uid < 81000 || got.Credential.Uid > 81009 {
+		t.Errorf("it would be %+v, %v", got.Credential, err)
+	}
+	home := filepath.Join(homes(dir), workspace.String())
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	chown(t, home, 70123, 70123)
+	if _, err := agents.of(workspace); err == nil || !strings.Contains(err.Error(), "70123") || !strings.Contains(err.Error(), "--agent-uids") {
+		t.Errorf("with a home of another range: %v", err)
+	}
+	for _, name := range list() {
+		if uid, err := strconv.Atoi(name); err == nil && uid >= 81000 && uid <= 81009 && !slices.Contains(before, name) {
+			t.Errorf("uid %d was given", uid)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "uids")); !os.IsNotExist(err) {
+		t.Errorf("a list was made in the data folder: %v", err)
 	}
 }

@@ -12,12 +12,11 @@ import (
 
 // accounts says who agents run as, and how it is made sure that nothing of them stays.
 func (d *doctor) accounts(db *Database) {
-	agents, err := accountOfAgents(d.config, db.files.dir)
+	agents, err := lookAtAccount(d.config, db.files.dir)
 	if err != nil {
 		d.fail("accounts", err, "run the doctor as the account that the server runs as, with its --agent-user and --agent-uids")
 		return
 	}
-	agents.quiet = true
 	d.pass("accounts", "agents run as "+agents.String())
 	if agents.claims != nil {
 		d.ids(agents)

@@ -22,3 +22,20 @@ func (d *doctor) snapshots(ctx context.Context, db *Database) {
 		d.pass("snapshots", fmt.Sprintf("the oldest is %s old", oldest.Age.Round(time.Second)))
 	}
 }
+
+// maxFeedHold is how long an open transaction may hold the feed back.
+const maxFeedHold = time.Minute
+
+// feed looks for a transaction that was forgotten, and holds the feed back.
+func (d *doctor) feed(ctx context.Context, db *Database) {
+	h, err := db.quietStore().FeedHolder(ctx)
+	switch {
+	case err != nil:
+		d.fail("feed", err, "may this account read pg_stat_activity?")
+	case h.Age > maxFeedHold:
+		d.fail("feed", fmt.Errorf("an open transaction has held the feed back for %s (%s): entries that were written since it began are not shown", h.Age.Round(time.Second), h),
+			"end that session, or let its program commit sooner")
+	default:
+		d.pass("feed", "no open transaction holds it back")
+	}
+}

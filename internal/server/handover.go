@@ -38,11 +38,26 @@ func (s *Server) handOver(ctx context.Context) error {
 	return s.shareHome(ctx, slices.Compact(slices.Sorted(maps.Values(workspaces))))
 }
 
-// takeFolders makes root the owner of a data folder that a server under another account made, and lets agents pass it.
+// takeFolders makes root the owner of a data folder that a server under another account made, and lets agents pass it. They pass
+// the folder of their work, too, and do not list it: its names are those of other workspaces' agents.
 func (s *Server) takeFolders() error {
-	for dir, mode := range map[string]os.FileMode{s.files.dir: 0o711, s.files.work(): 0o755} {
+	for _, dir := range []string{s.files.dir, s.files.work()} {
+		const mode = 0o711
+		info, err := os.Lstat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at the folder %s: %w", dir, err)
+		}
 		owner := account.OwnerOf(dir)
 		if owner == 0 {
+			if shown := dir == s.files.work() && info.IsDir() && info.Mode().Perm()&^mode != 0; !shown {
+				continue
+			}
+			if err := os.Chmod(dir, info.Mode().Perm()&mode); err != nil {
+				return fmt.Errorf("keep agents from listing the folder %s: %w", dir, err)
+			}
 			continue
 		}
 		if err := errors.Join(os.Lchown(dir, 0, 0), os.Chmod(dir, mode)); err != nil {

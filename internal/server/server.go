@@ -286,6 +286,11 @@ func (s *Server) gauges() []metrics.Gauge {
 	return []metrics.Gauge{
 		{Name: "rouse_oldest_snapshot_age_seconds", Help: "Age of the session that holds the oldest snapshot of the database, as far as it is seen.",
 			Read: read(func(s store.Snapshot) float64 { return s.Age.Seconds() })},
+		{Name: "rouse_feed_held_seconds", Help: "For how long an open transaction has held the feed back: entries that were written since it began are not shown.",
+			Read: func(ctx context.Context) (float64, error) {
+				h, err := s.store.FeedHolder(ctx)
+				return h.Age.Seconds(), err
+			}},
 		{Name: "rouse_oldest_snapshot_age_transactions", Help: "Transactions since the oldest snapshot of the database; rows that died since slow every claim.",
 			Read: read(func(s store.Snapshot) float64 { return float64(s.Transactions) })},
 	}
