@@ -8,6 +8,7 @@ import (
 
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -223,5 +224,54 @@ func TestAReserveOfAnEarlierAttemptIsFreed(t *testing.T) {
 	}
 	if reserved := one[string](w, `SELECT reserved_usd::numeric(10,2)::text FROM budget_policies`); reserved != "0.00" {
 		t.Errorf("the budget reserves %s", reserved)
+	}
+}
+
+// SPEC S10.1: who waits for a lane goes on with what its holder left, and with a clock that is read after that; and a claim goes past
+// a lane that somebody holds. Without the lock, both would decide on what was there before.
+func TestALaneIsOneTransactionsAtATime(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent("worker")
+	w.wake(agent)
+	held, free, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	var left time.Time
+	go func() {
+		done <- w.inTx(w.background(), func(x *tx) error {
+			if _, err := x.lockLane(w.background(), agent); err != nil {
+				return err
+			}
+			close(held)
+			<-free
+			return pgtx.QueryRow(w.background(), x, []any{&left}, `UPDATE agent_lanes SET max_sessions = 7 WHERE agent_id = $1 RETURNING clock_timestamp()`, agent)
+		})
+	}()
+	<-held
+	if claimed := w.claim(10); len(claimed) != 0 {
+		t.Errorf("%d runs of a lane that somebody holds are claimed", len(claimed))
+	}
+	type got struct {
+		lane
+		at  time.Time
+		err error
+	}
+	waited := make(chan got, 1)
+	go func() {
+		var g got
+		g.err = w.inTx(w.background(), func(x *tx) (err error) {
+			g.lane, err = x.lockLane(w.background(), agent)
+			g.at = x.Now
+			return err
+		})
+		waited <- g
+	}()
+	w.until("the second waits for the first", func() bool { return one[int](w, `SELECT count(*) FROM pg_locks WHERE NOT granted`) == 1 })
+	close(free)
+	w.ok(<-done)
+	g := <-waited
+	if w.ok(g.err); g.maxSessions != 7 || !g.at.After(left) {
+		t.Errorf("the second goes on with %d sessions at %v, want the 7 that the first left at %v", g.maxSessions, g.at, left)
+	}
+	if claimed := w.claim(10); len(claimed) != 1 {
+		t.Errorf("%d runs are claimed once the lane is free, want 1", len(claimed))
 	}
 }
