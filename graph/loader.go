@@ -18,6 +18,7 @@ import (
 	"rouse.dev/rouse/ent/budgetpolicy"
 	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/ent/inboxitem"
+	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
@@ -98,98 +99,74 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 	db := r.Reader
 	// A mutation reads rows again after its change, so rows that nobody asked for yet must not be read too early.
 	expects := graphql.GetOperationContext(ctx).Operation.Operation != ast.Mutation
+	triggers := func() *ent.RoutineTriggerQuery {
+		return db.RoutineTrigger.Query().Where(routinetrigger.DeletedAtIsNil()).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID())
+	}
+	fires := func() *ent.RoutineRunQuery { return db.RoutineRun.Query().Order(routinerun.ByID()) }
+	wakeups := func() *ent.WakeupRequestQuery { return db.WakeupRequest.Query().Order(wakeuprequest.ByID()) }
+	steps := func() *ent.WorkflowStepQuery { return db.WorkflowStep.Query().Order(workflowstep.ByPosition()) }
+	sessions := func() *ent.TaskSessionQuery {
+		return db.TaskSession.Query().Order(tasksession.ByCreatedAt(), tasksession.ByID())
+	}
+	attempts := func() *ent.RunAttemptQuery {
+		return db.RunAttempt.Query().Where(newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber())
+	}
 	return context.WithValue(ctx, loadersKey{}, &loaders{
-		workspaces: rows("workspaces", func(ctx context.Context, ids []xid.ID) ([]*ent.Workspace, error) {
-			return db.Workspace.Query().Where(workspace.IDIn(ids...)).All(ctx)
-		}, func(w *ent.Workspace) xid.ID { return w.ID }),
-		agents: rows("agents", func(ctx context.Context, ids []xid.ID) ([]*ent.Agent, error) {
-			return db.Agent.Query().Where(agent.IDIn(ids...)).All(ctx)
-		}, func(a *ent.Agent) xid.ID { return a.ID }),
-		routines: rows("routines", func(ctx context.Context, ids []xid.ID) ([]*ent.Routine, error) {
-			return db.Routine.Query().Where(routine.IDIn(ids...)).All(ctx)
-		}, func(x *ent.Routine) xid.ID { return x.ID }),
-		fires: rows("routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineRun, error) {
-			return db.RoutineRun.Query().Where(routinerun.IDIn(ids...)).All(ctx)
-		}, func(x *ent.RoutineRun) xid.ID { return x.ID }),
-		triggers: rows("triggers", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
-			return db.RoutineTrigger.Query().Where(routinetrigger.IDIn(ids...), routinetrigger.DeletedAtIsNil()).All(ctx)
-		}, func(x *ent.RoutineTrigger) xid.ID { return x.ID }),
-		runs: rows("runs", func(ctx context.Context, ids []xid.ID) ([]*ent.Run, error) {
-			return db.Run.Query().Where(run.IDIn(ids...)).All(ctx)
-		}, func(x *ent.Run) xid.ID { return x.ID }),
-		contents: newBatch("run contents", r.Store.RunContents),
-		lanes:    newBatch("lanes", r.Store.Lanes),
-		heads:    newBatch("positions", r.heads),
-		waiting:  newBatch("why runs wait", r.waitingOf),
-
-		summariesOf:     groups("summaries of routines", r.readSummaries, routineOfSummary),
-		waitingRequests: newBatch("why requests wait", r.waitingOfRequests),
-		triggersOf: groups("triggers of routines", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineTrigger, error) {
-			return db.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(ids...), routinetrigger.DeletedAtIsNil()).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID()).All(ctx)
-		}, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),
-		attemptsOf: groups("attempts of runs", func(ctx context.Context, ids []xid.ID) ([]*ent.RunAttempt, error) {
-			return db.RunAttempt.Query().Where(runattempt.RunIDIn(ids...), newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber()).All(ctx)
-		}, func(x *ent.RunAttempt) xid.ID { return x.RunID }),
-		wakeups: rows("wakeup requests", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
-			return db.WakeupRequest.Query().Where(wakeuprequest.IDIn(ids...)).All(ctx)
-		}, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
-		tasks: rows("tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.Task, error) {
-			return db.Task.Query().Where(task.IDIn(ids...)).All(ctx)
-		}, func(x *ent.Task) xid.ID { return x.ID }),
-		comments: rows("comments", func(ctx context.Context, ids []xid.ID) ([]*ent.Comment, error) {
-			return db.Comment.Query().Where(comment.IDIn(ids...)).All(ctx)
-		}, func(x *ent.Comment) xid.ID { return x.ID }),
-		approvals: rows("approvals", func(ctx context.Context, ids []xid.ID) ([]*ent.Approval, error) {
-			return db.Approval.Query().Where(approval.IDIn(ids...)).All(ctx)
-		}, func(x *ent.Approval) xid.ID { return x.ID }),
-		projects: rows("projects", func(ctx context.Context, ids []xid.ID) ([]*ent.Project, error) {
-			return db.Project.Query().Where(project.IDIn(ids...)).All(ctx)
-		}, func(x *ent.Project) xid.ID { return x.ID }),
-		workflows: rows("workflows", func(ctx context.Context, ids []xid.ID) ([]*ent.Workflow, error) {
-			return db.Workflow.Query().Where(workflow.IDIn(ids...)).All(ctx)
-		}, func(x *ent.Workflow) xid.ID { return x.ID }),
-		steps: rows("workflow steps", func(ctx context.Context, ids []xid.ID) ([]*ent.WorkflowStep, error) {
-			return db.WorkflowStep.Query().Where(workflowstep.IDIn(ids...)).All(ctx)
-		}, func(x *ent.WorkflowStep) xid.ID { return x.ID }),
-		stepsOf: groups("steps of workflows", func(ctx context.Context, ids []xid.ID) ([]*ent.WorkflowStep, error) {
-			return db.WorkflowStep.Query().Where(workflowstep.WorkflowIDIn(ids...)).Order(workflowstep.ByPosition()).All(ctx)
-		}, func(x *ent.WorkflowStep) xid.ID { return x.WorkflowID }),
-		sessionsOf: groups("sessions of tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.TaskSession, error) {
-			return db.TaskSession.Query().Where(tasksession.TaskIDIn(ids...)).Order(tasksession.ByCreatedAt(), tasksession.ByID()).All(ctx)
-		}, func(x *ent.TaskSession) xid.ID { return x.TaskID }),
-		fireOfTask: rows("fires of tasks", func(ctx context.Context, ids []xid.ID) ([]*ent.RoutineRun, error) {
-			return db.RoutineRun.Query().Where(routinerun.TaskIDIn(ids...)).Order(routinerun.ByID()).All(ctx)
-		}, func(x *ent.RoutineRun) xid.ID { return x.TaskID }),
-		mentionsOf:   newBatch("mentions", r.Store.Mentions),
-		blocked:      newBatch("which tasks are blocked", r.Store.BlockedTasks),
-		actionable:   newBatch("counts of tasks", r.Store.ActionableTasks),
-		participants: newBatch("participants", r.Store.Participants),
-		budgets:      newBatch("budgets", r.budgets),
-		scheduled:    newBatch("schedules of agents", r.scheduledAgents),
-		budgetOf: rows("budgets of subjects", func(ctx context.Context, ids []xid.ID) ([]*ent.BudgetPolicy, error) {
-			return db.BudgetPolicy.Query().Where(budgetpolicy.SubjectIDIn(texts(ids)...)).All(ctx)
-		}, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),
-		deliveries: newBatch("deliveries of webhooks", func(ctx context.Context, ids []xid.ID) (map[xid.ID][]reads.LoggedDelivery, error) {
-			return r.Store.Deliveries(ctx, ids, deliveriesMost)
-		}),
-		head: sync.OnceValues(func() (reads.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
-		now:  sync.OnceValues(func() (time.Time, error) { return r.Store.Now(ctx) }),
-
 		expects: expects,
-		activities: rows("activities", func(ctx context.Context, ids []xid.ID) ([]*ent.Activity, error) {
-			return db.Activity.Query().Where(activity.IDIn(ids...)).All(ctx)
-		}, func(x *ent.Activity) xid.ID { return x.ID }),
-		inboxItems: rows("inbox items", func(ctx context.Context, ids []xid.ID) ([]*ent.InboxItem, error) {
-			return db.InboxItem.Query().Where(inboxitem.IDIn(ids...)).All(ctx)
-		}, func(x *ent.InboxItem) xid.ID { return x.ID }),
-		tokens: rows("tokens", func(ctx context.Context, ids []xid.ID) ([]*ent.ApiToken, error) {
-			return db.ApiToken.Query().Where(apitoken.IDIn(ids...)).All(ctx)
-		}, func(x *ent.ApiToken) xid.ID { return x.ID }),
-		wakeupOf: rows("wakeups of routine runs", func(ctx context.Context, ids []xid.ID) ([]*ent.WakeupRequest, error) {
-			return db.WakeupRequest.Query().Where(wakeuprequest.RoutineRunIDIn(ids...)).Order(wakeuprequest.ByID()).All(ctx)
-		}, func(x *ent.WakeupRequest) xid.ID { return x.RoutineRunID }),
+		head:    sync.OnceValues(func() (reads.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
+		now:     sync.OnceValues(func() (time.Time, error) { return r.Store.Now(ctx) }),
+
+		// Rows by their own ids.
+		activities: rows("activities", db.Activity.Query, activity.IDIn, func(x *ent.Activity) xid.ID { return x.ID }),
+		agents:     rows("agents", db.Agent.Query, agent.IDIn, func(x *ent.Agent) xid.ID { return x.ID }),
+		approvals:  rows("approvals", db.Approval.Query, approval.IDIn, func(x *ent.Approval) xid.ID { return x.ID }),
+		comments:   rows("comments", db.Comment.Query, comment.IDIn, func(x *ent.Comment) xid.ID { return x.ID }),
+		fires:      rows("routine runs", db.RoutineRun.Query, routinerun.IDIn, func(x *ent.RoutineRun) xid.ID { return x.ID }),
+		inboxItems: rows("inbox items", db.InboxItem.Query, inboxitem.IDIn, func(x *ent.InboxItem) xid.ID { return x.ID }),
+		projects:   rows("projects", db.Project.Query, project.IDIn, func(x *ent.Project) xid.ID { return x.ID }),
+		routines:   rows("routines", db.Routine.Query, routine.IDIn, func(x *ent.Routine) xid.ID { return x.ID }),
+		runs:       rows("runs", db.Run.Query, run.IDIn, func(x *ent.Run) xid.ID { return x.ID }),
+		steps:      rows("workflow steps", db.WorkflowStep.Query, workflowstep.IDIn, func(x *ent.WorkflowStep) xid.ID { return x.ID }),
+		tasks:      rows("tasks", db.Task.Query, task.IDIn, func(x *ent.Task) xid.ID { return x.ID }),
+		tokens:     rows("tokens", db.ApiToken.Query, apitoken.IDIn, func(x *ent.ApiToken) xid.ID { return x.ID }),
+		triggers:   rows("triggers", triggers, routinetrigger.IDIn, func(x *ent.RoutineTrigger) xid.ID { return x.ID }),
+		wakeups:    rows("wakeup requests", db.WakeupRequest.Query, wakeuprequest.IDIn, func(x *ent.WakeupRequest) xid.ID { return x.ID }),
+		workflows:  rows("workflows", db.Workflow.Query, workflow.IDIn, func(x *ent.Workflow) xid.ID { return x.ID }),
+		workspaces: rows("workspaces", db.Workspace.Query, workspace.IDIn, func(x *ent.Workspace) xid.ID { return x.ID }),
+
+		// One row for each of what it belongs to.
+		budgetOf:   rows("budgets of subjects", db.BudgetPolicy.Query, ofSubjects, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),
+		fireOfTask: rows("fires of tasks", fires, routinerun.TaskIDIn, func(x *ent.RoutineRun) xid.ID { return x.TaskID }),
+		wakeupOf:   rows("wakeups of routine runs", wakeups, wakeuprequest.RoutineRunIDIn, func(x *ent.WakeupRequest) xid.ID { return x.RoutineRunID }),
+
+		// All rows of each.
+		attemptsOf:  groups("attempts of runs", attempts, runattempt.RunIDIn, func(x *ent.RunAttempt) xid.ID { return x.RunID }),
+		sessionsOf:  groups("sessions of tasks", sessions, tasksession.TaskIDIn, func(x *ent.TaskSession) xid.ID { return x.TaskID }),
+		stepsOf:     groups("steps of workflows", steps, workflowstep.WorkflowIDIn, func(x *ent.WorkflowStep) xid.ID { return x.WorkflowID }),
+		triggersOf:  groups("triggers of routines", triggers, routinetrigger.RoutineIDIn, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),
+		summariesOf: newBatch("summaries of routines", grouped(r.readSummaries, routineOfSummary)),
+
+		// What the store reads or works out.
+		actionable:      newBatch("counts of tasks", r.Store.ActionableTasks),
+		blocked:         newBatch("which tasks are blocked", r.Store.BlockedTasks),
+		budgets:         newBatch("budgets", r.budgets),
+		contents:        newBatch("run contents", r.Store.RunContents),
+		deliveries:      newBatch("deliveries of webhooks", r.deliveriesOf),
+		heads:           newBatch("positions", r.heads),
+		lanes:           newBatch("lanes", r.Store.Lanes),
+		mentionsOf:      newBatch("mentions", r.Store.Mentions),
+		participants:    newBatch("participants", r.Store.Participants),
+		scheduled:       newBatch("schedules of agents", r.scheduledAgents),
+		waiting:         newBatch("why runs wait", r.waitingOf),
+		waitingRequests: newBatch("why requests wait", r.waitingOfRequests),
 	})
 }
+
+func (r *Resolver) deliveriesOf(ctx context.Context, triggers []xid.ID) (map[xid.ID][]reads.LoggedDelivery, error) {
+	return r.Store.Deliveries(ctx, triggers, deliveriesMost)
+}
+
+func ofSubjects(ids ...xid.ID) predicate.BudgetPolicy { return budgetpolicy.SubjectIDIn(texts(ids)...) }
 
 // load is the loaders of the response that ctx belongs to.
 func load(ctx context.Context) *loaders { return ctx.Value(loadersKey{}).(*loaders) }
@@ -202,10 +179,16 @@ func newestAttempts(s *sql.Selector) {
 	}))
 }
 
+// queryOf is what ent's queries for rows of a table have in common; P is the type of the table's conditions.
+type queryOf[T, P, Q any] interface {
+	Where(...P) Q
+	All(context.Context) ([]*T, error)
+}
+
 // rows loads one row for each key; of several rows with a key the first counts.
-func rows[T any](what string, read func(context.Context, []xid.ID) ([]*T, error), key func(*T) xid.ID) loader[*T] {
+func rows[T, P any, Q queryOf[T, P, Q]](what string, query func() Q, in func(...xid.ID) P, key func(*T) xid.ID) loader[*T] {
 	return newBatch(what, func(ctx context.Context, ids []xid.ID) (map[xid.ID]*T, error) {
-		list, err := read(ctx, ids)
+		list, err := query().Where(in(ids...)).All(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -219,9 +202,14 @@ func rows[T any](what string, read func(context.Context, []xid.ID) ([]*T, error)
 	})
 }
 
-// groups loads all rows with a key, in the order in which they are read.
-func groups[T any](what string, read func(context.Context, []xid.ID) ([]*T, error), key func(*T) xid.ID) loader[[]*T] {
-	return newBatch(what, func(ctx context.Context, ids []xid.ID) (map[xid.ID][]*T, error) {
+// groups loads all rows with a key, in the order of the query.
+func groups[T, P any, Q queryOf[T, P, Q]](what string, query func() Q, in func(...xid.ID) P, key func(*T) xid.ID) loader[[]*T] {
+	return newBatch(what, grouped(func(ctx context.Context, ids []xid.ID) ([]*T, error) { return query().Where(in(ids...)).All(ctx) }, key))
+}
+
+// grouped sorts what is read by its key, in the order in which it is read.
+func grouped[T any](read func(context.Context, []xid.ID) ([]*T, error), key func(*T) xid.ID) func(context.Context, []xid.ID) (map[xid.ID][]*T, error) {
+	return func(ctx context.Context, ids []xid.ID) (map[xid.ID][]*T, error) {
 		list, err := read(ctx, ids)
 		if err != nil {
 			return nil, err
@@ -231,7 +219,7 @@ func groups[T any](what string, read func(context.Context, []xid.ID) ([]*T, erro
 			out[key(row)] = append(out[key(row)], row)
 		}
 		return out, nil
-	})
+	}
 }
 
 // linked loads what a column refers to; an empty column is null.

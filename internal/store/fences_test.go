@@ -246,8 +246,17 @@ func TestALaneIsOneTransactionsAtATime(t *testing.T) {
 		})
 	}()
 	<-held
-	if claimed := w.claim(10); len(claimed) != 0 {
-		t.Errorf("%d runs of a lane that somebody holds are claimed", len(claimed))
+	due := func() (n int) {
+		w.Helper()
+		w.ok(w.inTx(t.Context(), func(x *tx) error {
+			lanes, err := x.lockDueLanes(t.Context(), []xid.ID{agent}, false)
+			n = len(lanes)
+			return err
+		}))
+		return n
+	}
+	if n := due(); n != 0 {
+		t.Errorf("a claim takes %d lanes that somebody holds", n)
 	}
 	type got struct {
 		lane
@@ -271,7 +280,7 @@ func TestALaneIsOneTransactionsAtATime(t *testing.T) {
 	if w.ok(g.err); g.maxSessions != 7 || !g.at.After(left) {
 		t.Errorf("the second goes on with %d sessions at %v, want the 7 that the first left at %v", g.maxSessions, g.at, left)
 	}
-	if claimed := w.claim(10); len(claimed) != 1 {
-		t.Errorf("%d runs are claimed once the lane is free, want 1", len(claimed))
+	if n := due(); n != 1 {
+		t.Errorf("a claim takes %d lanes once it is free, want 1", n)
 	}
 }
