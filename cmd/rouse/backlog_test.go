@@ -5,22 +5,15 @@ import (
 	"time"
 )
 
-// queueMany queues wakes of an agent, each in a scope of its own.
+// queueMany queues wakes of an agent.
 func (o office) queueMany(agent string, n int) {
 	o.t.Helper()
-	o.sql(`
-INSERT INTO wakeup_requests (id, workspace_id, agent_id, causation_id, scope, source, wake_class, person_waiting, reason, payload, status,
-  recovered, resends, hops, retry_count)
-SELECT 'wkp_' || lpad(n::text, 26, '0'), $1, $2, 'cau_' || n, 'task:' || n, 'SELF', 'EVENT', false, 'many', '{"reason": "many"}', 'QUEUED', false, 0, 0, 0
-FROM generate_series(1, $3::int) n`, o.workspace, agent, n)
+	queueWakes(o.t, o.db, o.workspace, []string{agent}, n)
 }
 
-func (o office) count(query string, args ...any) (n int) {
+func (o office) count(query string, args ...any) int {
 	o.t.Helper()
-	if err := o.db.QueryRowContext(o.t.Context(), query, args...).Scan(&n); err != nil {
-		o.t.Fatalf("%v: %s", err, query)
-	}
-	return n
+	return countIn(o.t, o.db, query, args...)
 }
 
 // An agent with 2,000 queued runs is paused, resumed and deleted. Each act is answered soon, and another agent of the workspace is launched as if

@@ -124,19 +124,15 @@ func (c *chaos) prepare(plan chaosPlan) {
 	c.Helper()
 	first := start(c, filepath.Join(c.dir, "0"), c.env)
 	j := newJourney(first)
+	var agents []string
 	for i := range chaosAgents {
-		j.agent(fmt.Sprint("echo ", i), map[string]any{"echo": map[string]any{}})
+		agents = append(agents, j.agent(fmt.Sprint("echo ", i), map[string]any{"echo": map[string]any{}}))
 	}
 	first.end(syscall.SIGTERM)
 	c.sql(`UPDATE workspaces SET coalescing_window_ms = 0`)
 	c.sql(`UPDATE workspace_lanes SET max_running = $1 WHERE workspace_id = $2`, chaosCeiling, j.workspace)
 	c.sql(`UPDATE agent_lanes l SET max_sessions = 1 + n % 3 FROM (SELECT agent_id, row_number() OVER (ORDER BY agent_id) AS n FROM agent_lanes) x WHERE x.agent_id = l.agent_id`)
-	c.sql(`
-INSERT INTO wakeup_requests (id, workspace_id, agent_id, causation_id, scope, source, wake_class, person_waiting, reason, payload, status,
-  recovered, resends, hops, retry_count)
-SELECT 'wkp_' || lpad(n::text, 26, '0'), $1, agents[1 + n % cardinality(agents)], 'cau_' || n, 'task:' || n, 'SELF', 'EVENT', false, 'chaos',
-  '{"reason": "chaos"}', 'QUEUED', false, 0, 0, 0
-FROM generate_series(1, $2::int) n, (SELECT array_agg(agent_id) AS agents FROM agent_lanes WHERE workspace_id = $1) a`, j.workspace, plan.runs)
+	queueWakes(c, c.db, j.workspace, agents, plan.runs)
 }
 
 func (c *chaos) sql(query string, args ...any) {
@@ -319,10 +315,7 @@ WHERE status <> 'FINISHED' GROUP BY status, end_reason, abandonments, launches`
 	}
 }
 
-func (c *chaos) count(query string) (n int) {
+func (c *chaos) count(query string) int {
 	c.Helper()
-	if err := c.db.QueryRowContext(c.Context(), query).Scan(&n); err != nil {
-		c.Fatalf("%s: %v", query, err)
-	}
-	return n
+	return countIn(c, c.db, query)
 }
