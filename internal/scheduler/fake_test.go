@@ -247,6 +247,9 @@ func (f *fakeStore) Uptime(context.Context) (time.Duration, error) {
 	return f.uptime, err
 }
 
+// TallyShapes finds nothing to count.
+func (f *fakeStore) TallyShapes(context.Context) (bool, error) { return false, nil }
+
 func (f *fakeStore) Repair(context.Context) (store.Repairs, error) {
 	unlock, err := f.lock()
 	defer unlock()

@@ -1,5 +1,5 @@
-// Package scheduler runs the loops: the dispatcher, the cron tick, and the sweeps for rescue, repair, budgets, recovery
-// and retention (SPEC S4.3, S6.5, S8.4, S8.5, S11). A loop holds no rule: it decides when to look, and calls the store,
+// Package scheduler runs the loops: the dispatcher, the cron tick, and the sweeps for rescue, repair, budgets, recovery,
+// retention and counts (SPEC S4.3, S6.5, S8.4, S8.5, S11). A loop holds no rule: it decides when to look, and calls the store,
 // which decides on rows by the database's clock. gocron gives the beat of each loop. A channel of capacity 1 carries
 // it, because gocron itself may drop a signal that comes as a pass ends.
 package scheduler
@@ -29,6 +29,7 @@ const (
 	budgetBeat   = 30 * time.Second
 	recoveryBeat = 30 * time.Second
 	pruneBeat    = 10 * time.Minute
+	tallyBeat    = 15 * time.Second
 )
 
 // Options are what the loops need. All fields but Log are required.
@@ -69,7 +70,7 @@ func New(o Options) *Scheduler {
 	f := &repairer{store: o.Store, log: o.Log}
 	b, v, p := &budgetSweep{store: o.Store, log: o.Log}, &recovery{store: o.Store, log: o.Log}, &pruner{store: o.Store, keep: o.Keep, log: o.Log}
 	s.loops = []*loop{s.dispatch, newLoop("cron", cronBeat, c.runOnce), newLoop("rescue", rescueBeat, r.runOnce), newLoop("repair", repairBeat, f.runOnce),
-		newLoop("budget", budgetBeat, b.runOnce), newLoop("recovery", recoveryBeat, v.runOnce), newLoop("retention", pruneBeat, p.runOnce), newLoop("presence", domain.SchedulerBeat, presence(o.Store))}
+		newLoop("budget", budgetBeat, b.runOnce), newLoop("recovery", recoveryBeat, v.runOnce), newLoop("retention", pruneBeat, p.runOnce), newLoop("tally", tallyBeat, (&tallier{store: o.Store}).runOnce), newLoop("presence", domain.SchedulerBeat, presence(o.Store))}
 	return s
 }
 

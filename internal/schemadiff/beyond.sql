@@ -10,3 +10,8 @@ ALTER TABLE run_contents DROP CONSTRAINT run_contents_pkey;
 ALTER TABLE run_contents DROP CONSTRAINT IF EXISTS run_contents_run_id_key;
 DROP INDEX IF EXISTS run_contents_run_id_key;
 ALTER TABLE run_contents ADD PRIMARY KEY (run_id);
+
+-- Ended runs of a minute, by what their terminal shape is derived from, and the one row that says which minutes are counted.
+-- No record of the API is behind them, and the store reads and writes them by statements of its own.
+CREATE TABLE "shape_tallies" ("workspace_id" character varying NOT NULL, "minute" timestamptz NOT NULL, "status" character varying NOT NULL, "outcome" character varying NOT NULL, "end_reason" character varying NOT NULL, "session" boolean NOT NULL, "active" boolean NOT NULL, "n" bigint NOT NULL, PRIMARY KEY ("workspace_id", "minute", "status", "outcome", "end_reason", "session", "active"));
+CREATE TABLE "shape_tally_mark" ("id" boolean NOT NULL DEFAULT true, "since" timestamptz NOT NULL, "until" timestamptz NOT NULL, "seen" timestamptz NOT NULL, "horizon" bigint NOT NULL, "activated" timestamptz NULL, PRIMARY KEY ("id"), CONSTRAINT "shape_tally_mark_one" CHECK (id));

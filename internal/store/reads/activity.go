@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -25,41 +26,19 @@ func (p ActivityPosition) UpTo(other ActivityPosition) bool {
 // ActivityHead is the position that follows everything which can be read in order now. What was visible before it was
 // taken may lie after it, while an older transaction is still running: never the other way round.
 func (s *Reads) ActivityHead(ctx context.Context) (ActivityPosition, error) {
-	horizon, err := pgtx.QueryOne[int64](ctx, s.pool, `SELECT `+activityHorizon)
+	horizon, err := pgtx.QueryOne[int64](ctx, s.pool, `SELECT `+guard.OldestWriter)
 	if err != nil {
 		return ActivityPosition{}, fmt.Errorf("read the head of the log: %w", err)
 	}
 	return ActivityPosition{Tx: horizon}, nil
 }
 
-// activityHorizon is the oldest transaction that may still append an entry: entries of those before it are all there. A
-// transaction of another database, or of an account that may not write here, appends none: one that stays open holds
-// nobody's feed up. A second account that may write is another server's, or ours before its credentials were changed.
-// The session's own account always counts, because it may have taken on a role. Those that have ended since the
-// statement's snapshot cannot be told from ours, and hold the feed up until the next look.
-const activityHorizon = `(
-  SELECT coalesce(min(x::text::bigint), pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
-  FROM pg_snapshot_xip(pg_current_snapshot()) x
-  WHERE x::xid::text NOT IN (
-    SELECT l.transactionid::text FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-    WHERE l.locktype = 'transactionid'
-      AND l.mode = 'ExclusiveLock'
-      AND l.granted
-      AND (a.datname <> current_database()
-        OR a.usename <> session_user AND NOT has_table_privilege(a.usesysid, 'activities', 'INSERT'))
-    UNION ALL
-    -- a prepared transaction has no session, but it may still commit
-    SELECT p.transaction::text
-    FROM pg_prepared_xacts p
-    WHERE p.database <> current_database()
-      OR p.owner <> session_user AND NOT has_table_privilege(p.owner, 'activities', 'INSERT')))`
-
 // ActivityAfter reads the workspace's log after a position, in its order (tx, id), at most limit entries. It gives only
 // entries below the oldest transaction that may still append one, because that one would be passed by otherwise. held
 // says that further entries wait for it.
 func (s *Reads) ActivityAfter(ctx context.Context, workspaceID xid.ID, after ActivityPosition, limit int) (entries []*ent.Activity, held bool, err error) {
 	const query = `
-WITH horizon AS MATERIALIZED (SELECT ` + activityHorizon + ` AS tx)
+WITH horizon AS MATERIALIZED (SELECT ` + guard.OldestWriter + ` AS tx)
 SELECT id, tx, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id,
   occurred_at, tx < (SELECT tx FROM horizon)
 FROM activities WHERE workspace_id = $1 AND (tx, id) > ($2, $3) ORDER BY tx, id LIMIT $4`

@@ -123,16 +123,55 @@ func (r *livenessRead) stuckRuns(ctx context.Context) error {
 	return r.runs(ctx, &r.out.StuckRuns, StuckRunsQuery, r.workspaceID, r.cut.Now, r.cut.Queued, r.cut.Claimed, liveness.Cap)
 }
 
-// silentQuery: a run's end is the terminal instant; that a terminal run has one is a check of the table.
+// countedMinutes: $2 is the beginning of the window, $3 the activation. The minutes of the window whose ended runs are
+// counted are those from lo on and before hi. Both are in the infinite future when none are, or when runs were told
+// apart by another activation.
+const countedMinutes = `
+counted AS (
+  SELECT coalesce(max(lo), 'infinity') AS lo, coalesce(max(hi), 'infinity') AS hi
+  FROM (
+    SELECT greatest(since, date_trunc('minute', $2::timestamptz + interval '1 minute' - interval '1 microsecond', 'UTC')) AS lo,
+      until AS hi
+    FROM shape_tally_mark
+    WHERE coalesce(activated, 'infinity') = $3) m
+  WHERE lo < hi)`
+
+// uncounted are the conditions of ended runs of the window before the counted minutes, and after them.
+const (
+	uncountedBefore = `finished_at >= $2 AND finished_at < (SELECT lo FROM counted)`
+	uncountedAfter  = `finished_at >= (SELECT hi FROM counted)`
+)
+
+// silentRun is a run that ended well without a session. A run's end is the terminal instant; that a terminal run has
+// one is a check of the table.
+const silentRun = `workspace_id = $1 AND status = 'FINISHED' AND outcome = 'processed' AND session_id IS NULL AND requested_at >= $3`
+
+// SilentQuery gives the newest silent runs of the window. It counts all of them by the counts of their minutes.
 const SilentQuery = `
-SELECT id, 'SILENT_SUCCESS', finished_at, count(*) OVER () FROM runs
-WHERE workspace_id = $1
-  AND status = 'FINISHED'
-  AND outcome = 'processed'
-  AND session_id IS NULL
-  AND finished_at >= $2
-  AND requested_at >= $3
-ORDER BY finished_at DESC, id DESC LIMIT $4`
+WITH ` + countedMinutes + `,
+silent AS MATERIALIZED (
+  SELECT id, finished_at FROM runs
+  WHERE ` + silentRun + `
+    AND finished_at >= $2
+  ORDER BY finished_at DESC, id DESC LIMIT $4),
+total AS (
+  SELECT count(*) AS n FROM runs
+  WHERE ` + silentRun + `
+    AND ` + uncountedBefore + `
+  UNION ALL
+  SELECT count(*) FROM runs
+  WHERE ` + silentRun + `
+    AND ` + uncountedAfter + `
+  UNION ALL
+  SELECT sum(n) FROM shape_tallies
+  WHERE workspace_id = $1
+    AND minute >= (SELECT lo FROM counted)
+    AND minute < (SELECT hi FROM counted)
+    AND status = 'FINISHED'
+    AND outcome = 'processed'
+    AND active
+    AND NOT session)
+SELECT id, 'SILENT_SUCCESS', finished_at, (SELECT sum(n)::bigint FROM total) FROM silent ORDER BY finished_at DESC, id DESC`
 
 func (r *livenessRead) silentSuccesses(ctx context.Context) error {
 	if r.out.ActivatedAt == nil { // all are older than the classification
@@ -150,10 +189,24 @@ func (r *livenessRead) runs(ctx context.Context, into *RunEvidence, query string
 
 // ShapesQuery groups the window's terminal runs by what their shape is derived from; the shape itself is domain.ShapeOf's.
 const ShapesQuery = `
-SELECT status, coalesce(outcome, ''), coalesce(end_reason, ''), session_id IS NOT NULL, requested_at >= $3,
-  count(*)
-FROM runs
-WHERE workspace_id = $1 AND finished_at IS NOT NULL AND finished_at >= $2 GROUP BY 1, 2, 3, 4, 5`
+WITH ` + countedMinutes + `
+SELECT status, outcome, end_reason, session, active, sum(n)::bigint
+FROM (
+  SELECT status, outcome, end_reason, session, active, n FROM shape_tallies
+  WHERE workspace_id = $1
+    AND minute >= (SELECT lo FROM counted)
+    AND minute < (SELECT hi FROM counted)
+  UNION ALL
+  SELECT ` + guard.ShapeColumns + `, requested_at >= $3, 1 FROM runs
+  WHERE workspace_id = $1
+    AND finished_at IS NOT NULL
+    AND ` + uncountedBefore + `
+  UNION ALL
+  SELECT ` + guard.ShapeColumns + `, requested_at >= $3, 1 FROM runs
+  WHERE workspace_id = $1
+    AND finished_at IS NOT NULL
+    AND ` + uncountedAfter + `) ended
+GROUP BY 1, 2, 3, 4, 5`
 
 func (r *livenessRead) shapes(ctx context.Context) error {
 	var activated any = "infinity"
