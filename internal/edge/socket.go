@@ -13,8 +13,6 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/coder/websocket"
-
-	"rouse.dev/rouse/internal/domain"
 )
 
 const subprotocol = "graphql-transport-ws"
@@ -139,8 +137,8 @@ func (c *socket) read() {
 		}
 		if err := m.decode(data); err != nil {
 			why := "not a JSON object"
-			if twice, ok := errors.AsType[*twiceError](err); ok {
-				why = "a JSON object has the member " + domain.CutText(twice.name, 30, "…") + " twice"
+			if _, ok := errors.AsType[*twiceError](err); ok {
+				why = "a JSON object has a member twice"
 			}
 			c.close(closeInvalidMessage, "Invalid message: "+why)
 			return

@@ -11,12 +11,14 @@ import (
 // in front may have checked the other one.
 type twiceError struct{ name string }
 
-// Error names the member.
+// Error names the member where it is one of a request's own: other names are what the caller sent.
 func (e *twiceError) Error() string {
-	return "the JSON object has the member " + quoted(e.name) + " twice: send each once"
+	switch e.name {
+	case "query", "operationName", "variables", "extensions", "id", "type", "payload":
+		return `a JSON object of the request has the member "` + e.name + `" twice: send it once`
+	}
+	return "a JSON object of the request has a member twice: send each once"
 }
-
-func quoted(name string) string { return `"` + clip(name) + `"` }
 
 // level is an object or a list that is being read.
 type level struct {
