@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,7 +106,9 @@ func TestTwoChangesOfBlockersMakeNoCycleTogether(t *testing.T) {
 	w := newWorld(t)
 	a, b, c := w.task("A"), w.task("B"), w.task("C")
 	held, free, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() { // another change, which has looked for cycles and is not committed
+	letGo := sync.OnceFunc(func() { close(free) })
+	defer letGo() // also of a test that fails: else its database would wait for the transaction
+	go func() {   // another change, which has looked for cycles and is not committed
 		done <- w.inTx(w.background(), func(x *tx) error {
 			if _, err := x.lockForBlockers(w.background(), SetTaskBlockers{WorkspaceID: w.workspace, TaskID: c}); err != nil {
 				return err
@@ -126,7 +129,7 @@ func TestTwoChangesOfBlockersMakeNoCycleTogether(t *testing.T) {
 	w.until("both wait for the other change", func() bool {
 		return one[int](w, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == 2
 	})
-	close(free)
+	letGo()
 	w.ok(<-done)
 	refused := 0
 	for range 2 {
@@ -234,6 +237,8 @@ func TestALaneIsOneTransactionsAtATime(t *testing.T) {
 	agent := w.agent("worker")
 	w.wake(agent)
 	held, free, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	letGo := sync.OnceFunc(func() { close(free) })
+	defer letGo() // also of a test that fails: else its database would wait for the transaction
 	var left time.Time
 	go func() {
 		done <- w.inTx(w.background(), func(x *tx) error {
@@ -274,7 +279,7 @@ func TestALaneIsOneTransactionsAtATime(t *testing.T) {
 		waited <- g
 	}()
 	w.until("the second waits for the first", func() bool { return one[int](w, `SELECT count(*) FROM pg_locks WHERE NOT granted`) == 1 })
-	close(free)
+	letGo()
 	w.ok(<-done)
 	g := <-waited
 	if w.ok(g.err); g.maxSessions != 7 || !g.at.After(left) {
