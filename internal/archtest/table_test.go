@@ -89,6 +89,9 @@ var rooms = []room{
 	}, "parse, one call, answer; what runs agents is reached through small interfaces that server wires"},
 
 	// The wiring.
+	{"internal/doctor", []string{
+		anyEnt, pure, "internal/account", "internal/auth", "internal/config", "internal/executor", "internal/postgres", "internal/secret", "internal/store", "internal/store/migrations", "internal/store/reads", "internal/tokenfile",
+	}, "what an installation is found to be; it opens nothing, and the server hands it what it looks at"},
 	{"internal/server", []string{"ent/...", "graph/...", "internal/..."}, "it wires all; tests' packages are refused below"},
 	{"cmd/rouse", []string{
 		"internal/config", "internal/domain", "internal/secret", "internal/server", "internal/xid",

@@ -1,4 +1,4 @@
-package server
+package doctor
 
 import (
 	"context"
@@ -7,28 +7,29 @@ import (
 	"rouse.dev/rouse/ent/workspace"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/store/reads"
 )
 
-// loops asks of each workspace whether its loop is alive (SPEC S10.4). Only DEAD is unwell: a due trigger did not fire.
-func (d *doctor) loops(ctx context.Context, db *Database) {
-	s := db.quietStore()
+// Loops asks of each workspace whether its loop is alive (SPEC S10.4). Only DEAD is unwell: a due trigger did not fire. standby
+// says that all servers that run are on standby.
+func (r *Report) Loops(ctx context.Context, s *store.Store, standby bool) {
 	all, err := s.Reader().Workspace.Query().Order(workspace.ByID()).All(auth.WithPrincipal(ctx, auth.Local()))
 	if err != nil {
-		d.fail("loop", fmt.Errorf("read the workspaces: %w", err), "see the log of PostgreSQL")
+		r.Fail("loop", fmt.Errorf("read the workspaces: %w", err), "see the log of PostgreSQL")
 		return
 	}
 	for _, w := range all {
 		l, err := s.Liveness(ctx, w.ID)
 		if err != nil {
-			d.tell(w.Slug, domain.Check{Name: "loop", Detail: err.Error(), Hint: "see the log of PostgreSQL; without this input there is no verdict"})
+			r.Tell(w.Slug, domain.Check{Name: "loop", Detail: err.Error(), Hint: "see the log of PostgreSQL; without this input there is no verdict"})
 			continue
 		}
 		c := loopCheck(l)
-		if d.standby && l.Verdict == domain.LoopVerdictDead {
+		if standby && l.Verdict == domain.LoopVerdictDead {
 			c.Hint = "the server is on standby and fires nothing: start it without --standby when it may work"
 		}
-		d.tell(w.Slug, c)
+		r.Tell(w.Slug, c)
 	}
 }
 
