@@ -228,7 +228,7 @@ func queuedRunsSurvive(t *testing.T) {
 	}
 	o = o.endAndStart(t, syscall.SIGTERM, func() {
 		var status string
-		if err := o.db.QueryRowContext(t.Context(), `SELECT string_agg(status, ' ') FROM runs`).Scan(&status); err != nil || status != "QUEUED QUEUED" {
+		if err := o.db.QueryRowContext(t.Context(), `SELECT string_agg(status::text, ' ') FROM runs`).Scan(&status); err != nil || status != "QUEUED QUEUED" {
 			t.Errorf("after the shutdown the runs are %s, %v", status, err)
 		}
 		o.letGo(a)

@@ -14,9 +14,9 @@ var (
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "tx", Type: field.TypeInt64, Default: schema.Expr("(pg_current_xact_id()::text)::bigint")},
-		{Name: "code", Type: field.TypeEnum, Enums: []string{"WAKEUP_QUEUED", "WAKEUP_COALESCED", "WAKEUP_IDLE_SKIPPED", "WAKEUP_AGENT_INACTIVE", "WAKEUP_CHECKOUT_HELD", "WAKEUP_RESENT", "WAKEUP_BUDGET_BLOCKED", "WAKEUP_STALE_CANCELLED", "WAKEUP_RETRY_SCHEDULED", "WAKEUP_RETRY_CANCELLED", "RECOVERY_DISPATCH", "RECOVERY_SWEEP_COMPLETE", "RUN_CLAIMED", "RUN_LAUNCHED", "RUN_FINISHED", "RUN_FAILED", "RUN_CANCELLED", "RUN_RESCUED", "ROUTINE_CHANGED", "ROUTINE_FIRED", "TRIGGER_CHANGED", "TRIGGER_SECRET_ROTATED", "AGENT_CHANGED", "AGENT_PAUSED", "AGENT_RESUMED", "TASK_CHANGED", "TASK_COMMENTED", "APPROVAL_DECIDED", "BUDGET_CHANGED", "BUDGET_THRESHOLD", "SETTINGS_CHANGED", "WEBHOOK_REJECTED", "APPROVAL_REQUESTED", "INBOX_ITEM_MADE", "INBOX_ITEM_HANDLED", "TOKEN_CREATED", "TOKEN_REVOKED", "PROJECT_CHANGED", "WORKFLOW_CHANGED", "WORKSPACE_CREATED", "EXECUTOR_TESTED", "WAKEUP_REQUESTED", "RUN_CANCEL_REQUESTED"}},
+		{Name: "code", Type: field.TypeEnum, Enums: []string{"WAKEUP_QUEUED", "WAKEUP_COALESCED", "WAKEUP_IDLE_SKIPPED", "WAKEUP_AGENT_INACTIVE", "WAKEUP_CHECKOUT_HELD", "WAKEUP_RESENT", "WAKEUP_BUDGET_BLOCKED", "WAKEUP_STALE_CANCELLED", "WAKEUP_RETRY_SCHEDULED", "WAKEUP_RETRY_CANCELLED", "RECOVERY_DISPATCH", "RECOVERY_SWEEP_COMPLETE", "RUN_CLAIMED", "RUN_LAUNCHED", "RUN_FINISHED", "RUN_FAILED", "RUN_CANCELLED", "RUN_RESCUED", "ROUTINE_CHANGED", "ROUTINE_FIRED", "TRIGGER_CHANGED", "TRIGGER_SECRET_ROTATED", "AGENT_CHANGED", "AGENT_PAUSED", "AGENT_RESUMED", "TASK_CHANGED", "TASK_COMMENTED", "APPROVAL_DECIDED", "BUDGET_CHANGED", "BUDGET_THRESHOLD", "SETTINGS_CHANGED", "WEBHOOK_REJECTED", "APPROVAL_REQUESTED", "INBOX_ITEM_MADE", "INBOX_ITEM_HANDLED", "TOKEN_CREATED", "TOKEN_REVOKED", "PROJECT_CHANGED", "WORKFLOW_CHANGED", "WORKSPACE_CREATED", "EXECUTOR_TESTED", "WAKEUP_REQUESTED", "RUN_CANCEL_REQUESTED"}, SchemaType: map[string]string{"postgres": "activity_code"}},
 		{Name: "summary", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "actor_kind", Type: field.TypeEnum, Enums: []string{"USER", "AGENT", "CHANNEL", "SYSTEM"}},
+		{Name: "actor_kind", Type: field.TypeEnum, Enums: []string{"USER", "AGENT", "CHANNEL", "SYSTEM"}, SchemaType: map[string]string{"postgres": "author_kind"}},
 		{Name: "actor", Type: field.TypeString, Size: 200, Default: ""},
 		{Name: "subject_id", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "agent_id", Type: field.TypeString, Nullable: true, Size: 64},
@@ -155,8 +155,8 @@ var (
 	AgentLanesColumns = []*schema.Column{
 		{Name: "agent_id", Type: field.TypeString, Size: 64},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
-		{Name: "status", Type: field.TypeEnum, Enums: []string{"IDLE", "WORKING", "PAUSED", "STOPPED"}, Default: "IDLE"},
-		{Name: "pause_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"USER", "BUDGET"}},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"IDLE", "WORKING", "PAUSED", "STOPPED"}, Default: "IDLE", SchemaType: map[string]string{"postgres": "agent_status"}},
+		{Name: "pause_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"USER", "BUDGET"}, SchemaType: map[string]string{"postgres": "agent_pause_reason"}},
 		{Name: "paused_at", Type: field.TypeTime, Nullable: true},
 		{Name: "max_sessions", Type: field.TypeInt, Default: 1},
 		{Name: "cooldown_ms", Type: field.TypeInt64, Default: 0},
@@ -359,7 +359,7 @@ var (
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "attempt", Type: field.TypeInt},
 		{Name: "amount_usd", Type: field.TypeString, SchemaType: map[string]string{"postgres": "numeric(18,6)"}},
-		{Name: "status", Type: field.TypeEnum, Enums: []string{"HELD", "SETTLED", "VOID"}, Default: "HELD"},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"HELD", "SETTLED", "VOID"}, Default: "HELD", SchemaType: map[string]string{"postgres": "budget_hold_status"}},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 		{Name: "policy_id", Type: field.TypeString, Size: 64},
 		{Name: "run_id", Type: field.TypeString, Size: 64},
@@ -815,9 +815,9 @@ var (
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "causation_id", Type: field.TypeString, Size: 64},
-		{Name: "source", Type: field.TypeEnum, Enums: []string{"CRON", "WEBHOOK", "MANUAL"}},
-		{Name: "status", Type: field.TypeEnum, Enums: []string{"RECEIVED", "TASK_CREATED", "ENQUEUED", "DONE", "SKIPPED", "COALESCED", "CANCELLED", "FAILED"}, Default: "RECEIVED"},
-		{Name: "skip_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}},
+		{Name: "source", Type: field.TypeEnum, Enums: []string{"CRON", "WEBHOOK", "MANUAL"}, SchemaType: map[string]string{"postgres": "routine_run_source"}},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"RECEIVED", "TASK_CREATED", "ENQUEUED", "DONE", "SKIPPED", "COALESCED", "CANCELLED", "FAILED"}, Default: "RECEIVED", SchemaType: map[string]string{"postgres": "routine_run_status"}},
+		{Name: "skip_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}, SchemaType: map[string]string{"postgres": "end_reason"}},
 		{Name: "fire_key", Type: field.TypeString, Nullable: true, Size: 400},
 		{Name: "variables", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "missed_ticks", Type: field.TypeInt, Default: 0},
@@ -1041,11 +1041,11 @@ var (
 		{Name: "causation_id", Type: field.TypeString, Size: 64},
 		{Name: "revision", Type: field.TypeInt, Default: "1"},
 		{Name: "scope", Type: field.TypeString, Size: 80},
-		{Name: "source", Type: field.TypeEnum, Enums: []string{"ROUTINE", "COMMENT", "AGENT_ERROR", "SELF", "USER", "TASK_ASSIGNED", "TASK_BLOCKERS_RESOLVED", "TASK_CHILDREN_COMPLETED", "APPROVAL_RESOLVED", "BUDGET_ALERT"}},
-		{Name: "wake_class", Type: field.TypeEnum, Enums: []string{"PERIODIC", "EVENT"}},
+		{Name: "source", Type: field.TypeEnum, Enums: []string{"ROUTINE", "COMMENT", "AGENT_ERROR", "SELF", "USER", "TASK_ASSIGNED", "TASK_BLOCKERS_RESOLVED", "TASK_CHILDREN_COMPLETED", "APPROVAL_RESOLVED", "BUDGET_ALERT"}, SchemaType: map[string]string{"postgres": "wakeup_source"}},
+		{Name: "wake_class", Type: field.TypeEnum, Enums: []string{"PERIODIC", "EVENT"}, SchemaType: map[string]string{"postgres": "wake_class"}},
 		{Name: "fingerprint", Type: field.TypeString, Nullable: true, Size: 64},
-		{Name: "status", Type: field.TypeEnum, Enums: []string{"QUEUED", "CLAIMED", "FINISHED", "FAILED", "CANCELLED"}, Default: "QUEUED"},
-		{Name: "parked_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"WINDOW", "BACKOFF", "RATE_LIMIT", "SCOPE_BUSY", "TASK_BLOCKED", "BUDGET_RESERVED", "GUARD_ERROR", "NO_WORKER"}},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"QUEUED", "CLAIMED", "FINISHED", "FAILED", "CANCELLED"}, Default: "QUEUED", SchemaType: map[string]string{"postgres": "run_status"}},
+		{Name: "parked_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"WINDOW", "BACKOFF", "RATE_LIMIT", "SCOPE_BUSY", "TASK_BLOCKED", "BUDGET_RESERVED", "GUARD_ERROR", "NO_WORKER"}, SchemaType: map[string]string{"postgres": "parked_reason"}},
 		{Name: "parked_until", Type: field.TypeTime, Nullable: true},
 		{Name: "due_at", Type: field.TypeTime, Nullable: true},
 		{Name: "attempt", Type: field.TypeInt, Default: "0"},
@@ -1057,12 +1057,12 @@ var (
 		{Name: "event_seq", Type: field.TypeInt64, Default: "0"},
 		{Name: "session_id", Type: field.TypeString, Nullable: true, Size: 500},
 		{Name: "outcome", Type: field.TypeString, Nullable: true, Size: 64},
-		{Name: "end_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}},
+		{Name: "end_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}, SchemaType: map[string]string{"postgres": "end_reason"}},
 		{Name: "summary", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "error_code", Type: field.TypeEnum, Nullable: true, Enums: []string{"RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER"}},
+		{Name: "error_code", Type: field.TypeEnum, Nullable: true, Enums: []string{"RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER"}, SchemaType: map[string]string{"postgres": "run_error_code"}},
 		{Name: "error_message", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "error_retryable", Type: field.TypeBool, Default: "false"},
-		{Name: "retry_source", Type: field.TypeEnum, Nullable: true, Enums: []string{"BACKOFF", "RATE_LIMIT_PARSED"}},
+		{Name: "retry_source", Type: field.TypeEnum, Nullable: true, Enums: []string{"BACKOFF", "RATE_LIMIT_PARSED"}, SchemaType: map[string]string{"postgres": "retry_source"}},
 		{Name: "rate_limit_reset_at", Type: field.TypeTime, Nullable: true},
 		{Name: "limits", Type: field.TypeInt, Default: "0"},
 		{Name: "limited_since", Type: field.TypeTime, Nullable: true},
@@ -1256,10 +1256,10 @@ var (
 		{Name: "number", Type: field.TypeInt},
 		{Name: "executor", Type: field.TypeString, Nullable: true, Size: 32},
 		{Name: "session_id", Type: field.TypeString, Nullable: true, Size: 500},
-		{Name: "status", Type: field.TypeEnum, Enums: []string{"OFFERED", "LAUNCHING", "RUNNING", "SUCCEEDED", "FAILED", "ABANDONED", "INTERRUPTED", "CANCELLED"}},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"OFFERED", "LAUNCHING", "RUNNING", "SUCCEEDED", "FAILED", "ABANDONED", "INTERRUPTED", "CANCELLED"}, SchemaType: map[string]string{"postgres": "run_attempt_status"}},
 		{Name: "owner", Type: field.TypeString, Size: 64},
 		{Name: "token_digest", Type: field.TypeString, Nullable: true, Size: 64},
-		{Name: "error_code", Type: field.TypeEnum, Nullable: true, Enums: []string{"RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER"}},
+		{Name: "error_code", Type: field.TypeEnum, Nullable: true, Enums: []string{"RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER"}, SchemaType: map[string]string{"postgres": "run_error_code"}},
 		{Name: "error_message", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "started_at", Type: field.TypeTime},
 		{Name: "heartbeat_at", Type: field.TypeTime, Nullable: true},
@@ -1338,7 +1338,7 @@ var (
 	RunEventsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
 		{Name: "seq", Type: field.TypeInt64},
-		{Name: "kind", Type: field.TypeEnum, Enums: []string{"CREATED", "CLAIMED", "GUARD", "COALESCED", "PROMOTED", "LAUNCHED", "SESSION_RECORDED", "PROGRESS", "RETRY_SCHEDULED", "FINISHED", "FAILED", "CANCELLED", "RECOVERED"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"CREATED", "CLAIMED", "GUARD", "COALESCED", "PROMOTED", "LAUNCHED", "SESSION_RECORDED", "PROGRESS", "RETRY_SCHEDULED", "FINISHED", "FAILED", "CANCELLED", "RECOVERED"}, SchemaType: map[string]string{"postgres": "run_event_kind"}},
 		{Name: "attempt", Type: field.TypeInt, Nullable: true},
 		{Name: "data", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "occurred_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
@@ -1377,7 +1377,7 @@ var (
 		{Name: "id", Type: field.TypeInt64, Increment: true},
 		{Name: "attempt", Type: field.TypeInt},
 		{Name: "seq", Type: field.TypeInt64},
-		{Name: "stream", Type: field.TypeEnum, Enums: []string{"STDOUT", "STDERR", "SYSTEM"}},
+		{Name: "stream", Type: field.TypeEnum, Enums: []string{"STDOUT", "STDERR", "SYSTEM"}, SchemaType: map[string]string{"postgres": "log_stream"}},
 		{Name: "text", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
@@ -1661,22 +1661,22 @@ var (
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "causation_id", Type: field.TypeString, Size: 64},
 		{Name: "scope", Type: field.TypeString, Size: 80},
-		{Name: "source", Type: field.TypeEnum, Enums: []string{"ROUTINE", "COMMENT", "AGENT_ERROR", "SELF", "USER", "TASK_ASSIGNED", "TASK_BLOCKERS_RESOLVED", "TASK_CHILDREN_COMPLETED", "APPROVAL_RESOLVED", "BUDGET_ALERT"}},
-		{Name: "basis", Type: field.TypeEnum, Nullable: true, Enums: []string{"ASSIGNEE", "REVIEWER", "APPROVER", "EXPLICIT"}},
-		{Name: "wake_class", Type: field.TypeEnum, Enums: []string{"PERIODIC", "EVENT"}},
+		{Name: "source", Type: field.TypeEnum, Enums: []string{"ROUTINE", "COMMENT", "AGENT_ERROR", "SELF", "USER", "TASK_ASSIGNED", "TASK_BLOCKERS_RESOLVED", "TASK_CHILDREN_COMPLETED", "APPROVAL_RESOLVED", "BUDGET_ALERT"}, SchemaType: map[string]string{"postgres": "wakeup_source"}},
+		{Name: "basis", Type: field.TypeEnum, Nullable: true, Enums: []string{"ASSIGNEE", "REVIEWER", "APPROVER", "EXPLICIT"}, SchemaType: map[string]string{"postgres": "wake_basis"}},
+		{Name: "wake_class", Type: field.TypeEnum, Enums: []string{"PERIODIC", "EVENT"}, SchemaType: map[string]string{"postgres": "wake_class"}},
 		{Name: "person_waiting", Type: field.TypeBool, Default: false},
 		{Name: "fingerprint", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "reason", Type: field.TypeString, Size: 200},
 		{Name: "payload", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "jsonb"}},
-		{Name: "status", Type: field.TypeEnum, Enums: []string{"QUEUED", "CLAIMED", "COALESCED", "SKIPPED", "FINISHED", "FAILED", "CANCELLED"}, Default: "QUEUED"},
-		{Name: "end_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"QUEUED", "CLAIMED", "COALESCED", "SKIPPED", "FINISHED", "FAILED", "CANCELLED"}, Default: "QUEUED", SchemaType: map[string]string{"postgres": "wakeup_status"}},
+		{Name: "end_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}, SchemaType: map[string]string{"postgres": "end_reason"}},
 		{Name: "recovered", Type: field.TypeBool, Default: false},
 		{Name: "resends", Type: field.TypeInt, Default: "0"},
 		{Name: "idempotency_key", Type: field.TypeString, Nullable: true, Size: 400},
 		{Name: "hops", Type: field.TypeInt, Default: 0},
 		{Name: "retry_count", Type: field.TypeInt, Default: "0"},
 		{Name: "scheduled_retry_at", Type: field.TypeTime, Nullable: true},
-		{Name: "retry_source", Type: field.TypeEnum, Nullable: true, Enums: []string{"BACKOFF", "RATE_LIMIT_PARSED"}},
+		{Name: "retry_source", Type: field.TypeEnum, Nullable: true, Enums: []string{"BACKOFF", "RATE_LIMIT_PARSED"}, SchemaType: map[string]string{"postgres": "retry_source"}},
 		{Name: "requested_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "delivered_at", Type: field.TypeTime, Nullable: true},
 		{Name: "claimed_at", Type: field.TypeTime, Nullable: true},
@@ -2108,11 +2108,6 @@ var (
 
 func init() {
 	ActivitiesTable.ForeignKeys[0].RefTable = WorkspacesTable
-	ActivitiesTable.Annotation = &entsql.Annotation{}
-	ActivitiesTable.Annotation.Checks = map[string]string{
-		"activities_actor_kind": "actor_kind IN ('USER', 'AGENT', 'CHANNEL', 'SYSTEM')",
-		"activities_code":       "code IN ('WAKEUP_QUEUED', 'WAKEUP_COALESCED', 'WAKEUP_IDLE_SKIPPED', 'WAKEUP_AGENT_INACTIVE', 'WAKEUP_CHECKOUT_HELD', 'WAKEUP_RESENT', 'WAKEUP_BUDGET_BLOCKED', 'WAKEUP_STALE_CANCELLED', 'WAKEUP_RETRY_SCHEDULED', 'WAKEUP_RETRY_CANCELLED', 'RECOVERY_DISPATCH', 'RECOVERY_SWEEP_COMPLETE', 'RUN_CLAIMED', 'RUN_LAUNCHED', 'RUN_FINISHED', 'RUN_FAILED', 'RUN_CANCELLED', 'RUN_RESCUED', 'ROUTINE_CHANGED', 'ROUTINE_FIRED', 'TRIGGER_CHANGED', 'TRIGGER_SECRET_ROTATED', 'AGENT_CHANGED', 'AGENT_PAUSED', 'AGENT_RESUMED', 'TASK_CHANGED', 'TASK_COMMENTED', 'APPROVAL_DECIDED', 'BUDGET_CHANGED', 'BUDGET_THRESHOLD', 'SETTINGS_CHANGED', 'WEBHOOK_REJECTED', 'APPROVAL_REQUESTED', 'INBOX_ITEM_MADE', 'INBOX_ITEM_HANDLED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'PROJECT_CHANGED', 'WORKFLOW_CHANGED', 'WORKSPACE_CREATED', 'EXECUTOR_TESTED', 'WAKEUP_REQUESTED', 'RUN_CANCEL_REQUESTED')",
-	}
 	AgentsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	AgentsTable.ForeignKeys[1].RefTable = AgentsTable
 	AgentsTable.Annotation = &entsql.Annotation{}
@@ -2123,10 +2118,8 @@ func init() {
 	}
 	AgentLanesTable.Annotation = &entsql.Annotation{}
 	AgentLanesTable.Annotation.Checks = map[string]string{
-		"agent_lanes_head":         "(head_at IS NULL) = (head_id IS NULL)",
-		"agent_lanes_pause_reason": "pause_reason IN ('USER', 'BUDGET')",
-		"agent_lanes_running":      "running >= 0",
-		"agent_lanes_status":       "status IN ('IDLE', 'WORKING', 'PAUSED', 'STOPPED')",
+		"agent_lanes_head":    "(head_at IS NULL) = (head_id IS NULL)",
+		"agent_lanes_running": "running >= 0",
 	}
 	APITokensTable.ForeignKeys[0].RefTable = WorkspacesTable
 	ApprovalsTable.ForeignKeys[0].RefTable = WorkspacesTable
@@ -2141,10 +2134,6 @@ func init() {
 	BudgetHoldsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	BudgetHoldsTable.ForeignKeys[1].RefTable = BudgetPoliciesTable
 	BudgetHoldsTable.ForeignKeys[2].RefTable = RunsTable
-	BudgetHoldsTable.Annotation = &entsql.Annotation{}
-	BudgetHoldsTable.Annotation.Checks = map[string]string{
-		"budget_holds_status": "status IN ('HELD', 'SETTLED', 'VOID')",
-	}
 	BudgetPoliciesTable.ForeignKeys[0].RefTable = WorkspacesTable
 	BudgetPoliciesTable.Annotation = &entsql.Annotation{}
 	BudgetPoliciesTable.Annotation.Checks = map[string]string{
@@ -2190,12 +2179,6 @@ func init() {
 	RoutineRunsTable.ForeignKeys[3].RefTable = TasksTable
 	RoutineRunsTable.ForeignKeys[4].RefTable = RoutineRunsTable
 	RoutineRunsTable.ForeignKeys[5].RefTable = RoutineRunsTable
-	RoutineRunsTable.Annotation = &entsql.Annotation{}
-	RoutineRunsTable.Annotation.Checks = map[string]string{
-		"routine_runs_skip_reason": "skip_reason IN ('TASK_NOT_FOUND', 'ASSIGNEE_CHANGED', 'TASK_DONE', 'TASK_CANCELLED', 'REVIEW_PARTICIPANT_CHANGED', 'RETRY_STALE_ASSIGNEE', 'RETRY_TASK_CANCELLED', 'CANCELLED_BY_USER', 'ROUTINE_DELETED', 'AGENT_DELETED', 'IDLE_SKIPPED', 'BUDGET_BLOCKED', 'CHECKOUT_HELD', 'AGENT_INACTIVE', 'CONCURRENCY_POLICY', 'HOP_LIMIT', 'BACKLOG_FULL', 'RETRIES_EXHAUSTED', 'NO_EXECUTOR')",
-		"routine_runs_source":      "source IN ('CRON', 'WEBHOOK', 'MANUAL')",
-		"routine_runs_status":      "status IN ('RECEIVED', 'TASK_CREATED', 'ENQUEUED', 'DONE', 'SKIPPED', 'COALESCED', 'CANCELLED', 'FAILED')",
-	}
 	RoutineTriggersTable.ForeignKeys[0].RefTable = RoutinesTable
 	RoutineTriggersTable.ForeignKeys[1].RefTable = WorkspacesTable
 	RoutineTriggersTable.Annotation = &entsql.Annotation{}
@@ -2211,40 +2194,20 @@ func init() {
 	RunsTable.ForeignKeys[3].RefTable = RoutinesTable
 	RunsTable.Annotation = &entsql.Annotation{}
 	RunsTable.Annotation.Checks = map[string]string{
-		"runs_claimed":       "(claimed_at IS NOT NULL) OR (status <> 'CLAIMED')",
-		"runs_end_reason":    "end_reason IN ('TASK_NOT_FOUND', 'ASSIGNEE_CHANGED', 'TASK_DONE', 'TASK_CANCELLED', 'REVIEW_PARTICIPANT_CHANGED', 'RETRY_STALE_ASSIGNEE', 'RETRY_TASK_CANCELLED', 'CANCELLED_BY_USER', 'ROUTINE_DELETED', 'AGENT_DELETED', 'IDLE_SKIPPED', 'BUDGET_BLOCKED', 'CHECKOUT_HELD', 'AGENT_INACTIVE', 'CONCURRENCY_POLICY', 'HOP_LIMIT', 'BACKLOG_FULL', 'RETRIES_EXHAUSTED', 'NO_EXECUTOR')",
-		"runs_ended":         "(finished_at IS NOT NULL) = (status IN ('FINISHED', 'FAILED', 'CANCELLED'))",
-		"runs_error_code":    "error_code IN ('RATE_LIMITED', 'LAUNCH', 'TIMEOUT', 'CRASH', 'LEASE_LOST', 'BUDGET', 'OTHER')",
-		"runs_parked":        "parked_reason IS NULL OR status = 'QUEUED'",
-		"runs_parked_reason": "parked_reason IN ('WINDOW', 'BACKOFF', 'RATE_LIMIT', 'SCOPE_BUSY', 'TASK_BLOCKED', 'BUDGET_RESERVED', 'GUARD_ERROR', 'NO_WORKER')",
-		"runs_parked_until":  "parked_until IS NULL OR parked_reason IS NOT NULL",
-		"runs_retry_source":  "retry_source IN ('BACKOFF', 'RATE_LIMIT_PARSED')",
-		"runs_session":       "session_id <> ''",
-		"runs_source":        "source IN ('ROUTINE', 'COMMENT', 'AGENT_ERROR', 'SELF', 'USER', 'TASK_ASSIGNED', 'TASK_BLOCKERS_RESOLVED', 'TASK_CHILDREN_COMPLETED', 'APPROVAL_RESOLVED', 'BUDGET_ALERT')",
-		"runs_status":        "status IN ('QUEUED', 'CLAIMED', 'FINISHED', 'FAILED', 'CANCELLED')",
-		"runs_wake_class":    "wake_class IN ('PERIODIC', 'EVENT')",
+		"runs_claimed":      "(claimed_at IS NOT NULL) OR (status <> 'CLAIMED')",
+		"runs_ended":        "(finished_at IS NOT NULL) = (status IN ('FINISHED', 'FAILED', 'CANCELLED'))",
+		"runs_parked":       "parked_reason IS NULL OR status = 'QUEUED'",
+		"runs_parked_until": "parked_until IS NULL OR parked_reason IS NOT NULL",
+		"runs_session":      "session_id <> ''",
 	}
 	RunAttemptsTable.ForeignKeys[0].RefTable = RunsTable
 	RunAttemptsTable.ForeignKeys[1].RefTable = WorkspacesTable
-	RunAttemptsTable.Annotation = &entsql.Annotation{}
-	RunAttemptsTable.Annotation.Checks = map[string]string{
-		"run_attempts_error_code": "error_code IN ('RATE_LIMITED', 'LAUNCH', 'TIMEOUT', 'CRASH', 'LEASE_LOST', 'BUDGET', 'OTHER')",
-		"run_attempts_status":     "status IN ('OFFERED', 'LAUNCHING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'ABANDONED', 'INTERRUPTED', 'CANCELLED')",
-	}
 	RunContentsTable.ForeignKeys[0].RefTable = RunsTable
 	RunContentsTable.ForeignKeys[1].RefTable = WorkspacesTable
 	RunEventsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	RunEventsTable.ForeignKeys[1].RefTable = RunsTable
-	RunEventsTable.Annotation = &entsql.Annotation{}
-	RunEventsTable.Annotation.Checks = map[string]string{
-		"run_events_kind": "kind IN ('CREATED', 'CLAIMED', 'GUARD', 'COALESCED', 'PROMOTED', 'LAUNCHED', 'SESSION_RECORDED', 'PROGRESS', 'RETRY_SCHEDULED', 'FINISHED', 'FAILED', 'CANCELLED', 'RECOVERED')",
-	}
 	RunLogLinesTable.ForeignKeys[0].RefTable = WorkspacesTable
 	RunLogLinesTable.ForeignKeys[1].RefTable = RunsTable
-	RunLogLinesTable.Annotation = &entsql.Annotation{}
-	RunLogLinesTable.Annotation.Checks = map[string]string{
-		"run_log_lines_stream": "stream IN ('STDOUT', 'STDERR', 'SYSTEM')",
-	}
 	TasksTable.ForeignKeys[0].RefTable = WorkspacesTable
 	TasksTable.ForeignKeys[1].RefTable = WorkflowsTable
 	TasksTable.ForeignKeys[2].RefTable = WorkflowStepsTable
@@ -2274,15 +2237,6 @@ func init() {
 	WakeupRequestsTable.ForeignKeys[3].RefTable = TasksTable
 	WakeupRequestsTable.ForeignKeys[4].RefTable = RoutinesTable
 	WakeupRequestsTable.ForeignKeys[5].RefTable = RoutineRunsTable
-	WakeupRequestsTable.Annotation = &entsql.Annotation{}
-	WakeupRequestsTable.Annotation.Checks = map[string]string{
-		"wakeup_requests_basis":        "basis IN ('ASSIGNEE', 'REVIEWER', 'APPROVER', 'EXPLICIT')",
-		"wakeup_requests_end_reason":   "end_reason IN ('TASK_NOT_FOUND', 'ASSIGNEE_CHANGED', 'TASK_DONE', 'TASK_CANCELLED', 'REVIEW_PARTICIPANT_CHANGED', 'RETRY_STALE_ASSIGNEE', 'RETRY_TASK_CANCELLED', 'CANCELLED_BY_USER', 'ROUTINE_DELETED', 'AGENT_DELETED', 'IDLE_SKIPPED', 'BUDGET_BLOCKED', 'CHECKOUT_HELD', 'AGENT_INACTIVE', 'CONCURRENCY_POLICY', 'HOP_LIMIT', 'BACKLOG_FULL', 'RETRIES_EXHAUSTED', 'NO_EXECUTOR')",
-		"wakeup_requests_retry_source": "retry_source IN ('BACKOFF', 'RATE_LIMIT_PARSED')",
-		"wakeup_requests_source":       "source IN ('ROUTINE', 'COMMENT', 'AGENT_ERROR', 'SELF', 'USER', 'TASK_ASSIGNED', 'TASK_BLOCKERS_RESOLVED', 'TASK_CHILDREN_COMPLETED', 'APPROVAL_RESOLVED', 'BUDGET_ALERT')",
-		"wakeup_requests_status":       "status IN ('QUEUED', 'CLAIMED', 'COALESCED', 'SKIPPED', 'FINISHED', 'FAILED', 'CANCELLED')",
-		"wakeup_requests_wake_class":   "wake_class IN ('PERIODIC', 'EVENT')",
-	}
 	WebhookDeliveriesTable.ForeignKeys[0].RefTable = WorkspacesTable
 	WebhookDeliveriesTable.ForeignKeys[1].RefTable = RoutineTriggersTable
 	WebhookDeliveriesTable.ForeignKeys[2].RefTable = RoutineRunsTable

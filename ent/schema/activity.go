@@ -26,9 +26,9 @@ func (Activity) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "act"}, 
 func (Activity) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("tx").Annotations(entsql.DefaultExpr("(pg_current_xact_id()::text)::bigint")),
-		field.Enum("code").GoType(domain.ActivityCode("")),
+		field.Enum("code").GoType(domain.ActivityCode("")).SchemaType(native("activity_code")),
 		field.String("summary").SchemaType(text()),
-		field.Enum("actor_kind").GoType(domain.AuthorKind("")),
+		field.Enum("actor_kind").GoType(domain.AuthorKind("")).SchemaType(native("author_kind")),
 		field.String("actor").MaxRuneLen(200).Default(""),
 		field.String("subject_id").MaxRuneLen(64).Optional().Nillable(),
 		field.String("agent_id").MaxRuneLen(64).Optional().Nillable(),
@@ -55,10 +55,7 @@ func (Activity) Indexes() []ent.Index {
 
 // Annotations of Activity.
 func (Activity) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{
-		"activities_code":       oneOf("code", domain.ActivityCode("").Values()),
-		"activities_actor_kind": oneOf("actor_kind", domain.AuthorKind("").Values()),
-	})}
+	return []schema.Annotation{hidden()}
 }
 
 // InboxItem is something a person should look at.

@@ -78,8 +78,8 @@ func (AgentLane) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("agent_id").MaxRuneLen(64),
 		field.String("workspace_id").MaxRuneLen(64),
-		field.Enum("status").GoType(domain.AgentStatus("")).Default(string(domain.AgentStatusIdle)),
-		field.Enum("pause_reason").GoType(domain.AgentPauseReason("")).Optional().Nillable(),
+		field.Enum("status").GoType(domain.AgentStatus("")).SchemaType(native("agent_status")).Default(string(domain.AgentStatusIdle)),
+		field.Enum("pause_reason").GoType(domain.AgentPauseReason("")).SchemaType(native("agent_pause_reason")).Optional().Nillable(),
 		field.Time("paused_at").Optional().Nillable(),
 		field.Int("max_sessions").Default(1),
 		field.Int64("cooldown_ms").Default(0),
@@ -110,9 +110,7 @@ func (AgentLane) Indexes() []ent.Index {
 // Annotations of AgentLane.
 func (AgentLane) Annotations() []schema.Annotation {
 	return []schema.Annotation{hidden(), table(map[string]string{
-		"agent_lanes_status":       oneOf("status", domain.AgentStatus("").Values()),
-		"agent_lanes_pause_reason": oneOf("pause_reason", domain.AgentPauseReason("").Values()),
-		"agent_lanes_running":      "running >= 0",
-		"agent_lanes_head":         "(head_at IS NULL) = (head_id IS NULL)",
+		"agent_lanes_running": "running >= 0",
+		"agent_lanes_head":    "(head_at IS NULL) = (head_id IS NULL)",
 	})}
 }

@@ -24,10 +24,10 @@ func (RunAttempt) Fields() []ent.Field {
 		field.Int("number"),
 		field.String("executor").MaxRuneLen(32).Optional().Nillable(),
 		field.String("session_id").MaxRuneLen(500).Optional().Nillable(),
-		field.Enum("status").GoType(domain.RunAttemptStatus("")),
+		field.Enum("status").GoType(domain.RunAttemptStatus("")).SchemaType(native("run_attempt_status")),
 		field.String("owner").MaxRuneLen(64),
 		field.String("token_digest").MaxRuneLen(64).Optional().Nillable().Sensitive(),
-		field.Enum("error_code").GoType(domain.RunErrorCode("")).Optional().Nillable(),
+		field.Enum("error_code").GoType(domain.RunErrorCode("")).SchemaType(native("run_error_code")).Optional().Nillable(),
 		field.String("error_message").SchemaType(text()).Optional().Nillable(),
 		field.Time("started_at"),
 		field.Time("heartbeat_at").Optional().Nillable(),
@@ -50,10 +50,7 @@ func (RunAttempt) Indexes() []ent.Index {
 
 // Annotations of RunAttempt.
 func (RunAttempt) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{
-		"run_attempts_status":     oneOf("status", domain.RunAttemptStatus("").Values()),
-		"run_attempts_error_code": oneOf("error_code", domain.RunErrorCode("").Values()),
-	})}
+	return []schema.Annotation{hidden()}
 }
 
 // AttemptLease is a process's time-bound hold on the live attempt of a run, narrow so that a heartbeat rewrites nothing

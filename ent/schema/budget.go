@@ -64,7 +64,7 @@ func (BudgetHold) Fields() []ent.Field {
 		ref("run_id"),
 		field.Int("attempt"),
 		field.String("amount_usd").SchemaType(money()),
-		field.Enum("status").GoType(domain.BudgetHoldStatus("")).Default(string(domain.BudgetHoldStatusHeld)),
+		field.Enum("status").GoType(domain.BudgetHoldStatus("")).SchemaType(native("budget_hold_status")).Default(string(domain.BudgetHoldStatusHeld)),
 	}
 }
 
@@ -86,7 +86,7 @@ func (BudgetHold) Indexes() []ent.Index {
 
 // Annotations of BudgetHold.
 func (BudgetHold) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{"budget_holds_status": oneOf("status", domain.BudgetHoldStatus("").Values())})}
+	return []schema.Annotation{hidden()}
 }
 
 // CostEntry is what one attempt of a run cost.

@@ -101,6 +101,10 @@ func jsonb() map[string]string { return map[string]string{dialect.Postgres: "jso
 // text is the column type of long strings.
 func text() map[string]string { return map[string]string{dialect.Postgres: "text"} }
 
+// native is the column type of a closed set of values in a table that the queue writes: PostgreSQL compares numbers, and no CHECK
+// lists the values, which it would compile anew in each statement that writes (decision 27). A new value needs a migration.
+func native(name string) map[string]string { return map[string]string{dialect.Postgres: name} }
+
 // money is an exact amount in US dollars with six decimals.
 func money() map[string]string { return map[string]string{dialect.Postgres: "numeric(18,6)"} }
 

@@ -151,9 +151,9 @@ func (RoutineRun) Fields() []ent.Field {
 	return []ent.Field{
 		ref("routine_id"),
 		optionalRef("trigger_id"),
-		field.Enum("source").GoType(domain.RoutineRunSource("")).Annotations(entgql.Type("RoutineRunSource")),
-		field.Enum("status").GoType(domain.RoutineRunStatus("")).Default(string(domain.RoutineRunStatusReceived)).Annotations(entgql.Type("RoutineRunStatus")),
-		field.Enum("skip_reason").GoType(domain.EndReason("")).Optional().Nillable().Annotations(entgql.Type("EndReason")),
+		field.Enum("source").GoType(domain.RoutineRunSource("")).SchemaType(native("routine_run_source")).Annotations(entgql.Type("RoutineRunSource")),
+		field.Enum("status").GoType(domain.RoutineRunStatus("")).SchemaType(native("routine_run_status")).Default(string(domain.RoutineRunStatusReceived)).Annotations(entgql.Type("RoutineRunStatus")),
+		field.Enum("skip_reason").GoType(domain.EndReason("")).SchemaType(native("end_reason")).Optional().Nillable().Annotations(entgql.Type("EndReason")),
 		field.String("fire_key").MaxRuneLen(400).Optional().Nillable().Annotations(hidden()),
 		field.JSON("variables", map[string]any{}).Default(map[string]any{}).SchemaType(jsonb()).Annotations(entgql.Type("JSONObject")),
 		field.Int("missed_ticks").Default(0),
@@ -202,11 +202,6 @@ func (RoutineRun) Indexes() []ent.Index {
 func (RoutineRun) Annotations() []schema.Annotation {
 	return []schema.Annotation{
 		entgql.RelayConnection(),
-		table(map[string]string{
-			"routine_runs_source":      oneOf("source", domain.RoutineRunSource("").Values()),
-			"routine_runs_status":      oneOf("status", domain.RoutineRunStatus("").Values()),
-			"routine_runs_skip_reason": oneOf("skip_reason", domain.EndReason("").Values()),
-		}),
 	}
 }
 

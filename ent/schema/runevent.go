@@ -26,7 +26,7 @@ func (RunEvent) Fields() []ent.Field {
 		field.Int64("id"),
 		ref("run_id"),
 		field.Int64("seq"),
-		field.Enum("kind").GoType(domain.RunEventKind("")),
+		field.Enum("kind").GoType(domain.RunEventKind("")).SchemaType(native("run_event_kind")),
 		field.Int("attempt").Optional().Nillable(),
 		field.JSON("data", json.RawMessage{}).SchemaType(jsonb()).Default(json.RawMessage("{}")),
 		field.Time("occurred_at").Default(time.Now).Annotations(entsql.DefaultExpr("clock_timestamp()")),
@@ -43,7 +43,7 @@ func (RunEvent) Indexes() []ent.Index { return []ent.Index{index.Fields("run_id"
 
 // Annotations of RunEvent.
 func (RunEvent) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{"run_events_kind": oneOf("kind", domain.RunEventKind("").Values())})}
+	return []schema.Annotation{hidden()}
 }
 
 // RunLogLine is a line that an executor wrote; seq counts within (run, attempt), so that attempts stay apart.
@@ -59,7 +59,7 @@ func (RunLogLine) Fields() []ent.Field {
 		ref("run_id"),
 		field.Int("attempt"),
 		field.Int64("seq"),
-		field.Enum("stream").GoType(domain.LogStream("")),
+		field.Enum("stream").GoType(domain.LogStream("")).SchemaType(native("log_stream")),
 		field.String("text").SchemaType(text()),
 		field.Time("at").Default(time.Now).Annotations(entsql.DefaultExpr("clock_timestamp()")),
 	}
@@ -77,5 +77,5 @@ func (RunLogLine) Indexes() []ent.Index {
 
 // Annotations of RunLogLine.
 func (RunLogLine) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden(), table(map[string]string{"run_log_lines_stream": oneOf("stream", domain.LogStream("").Values())})}
+	return []schema.Annotation{hidden()}
 }

@@ -24,7 +24,7 @@ UNION ALL
 SELECT 2, n, id, format('wake %s %s %s agent=%s task=%s recovered=%s', n, source, basis, (SELECT n FROM a WHERE a.agent_id = q.agent_id),
   coalesce((SELECT n FROM k WHERE k.id = q.task_id), 0), recovered::text) FROM q
 UNION ALL
-SELECT 3, n, agent_id, format('agent %s paused=%s', n, coalesce(pause_reason, 'none')) FROM a
+SELECT 3, n, agent_id, format('agent %s paused=%s', n, coalesce(pause_reason::text, 'none')) FROM a
 UNION ALL
 SELECT 4, n, id, format('budget %s limit=%s spent=%s reserved=%s alerted=%s', n, (limit_usd * 1000000)::bigint, CASE WHEN old THEN 0 ELSE (spent_usd * 1000000)::bigint END,
   (reserved_usd * 1000000)::bigint, CASE WHEN old THEN 0 ELSE alerted_percent END) FROM b

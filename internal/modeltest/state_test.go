@@ -110,6 +110,14 @@ SELECT count(*) FROM wakeup_requests q JOIN runs r ON r.id = q.run_id WHERE q.wo
 	"a request with a receipt is in a prompt": `
 SELECT count(*) FROM wakeup_requests q LEFT JOIN run_contents c ON c.run_id = q.run_id
 WHERE q.workspace_id = $1 AND q.delivered_at IS NOT NULL AND NOT coalesce(c.context_snapshot->'wakeupRequests' @> jsonb_build_array(jsonb_build_object('id', q.id)), false)`,
+	"a row of a run has its run, agent and workspace": `
+SELECT count(*) FROM (
+  SELECT run_id, workspace_id, NULL AS agent_id FROM run_events UNION ALL SELECT run_id, workspace_id, NULL FROM run_attempts
+  UNION ALL SELECT run_id, workspace_id, NULL FROM run_contents UNION ALL SELECT run_id, workspace_id, NULL FROM run_log_lines
+  UNION ALL SELECT run_id, workspace_id, agent_id FROM attempt_leases UNION ALL SELECT run_id, workspace_id, agent_id FROM wakeup_requests
+  UNION ALL SELECT id, workspace_id, agent_id FROM runs UNION ALL SELECT NULL, workspace_id, agent_id FROM agent_lanes) x
+WHERE x.workspace_id = $1 AND (x.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = x.run_id AND r.workspace_id = $1)
+  OR x.agent_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM agents a WHERE a.id = x.agent_id AND a.workspace_id = $1))`,
 	"no guard failed": `SELECT count(*) FROM runs WHERE workspace_id = $1 AND guard_errors > 0`,
 }
 

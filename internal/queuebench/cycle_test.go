@@ -40,12 +40,15 @@ func BenchmarkCycles(b *testing.B) {
 		first, _ := h.pgbench(5, 8)
 		perTransaction := h.cpu().sub(before).server.Seconds() * 1000 / (5 * first)
 		h.cycle(agents, length) // plans are made, and the connections warm
+		since := h.written()
 		before = h.cpu()
 		ended, took := h.cycle(agents, length)
 		used := h.cpu().sub(before)
+		wrote := h.perCycle(since, ended)
 		last, _ := h.pgbench(5, 8)
 		cycles, rate := float64(ended)/took.Seconds(), (first+last)/2
 		server, client := used.server.Seconds()*1000/float64(ended), used.client.Seconds()*1000/float64(ended)
+		report(b, wrote)
 		report(b, map[string]float64{"cycles/s": cycles, "pgbench-8-tps": rate, "cycles/pgbench": cycles / rate,
 			"server-cpu-ms/cycle": server, "client-cpu-ms/cycle": client, "server-cpu-ms/pgbench": perTransaction, "server-cpu-pgbench/cycle": perTransaction / server})
 	}

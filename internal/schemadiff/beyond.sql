@@ -15,3 +15,14 @@ ALTER TABLE run_contents ADD PRIMARY KEY (run_id);
 -- No record of the API is behind them, and the store reads and writes them by statements of its own.
 CREATE TABLE "shape_tallies" ("workspace_id" character varying NOT NULL, "minute" timestamptz NOT NULL, "status" character varying NOT NULL, "outcome" character varying NOT NULL, "end_reason" character varying NOT NULL, "session" boolean NOT NULL, "active" boolean NOT NULL, "n" bigint NOT NULL, PRIMARY KEY ("workspace_id", "minute", "status", "outcome", "end_reason", "session", "active"));
 CREATE TABLE "shape_tally_mark" ("id" boolean NOT NULL DEFAULT true, "since" timestamptz NOT NULL, "until" timestamptz NOT NULL, "seen" timestamptz NOT NULL, "horizon" bigint NOT NULL, "activated" timestamptz NULL, PRIMARY KEY ("id"), CONSTRAINT "shape_tally_mark_one" CHECK (id));
+
+-- The rows that each run writes refer to their workspace, agent and run without foreign keys, which took a lock and a look for
+-- each row written. Their order of deletion and the check of the repair stand for them (docs/decisions/0028-no-keys-of-hot-rows.md).
+ALTER TABLE runs DROP CONSTRAINT runs_workspaces_workspace, DROP CONSTRAINT runs_agents_agent;
+ALTER TABLE run_attempts DROP CONSTRAINT run_attempts_workspaces_workspace, DROP CONSTRAINT run_attempts_runs_attempts;
+ALTER TABLE run_events DROP CONSTRAINT run_events_workspaces_workspace, DROP CONSTRAINT run_events_runs_run;
+ALTER TABLE run_contents DROP CONSTRAINT run_contents_workspaces_workspace, DROP CONSTRAINT run_contents_runs_content;
+ALTER TABLE run_log_lines DROP CONSTRAINT run_log_lines_workspaces_workspace, DROP CONSTRAINT run_log_lines_runs_run;
+ALTER TABLE activities DROP CONSTRAINT activities_workspaces_workspace;
+ALTER TABLE wakeup_requests DROP CONSTRAINT wakeup_requests_workspaces_workspace, DROP CONSTRAINT wakeup_requests_agents_agent,
+  DROP CONSTRAINT wakeup_requests_runs_wakeup_requests;

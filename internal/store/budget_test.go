@@ -202,7 +202,7 @@ func TestLiveRunsReserveWhatTheyWillCost(t *testing.T) {
 	w.start(claimed[2])
 	w.ok(w.Fail(t.Context(), claimed[2].Attempt, Failure{Code: domain.RunErrorCodeCrash, Message: "killed"}))
 	w.wantLedger("one failed", budget, "4.5 spent, 0 reserved, 0 told")
-	if got := one[string](w, `SELECT string_agg(status, ' ' ORDER BY status) FROM budget_holds WHERE amount_usd > 0`); got != "SETTLED SETTLED SETTLED VOID VOID" {
+	if got := one[string](w, `SELECT string_agg(status::text, ' ' ORDER BY status) FROM budget_holds WHERE amount_usd > 0`); got != "SETTLED SETTLED SETTLED VOID VOID" {
 		t.Errorf("the holds are %s", got)
 	}
 	if got := w.claim(10); len(got) != 3 {
@@ -596,7 +596,7 @@ SELECT 'run_sibling', workspace_id, agent_id, 'cau_sibling', scope, 'SELF', 'EVE
 		t.Errorf("claimed %v", got)
 	}
 	w.wantRun(w.runOf(held), domain.RunStatusQueued, domain.ParkedReasonGuardError)
-	if got := one[string](w, `SELECT coalesce(parked_reason, 'due') FROM runs WHERE id = $1`, sibling); got != "due" && got != "GUARD_ERROR" {
+	if got := one[string](w, `SELECT coalesce(parked_reason::text, 'due') FROM runs WHERE id = $1`, sibling); got != "due" && got != "GUARD_ERROR" {
 		t.Errorf("the other run of the scope is %s", got)
 	}
 }

@@ -79,7 +79,7 @@ func (t *tx) dropStale(ctx context.Context, run runRow, stale []domain.StaleRequ
 	for _, s := range stale {
 		const query = `
 UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $4, finished_at = $5
-WHERE run_id = $1 AND source = $2 AND coalesce(basis, '') = $3 AND ` + guard.RequestLives + ` AND finished_at IS NULL RETURNING id, routine_run_id`
+WHERE run_id = $1 AND source = $2 AND coalesce(basis::text, '') = $3 AND ` + guard.RequestLives + ` AND finished_at IS NULL RETURNING id, routine_run_id`
 		var ended, fires []xid.ID
 		_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
 			var id, fire xid.ID

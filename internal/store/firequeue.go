@@ -49,7 +49,7 @@ SELECT x.routine, x.agent, queued.n, f.id, f.status = 'TASK_CREATED' OR f.task_i
   CASE
     WHEN f.task_id IS NULL THEN coalesce(` + guard.UnroutedOf("q") + `, false)
     ELSE k.id IS NOT NULL AND ` + guard.AwaitsRun + ` END,
-  coalesce(r.status, ''), coalesce(r.parked_reason, ''),
+  coalesce(r.status::text, ''), coalesce(r.parked_reason::text, ''),
   coalesce(r.parked_until IS NULL OR r.parked_until > $6, false),
   coalesce(k.state, ''), coalesce(k.archived_at IS NOT NULL OR k.deleted_at IS NOT NULL, false),
   k.id IS NOT NULL AND ` + guard.OpenBlocker + `,

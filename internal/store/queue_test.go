@@ -164,7 +164,7 @@ func TestAHeartbeatDuringAHeartbeatIsTheSame(t *testing.T) {
 	if n := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE status IN ('QUEUED', 'CLAIMED')`); n != 0 {
 		t.Errorf("C306 %d requests were sent again by receipts", n)
 	}
-	if s := one[string](w, `SELECT string_agg(status, ' ' ORDER BY started_at) FROM routine_runs`); s != "DONE COALESCED" {
+	if s := one[string](w, `SELECT string_agg(status::text, ' ' ORDER BY started_at) FROM routine_runs`); s != "DONE COALESCED" {
 		t.Errorf("C51 the fires are %s, want DONE COALESCED", s)
 	}
 	w.sound()

@@ -1,4 +1,7 @@
 package store
 
 // Records is what people set up (workspaces, agents, projects, tokens), and the upkeep of the rows.
-type Records struct{ *Attempts }
+type Records struct {
+	*Attempts
+	orphans orphanWalk
+}

@@ -45,7 +45,7 @@ func (t *tx) repairFire(ctx context.Context, id xid.ID) (done Repairs, err error
 UPDATE routine_runs f
 SET status = CASE coalesce(last.status, 'CANCELLED')
   WHEN 'FINISHED' THEN 'SKIPPED'
-  ELSE coalesce(last.status, 'CANCELLED') END, skip_reason = CASE
+  ELSE coalesce(last.status::text, 'CANCELLED') END, skip_reason = CASE
   WHEN last.status IN ('FINISHED', 'CANCELLED') THEN last.end_reason END, error = CASE last.status
   WHEN 'FAILED' THEN last.error_message END, completed_at = $2
 FROM tasks k LEFT JOIN ` + lastRunOfTask + ` last ON true

@@ -209,7 +209,7 @@ func (r *router) readBlocked(ctx context.Context, requests []unroutedRequest) er
 }
 
 const scopeColumns = `
-SELECT id, status, started_at IS NOT NULL AS started, coalesce(parked_reason, '') AS reason, coalesce(parked_until, '0001-01-01Z') AS until, wake_class,
+SELECT id, status, started_at IS NOT NULL AS started, coalesce(parked_reason::text, '') AS reason, coalesce(parked_until, '0001-01-01Z') AS until, wake_class,
   coalesce(routine_id, '') AS routine, coalesce(fingerprint, '') AS fingerprint, requested_at
 FROM runs WHERE agent_id = x.agent AND scope = x.scope AND `
 

@@ -56,7 +56,7 @@ func TestTheLogTellsOfEachRunUnderOneSetOfKeys(t *testing.T) {
 	w.claim(1)
 	run = w.run(w.runOf(held))
 	keys["run_id"], keys["causation_id"] = string(run.id), string(run.causationID)
-	want("run ended", map[string]any{"reason": one[string](w, `SELECT lower(end_reason) FROM runs WHERE id = $1`, run.id)})
+	want("run ended", map[string]any{"reason": one[string](w, `SELECT lower(end_reason::text) FROM runs WHERE id = $1`, run.id)})
 	want("wakeup_agent_inactive", map[string]any{"level": "INFO", "wakeup_id": string(held), "reason": "agent_inactive"})
 	keys = map[string]any{"wakeup_id": string(held), "workspace_id": string(w.workspace), "agent_id": string(agent), "causation_id": string(run.causationID)}
 	want("wakeup requested", map[string]any{"level": "DEBUG"})

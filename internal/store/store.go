@@ -74,7 +74,7 @@ func New(db *sql.DB, o Options) *Store {
 	s.Tasks = &Tasks{s.Queue}
 	s.Routines = &Routines{s.Tasks}
 	s.Attempts = newAttempts(s.Routines, cmp.Or(o.Together, mostTogether))
-	s.Records = &Records{s.Attempts}
+	s.Records = &Records{Attempts: s.Attempts}
 	return s
 }
 

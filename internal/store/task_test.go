@@ -95,7 +95,7 @@ func (w *world) wantSources(requests []xid.ID, want ...domain.WakeupSource) {
 func (w *world) wantReason(request xid.ID, status domain.WakeupStatus, want domain.EndReason) {
 	w.Helper()
 	w.wantRequest(request, status)
-	if got := one[string](w, `SELECT coalesce(end_reason, '') FROM wakeup_requests WHERE id = $1`, request); got != string(want) {
+	if got := one[string](w, `SELECT coalesce(end_reason::text, '') FROM wakeup_requests WHERE id = $1`, request); got != string(want) {
 		w.Errorf("request ended %s, want %s", got, want)
 	}
 }

@@ -90,7 +90,7 @@ type pendingRequest struct {
 // that it ended.
 func (t *tx) dropRequests(ctx context.Context, l lane, taskID xid.ID, most *int, rule func(domain.WakeupSource, domain.WakeBasis, bool) domain.EndReason) ([]xid.ID, error) {
 	const query = `
-SELECT q.id, q.run_id, q.routine_run_id, q.source, coalesce(q.basis, ''), coalesce(r.retry_count > 0, false)
+SELECT q.id, q.run_id, q.routine_run_id, q.source, coalesce(q.basis::text, ''), coalesce(r.retry_count > 0, false)
 FROM wakeup_requests q LEFT JOIN runs r ON r.id = q.run_id
 WHERE q.task_id = $2
   AND q.agent_id = $1

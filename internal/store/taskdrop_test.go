@@ -39,7 +39,7 @@ func TestTheEndOfATaskEndsItsParkedRuns(t *testing.T) {
 			w.sql(`UPDATE runs SET parked_reason = $1, parked_until = clock_timestamp() + interval '9 days'`, row.parked)
 			w.sql(`UPDATE agent_lanes SET head_id = NULL, head_at = NULL`)
 			row.end(w, task, helper)
-			if got := one[string](w, `SELECT status || ' ' || coalesce(end_reason, '') FROM runs WHERE id = $1`, run); got != "CANCELLED "+string(row.reason) {
+			if got := one[string](w, `SELECT status || ' ' || coalesce(end_reason::text, '') FROM runs WHERE id = $1`, run); got != "CANCELLED "+string(row.reason) {
 				t.Errorf("the parked run is %s", got)
 			}
 			if n := one[int](w, `SELECT count(*) FROM wakeup_requests WHERE finished_at IS NULL`); n != 0 {
@@ -134,7 +134,7 @@ func TestAFireWhoseAgentWasDeletedBeforeRoutingEnds(t *testing.T) {
 	w.ok(err)
 	w.sql(`UPDATE agents SET deleted_at = clock_timestamp() WHERE id = $1`, agent)
 	w.route(agent)
-	if got := one[string](w, `SELECT status || ' ' || coalesce(skip_reason, '') FROM routine_runs`); got != "CANCELLED AGENT_DELETED" {
+	if got := one[string](w, `SELECT status || ' ' || coalesce(skip_reason::text, '') FROM routine_runs`); got != "CANCELLED AGENT_DELETED" {
 		t.Errorf("the fire is %s", got)
 	}
 }

@@ -58,14 +58,14 @@ func TestTokensAreToldWithoutTheirSecret(t *testing.T) {
 	}
 	w.ok(w.RevokeToken(owner, w.workspace, id))
 	w.ok(w.RevokeToken(owner, w.workspace, id))
-	told := one[string](w, `SELECT string_agg(concat_ws(' ', code, actor_kind, actor, subject_id, data->>'tokenId', data->>'name', data->>'prefix', data->>'scopes'), '; ' ORDER BY id) FROM activities WHERE code LIKE 'TOKEN%'`)
+	told := one[string](w, `SELECT string_agg(concat_ws(' ', code, actor_kind, actor, subject_id, data->>'tokenId', data->>'name', data->>'prefix', data->>'scopes'), '; ' ORDER BY id) FROM activities WHERE code::text LIKE 'TOKEN%'`)
 	about := " USER tok_owner " + string(id) + " " + string(id) + ` ci rse_abcd ["READ"]`
 	if told != "TOKEN_CREATED"+about+"; TOKEN_REVOKED"+about {
 		t.Errorf("the feed tells %s", told)
 	}
 	instance := must(w, first(w.CreateToken(owner, NewToken{Name: "all", Digest: "other-digest", Scopes: made.Scopes})), nil)
 	w.ok(w.RevokeTokensBefore(owner, "tok_next", "all", ""))
-	if n := one[int](w, `SELECT count(*) FROM activities WHERE code LIKE 'TOKEN%'`); n != 2 {
+	if n := one[int](w, `SELECT count(*) FROM activities WHERE code::text LIKE 'TOKEN%'`); n != 2 {
 		t.Errorf("the feed has %d entries about tokens, also of the instance", n)
 	}
 	log := text.String()

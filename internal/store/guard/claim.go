@@ -32,7 +32,7 @@ SELECT r.id, t.state, t.archived_at IS NOT NULL, t.deleted_at IS NOT NULL, t.ass
   ` + HasOpenBlocker + `,
   EXISTS (SELECT 1 FROM task_reviewers p WHERE p.task_id = t.id AND p.agent_id = r.agent_id),
   EXISTS (SELECT 1 FROM task_approvers p WHERE p.task_id = t.id AND p.agent_id = r.agent_id),
-  ARRAY(SELECT DISTINCT q.source || ':' || coalesce(q.basis, '') FROM wakeup_requests q
+  ARRAY(SELECT DISTINCT q.source::text || ':' || coalesce(q.basis::text, '') FROM wakeup_requests q
         WHERE q.run_id = r.id AND ` + RequestLives + ` AND q.finished_at IS NULL ORDER BY 1)
 FROM runs r JOIN tasks t ON t.id = r.task_id WHERE r.id = ANY($1)`
 

@@ -110,7 +110,7 @@ func (s *Reads) Log(ctx context.Context, runID xid.ID, f LogFilter, after LogPos
 SELECT attempt, seq, stream, text, at FROM run_log_lines
 WHERE run_id = $1
   AND (attempt, seq) > ($2, $3)
-  AND ($4::text[] IS NULL OR stream = ANY($4))
+  AND ($4::log_stream[] IS NULL OR stream = ANY($4::log_stream[]))
   AND ($5 = 0 OR attempt = $5)
   AND ($6 = '' OR position(lower($6) IN lower(text)) > 0)
 ORDER BY attempt, seq LIMIT $7`

@@ -12,7 +12,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-const waitColumns = `r.id, r.agent_id, r.workspace_id, r.scope, r.status, coalesce(r.parked_reason, ''), coalesce(r.parked_until, '0001-01-01Z'),
+const waitColumns = `r.id, r.agent_id, r.workspace_id, r.scope, r.status, coalesce(r.parked_reason::text, ''), coalesce(r.parked_until, '0001-01-01Z'),
   r.requested_at, r.wake_class, r.cancel_requested_at IS NOT NULL, r.retry_count > 0, r.task_id`
 
 func scanWaitRun(rows *sql.Rows) (r waitRun, err error) {
