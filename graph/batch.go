@@ -18,14 +18,27 @@ type siblings struct{ ids []xid.ID }
 // together are read together at the first question for one of them; others wait a millisecond for each other. An id without
 // a row, or of another workspace, gives the zero value. Each id is read once.
 type batch[T any] struct {
-	inner *dataloadgen.Loader[*siblings, map[xid.ID]T]
+	what  string
+	read  func(context.Context, []xid.ID) (map[xid.ID]T, error)
+	once  sync.Once
+	inner *dataloadgen.Loader[*siblings, map[xid.ID]T] // made when it is first asked: most responses ask few of all batches
 	mu    sync.Mutex
 	of    map[xid.ID]*siblings
 }
 
 // newBatch makes a batch of a read that says what it reads.
 func newBatch[T any](what string, read func(context.Context, []xid.ID) (map[xid.ID]T, error)) *batch[T] {
-	inner := dataloadgen.NewLoader(func(ctx context.Context, groups []*siblings) ([]map[xid.ID]T, []error) {
+	return &batch[T]{what: what, read: read}
+}
+
+// loader is what waits for ids and hands out what was read.
+func (b *batch[T]) loader() *dataloadgen.Loader[*siblings, map[xid.ID]T] {
+	b.once.Do(func() { b.inner = loaderOf(b.what, b.read) })
+	return b.inner
+}
+
+func loaderOf[T any](what string, read func(context.Context, []xid.ID) (map[xid.ID]T, error)) *dataloadgen.Loader[*siblings, map[xid.ID]T] {
+	return dataloadgen.NewLoader(func(ctx context.Context, groups []*siblings) ([]map[xid.ID]T, []error) {
 		var ids []xid.ID
 		for _, g := range groups {
 			ids = append(ids, g.ids...)
@@ -40,7 +53,6 @@ func newBatch[T any](what string, read func(context.Context, []xid.ID) (map[xid.
 		}
 		return out, nil
 	}, dataloadgen.WithWait(time.Millisecond), dataloadgen.WithBatchCapacity(500))
-	return &batch[T]{inner: inner, of: map[xid.ID]*siblings{}}
 }
 
 // expect says that these ids were read together, as the rows of a page are, so that the next levels ask for all of
@@ -51,7 +63,7 @@ func (b *batch[T]) expect(ids ...xid.ID) {
 	group := &siblings{}
 	for _, id := range ids {
 		if id != "" && b.of[id] == nil {
-			b.of[id] = group
+			b.note(id, group)
 			group.ids = append(group.ids, id)
 		}
 	}
@@ -59,7 +71,7 @@ func (b *batch[T]) expect(ids ...xid.ID) {
 
 // Load gives the value of one id.
 func (b *batch[T]) Load(ctx context.Context, id xid.ID) (T, error) {
-	found, err := b.inner.Load(ctx, b.siblingsOf(id))
+	found, err := b.loader().Load(ctx, b.siblingsOf(id))
 	return found[id], err
 }
 
@@ -68,7 +80,7 @@ func (b *batch[T]) LoadAll(ctx context.Context, ids []xid.ID) ([]T, error) {
 	b.expect(ids...)
 	thunks := make([]func() (map[xid.ID]T, error), len(ids))
 	for i, id := range ids {
-		thunks[i] = b.inner.LoadThunk(ctx, b.siblingsOf(id))
+		thunks[i] = b.loader().LoadThunk(ctx, b.siblingsOf(id))
 	}
 	out := make([]T, len(ids))
 	for i, id := range ids {
@@ -85,7 +97,15 @@ func (b *batch[T]) siblingsOf(id xid.ID) *siblings {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.of[id] == nil {
-		b.of[id] = &siblings{ids: []xid.ID{id}}
+		b.note(id, &siblings{ids: []xid.ID{id}})
 	}
 	return b.of[id]
+}
+
+// note says which group an id is read with. b.mu is held.
+func (b *batch[T]) note(id xid.ID, group *siblings) {
+	if b.of == nil {
+		b.of = map[xid.ID]*siblings{}
+	}
+	b.of[id] = group
 }

@@ -205,8 +205,8 @@ func askFor(b *testing.B, url, token, query string, variables map[string]any, cl
 }
 
 const (
-	pointQuery = `query Point($id: ID!) { run(id: $id) { id status source attempt requestedAt finishedAt summary } }`
-	listQuery  = `query List($id: ID!) { workspace(id: $id) { runs(first: 50) { edges { node { id status source attempt requestedAt finishedAt summary agent { id name } } } } } }`
+	pointQuery = `query Point($id: ID!) { run(id: $id) { id status source coalescedCount requestedAt finishedAt summary } }`
+	listQuery  = `query List($id: ID!) { workspace(id: $id) { runs(first: 50) { edges { node { id status source coalescedCount requestedAt finishedAt summary agent { id name } } } } } }`
 )
 
 // BenchmarkAPIQueries: one run by its id, and a list of 50 with their agents, by 8 clients on connections that stay.

@@ -167,8 +167,8 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_status(ctx, field)
 	case "source":
 		return ec.fieldContext_Run_source(ctx, field)
-	case "attempt":
-		return ec.fieldContext_Run_attempt(ctx, field)
+	case "coalescedCount":
+		return ec.fieldContext_Run_coalescedCount(ctx, field)
 	case "requestedAt":
 		return ec.fieldContext_Run_requestedAt(ctx, field)
 	case "finishedAt":
@@ -730,16 +730,16 @@ func (ec *executionContext) fieldContext_Run_source(_ context.Context, field gra
 	return graphql.NewScalarFieldContext("Run", field, false, false, "String")
 }
 
-func (ec *executionContext) _Run_attempt(ctx context.Context, field graphql.CollectedField, obj *Run) (ret graphql.Marshaler) {
+func (ec *executionContext) _Run_coalescedCount(ctx context.Context, field graphql.CollectedField, obj *Run) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Run_attempt(ctx, field)
+			return ec.fieldContext_Run_coalescedCount(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Attempt, nil
+			return obj.CoalescedCount, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
@@ -749,7 +749,7 @@ func (ec *executionContext) _Run_attempt(ctx context.Context, field graphql.Coll
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Run_attempt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Run_coalescedCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Run", field, false, false, "Int")
 }
 
@@ -2168,8 +2168,8 @@ func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj 
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "attempt":
-			out.Values[i] = ec._Run_attempt(ctx, field, obj)
+		case "coalescedCount":
+			out.Values[i] = ec._Run_coalescedCount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -45,6 +45,6 @@ func (resolver) Workspace(context.Context, string) (*Workspace, error) {
 func run(id string) *Run {
 	now := time.Now()
 	summary := "done"
-	return &Run{ID: id, Status: "FINISHED", Source: "USER", Attempt: 1, RequestedAt: now, FinishedAt: &now, Summary: &summary,
+	return &Run{ID: id, Status: "FINISHED", Source: "USER", CoalescedCount: 1, RequestedAt: now, FinishedAt: &now, Summary: &summary,
 		Agent: &Agent{ID: "agt_01k00000000000000000000000", Name: "worker"}}
 }

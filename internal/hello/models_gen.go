@@ -15,14 +15,14 @@ type Query struct {
 }
 
 type Run struct {
-	ID          string     `json:"id"`
-	Status      string     `json:"status"`
-	Source      string     `json:"source"`
-	Attempt     int        `json:"attempt"`
-	RequestedAt time.Time  `json:"requestedAt"`
-	FinishedAt  *time.Time `json:"finishedAt,omitempty"`
-	Summary     *string    `json:"summary,omitempty"`
-	Agent       *Agent     `json:"agent"`
+	ID             string     `json:"id"`
+	Status         string     `json:"status"`
+	Source         string     `json:"source"`
+	CoalescedCount int        `json:"coalescedCount"`
+	RequestedAt    time.Time  `json:"requestedAt"`
+	FinishedAt     *time.Time `json:"finishedAt,omitempty"`
+	Summary        *string    `json:"summary,omitempty"`
+	Agent          *Agent     `json:"agent"`
 }
 
 type RunConnection struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/liveness"
+	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
@@ -137,7 +138,7 @@ VALUES ($1, $2, $3, 'cau', 'taskless', 'USER', 'EVENT', $4, $5, $6, $7, clock_ti
 				}
 			}
 			check()
-			if until := w.tallied(); seed%3 == 2 && until.Before(w.now().Add(-liveness.Window + 3*time.Hour)) {
+			if until := w.tallied(); seed%3 == 2 && until.Before(w.now().Add(-liveness.Window+3*time.Hour)) {
 				t.Errorf("only minutes up to %v are counted", until)
 			}
 
@@ -190,5 +191,35 @@ FROM (SELECT n, clock_timestamp() - n * interval '3 seconds' - interval '10 minu
 	}
 	if after := read(); after > 300 || before < 8*after {
 		t.Errorf("the verdict of a day with 27,000 runs reads %d pages, and %d before they were counted", after, before)
+	}
+}
+
+// BenchmarkVerdict reads the verdict of a day with 250,000 runs, before and after they are counted.
+func BenchmarkVerdict(b *testing.B) {
+	w := newWorldOn(b, pgtest.New(b))
+	agent := w.agent("worker")
+	w.activeSince(48 * time.Hour)
+	w.sql(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, outcome, session_id, requested_at, claimed_at, finished_at)
+SELECT 'run_' || lpad(n::text, 26, '0'), $1, $2, 'cau', 'taskless', 'USER', 'EVENT', 'FINISHED', 'processed', CASE WHEN n % 100 > 0 THEN 'session' END, at, at, at
+FROM (SELECT n, clock_timestamp() - n * interval '0.34 seconds' - interval '1 minute' AS at FROM generate_series(1, 250000) n) x`, w.workspace, agent)
+	w.sql(`ANALYZE runs`)
+	read := func() (ms float64) {
+		_, err := w.Liveness(b.Context(), w.workspace)
+		w.ok(err)
+		began := time.Now()
+		for range 5 {
+			_, err := w.Liveness(b.Context(), w.workspace)
+			w.ok(err)
+		}
+		return float64(time.Since(began).Microseconds()) / 5000
+	}
+	for b.Loop() {
+		b.ReportMetric(read(), "uncounted-ms")
+		for w.tallied().Before(w.now().Add(-3 * time.Minute)) {
+			_, err := w.TallyShapes(b.Context())
+			w.ok(err)
+		}
+		b.ReportMetric(read(), "counted-ms")
+		b.ReportMetric(0, "ns/op")
 	}
 }
