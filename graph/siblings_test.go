@@ -18,7 +18,7 @@ import (
 func respond(t *testing.T, kind ast.Operation, rows ent.Value) *loaders {
 	t.Helper()
 	ctx := graphql.WithOperationContext(t.Context(), &graphql.OperationContext{Operation: &ast.OperationDefinition{Operation: kind}})
-	ctx = (&Resolver{Store: &store.Store{}}).withLoaders(ctx)
+	ctx = (&Resolver{Store: &store.Store{}, Reader: ent.NewClient()}).withLoaders(ctx)
 	read := ent.QuerierFunc(func(context.Context, ent.Query) (ent.Value, error) { return rows, nil })
 	if _, err := expectSiblings(read).Query(ctx, nil); err != nil {
 		t.Fatal(err)
