@@ -228,3 +228,129 @@ func TestWhatAFireWaitsFor(t *testing.T) {
 		}
 	}
 }
+
+// What a caller gave is not changed when a message about it is shortened.
+func TestShorteningLeavesWhatWasGiven(t *testing.T) {
+	long := strings.Repeat("x", maxMessage+1)
+	given := []FieldError{{Field: []string{strings.Repeat("y", maxEcho+1)}, Message: long}}
+	short := briefly(given)
+	if short[0].Message == long || len(short[0].Field[0]) > maxEcho+len("…") || given[0].Message != long || len(given[0].Field[0]) != maxEcho+1 {
+		t.Errorf("given %q, shortened %q", given, short)
+	}
+	only := []FieldError{{Field: []string{strings.Repeat("y", maxEcho+1)}}}
+	if briefly(only); len(only[0].Field[0]) != maxEcho+1 {
+		t.Error("the path that was given is shortened")
+	}
+}
+
+// Each action of a result is read with all that it says.
+func TestActionsAreReadWhole(t *testing.T) {
+	of := func(raw map[string]any) Action { return parseAction(raw, true) }
+	if a := of(map[string]any{"type": "create_subtask", "title": "t", "requires_approval": true}); !a.RequiresApproval || a.Problem != "" {
+		t.Errorf("a subtask: %+v", a)
+	}
+	if a := of(map[string]any{"type": "decide_approval", "approval_id": "apr_1", "approved": true}); !a.Approved || a.Problem != "" {
+		t.Errorf("a decision: %+v", a)
+	}
+	if a := of(map[string]any{"type": "complete_task"}); a.Problem != "" {
+		t.Errorf("the end of a task: %+v", a)
+	}
+	if a := of(map[string]any{"type": "request_approval"}); a.Problem != "question is missing" {
+		t.Errorf("a request without a question: %+v", a)
+	}
+	if a := of(map[string]any{"type": strings.Repeat("x", 10_000)}); len(a.Type) > 1000 || a.Problem == "" {
+		t.Errorf("a type of %d characters", len(a.Type))
+	}
+}
+
+// What a value must be is said, and a built-in value fits whatever is declared of its name.
+func TestValuesAreHeldToTheirTypes(t *testing.T) {
+	for wants, v := range map[string]RoutineVariable{
+		"a number such as 3 or 2.5": {Name: "v", Type: VariableTypeNumber}, "true or false": {Name: "v", Type: VariableTypeBoolean}, "one of a, b": {Name: "v", Type: VariableTypeSelect, Options: []string{"a", "b"}},
+	} {
+		if problem := v.check("x"); problem == nil || !strings.Contains(problem.Message, wants) {
+			t.Errorf("%s: %v", wants, problem)
+		}
+	}
+	_, problems := ResolveVariables([]RoutineVariable{{Name: "date", Type: VariableTypeNumber}}, nil, map[string]string{"date": "2026-01-01"})
+	if len(problems) > 0 {
+		t.Errorf("a built-in date is refused: %v", problems)
+	}
+	for secret, want := range map[string]string{"whsec_": "", "whsec_AAAA!": "", "whsec_AAAA": "\x00\x00\x00"} {
+		if key, standard := StandardWebhookKey(secret); string(key) != want || !standard || want == "" && key != nil {
+			t.Errorf("the key of %s is %q", secret, key)
+		}
+	}
+	one := 1
+	if c := CheckWorkers(WorkerFacts{Queue: "q", AtWork: one}); !strings.Contains(c.Detail, "are at work on 1 runs") {
+		t.Errorf("of a queue with one run at work is said %q", c.Detail)
+	}
+	stored := &ExecutorSpec{HTTP: &HTTPSpec{Headers: []SealedValue{{Name: "A", Sealed: "s"}}}}
+	if _, problems := KeepSecrets(stored, &ExecutorSpec{HTTP: &HTTPSpec{Headers: []SealedValue{{Name: "B", Keep: true}}}}, nil); len(problems) != 1 {
+		t.Errorf("a header of another name is kept: %v", problems)
+	}
+}
+
+// A number is written out as far as a secret could hide in it, and no further.
+func TestNumbersAreWrittenOutUpToABound(t *testing.T) {
+	for text, want := range map[string]string{
+		"12": "12", "1e3": "1000", "1.5E1": "15", "25e-1": "2.5", "1e": "1e", "1ex": "1ex", "1.5": "1.5",
+		"1e399": "1" + strings.Repeat("0", 399), "1e400": "1e400", "1e-399": "0." + strings.Repeat("0", 398) + "1", "1e-400": "1e-400",
+	} {
+		if got := plainNumber(text); got != want {
+			t.Errorf("%s is written as %s", text, got)
+		}
+	}
+}
+
+// Each word of a rule counts by itself: what changes one of the facts changes the answer.
+func TestEachWordOfARuleCounts(t *testing.T) {
+	part := func(basis WakeBasis, reviews, approves bool) EndReason {
+		return BasisLost(BasisFacts{TaskBound: true, Basis: basis, Reviews: reviews, Approves: approves})
+	}
+	if part(WakeBasisApprover, true, false) == "" || part(WakeBasisReviewer, false, true) == "" || part(WakeBasisApprover, false, false) == "" || part(WakeBasisApprover, false, true) != "" {
+		t.Error("a reviewer is asked as a reviewer, and an approver as an approver")
+	}
+	assigned := RequestFacts{Source: WakeupSourceTaskAssigned, Basis: BasisFacts{Basis: WakeBasisAssignee}}
+	moved := RequestFacts{Source: WakeupSourceSelf, Basis: BasisFacts{Basis: WakeBasisAssignee}}
+	if !onlyAssignments([]RequestFacts{assigned}) || onlyAssignments([]RequestFacts{assigned, moved}) || onlyAssignments(nil) {
+		t.Error("only what tells an assignee of its task is an assignment")
+	}
+	if (Admission{}).Launches() != true || (Admission{Park: ParkedReasonTaskBlocked}).Launches() || (Admission{Settle: &Settlement{}}).Launches() {
+		t.Error("what is parked or settled is not launched")
+	}
+	if got := DecisionWake(ApprovalFacts{ID: "apr_1"}, ApprovalStatusApproved, "", "agt_1"); len(got) > 0 {
+		t.Errorf("the decision of an approval that no agent asked for wakes %v", got)
+	}
+	if got := (FireFacts{Source: RoutineRunSourceWebhook}).cause(); got != WakeCauseWebhook {
+		t.Errorf("a webhook fires for %v", got)
+	}
+	if got := (FireFacts{Source: RoutineRunSourceManual, DeliveryKey: "k"}).key(); got != "" {
+		t.Errorf("a fire by hand has the key %q", got)
+	}
+	if problem := CheckWebhookSecret("short"); problem == nil || !slices.Equal(problem.Field, []string{"secret"}) {
+		t.Errorf("a short secret: %+v", problem)
+	}
+	for name, c := range map[string]struct {
+		request CoalesceRequest
+		want    bool
+	}{
+		"an event about a blocked task": {CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceComment}, true},
+		"its assignment":                {CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceTaskAssigned, Basis: WakeBasisAssignee}, false},
+		"another word to its assignee":  {CoalesceRequest{Class: WakeClassEvent, Source: WakeupSourceSelf, Basis: WakeBasisAssignee}, true},
+		"a schedule, which is no event": {CoalesceRequest{Class: WakeClassPeriodic, Source: WakeupSourceSelf}, false},
+	} {
+		if got := unparks(c.request, ParkedReasonTaskBlocked); got != c.want {
+			t.Errorf("%s ends the waiting for a blocker: %t", name, got)
+		}
+	}
+	beat := ScopeRun{ID: "r", Status: RunStatusClaimed, RoutineID: "o", WakeClass: WakeClassEvent}
+	same := CoalesceRequest{Class: WakeClassPeriodic, RoutineID: "o"}
+	if got := joinClaimed(same, beat); got.Action != CoalesceMerge {
+		t.Errorf("a heartbeat beside a run that has not started: %+v", got)
+	}
+	facts := CoalesceFacts{Now: time.Unix(0, 0), Runs: []ScopeRun{{ID: "ended", Status: RunStatusFinished}, {ID: "own", Status: RunStatusQueued}}}
+	if scopeTaken(facts, "own") || !scopeTaken(facts, "") {
+		t.Error("a scope is taken by another run that is live or due, and by none that has ended")
+	}
+}
