@@ -33,7 +33,7 @@ import (
 const helloVariable = "ROUSE_TEST_HELLO"
 
 func serveHello() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the process
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

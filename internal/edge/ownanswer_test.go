@@ -3,6 +3,7 @@ package edge
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -91,7 +92,9 @@ func serveStrangers(t *testing.T) (addr string) {
 	go func() { done <- server.Serve(strangers.Listener(l)) }()
 	t.Cleanup(func() {
 		_ = server.Close()
-		<-done
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 	return l.Addr().String()
 }

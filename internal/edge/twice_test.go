@@ -2,6 +2,7 @@ package edge
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,7 +23,7 @@ func TestAMemberThatARequestHasTwice(t *testing.T) {
 		`{"query":"{ a }","extensions":{"x":{"x":{"x":{}}}},"variables":{}}`:  "none",
 	} {
 		err := decodeParams(strings.NewReader(text), &graphql.RawParams{})
-		twice, _ := err.(*twiceError)
+		twice, _ := errors.AsType[*twiceError](err)
 		if (twice == nil) != (name == "none") || twice != nil && twice.name != name || twice == nil && err != nil {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -317,7 +317,7 @@ func (f *Follower[P, T]) following(ctx context.Context) (*Entry[P, T], error) {
 		if v.ready && v.stands != ahead {
 			retry = f.log.o.Poll
 		}
-		var changed <-chan struct{} = v.changed
+		changed := v.changed
 		wait(ctx, &changed, nil, retry)
 	}
 	return nil, ctx.Err()
